@@ -8,6 +8,7 @@
     ├── CommandSyntaxError a command of the plan cannot be run as an argument vector
     ├── ContractFileError  the contract file cannot be used; carries every fault of the file
     ├── ModuleSourceError  the interface of a module cannot be told from its source
+    ├── DesignError        a design plan, or what belongs to it, cannot be used or changed so
     ├── EditConflictError  an edit does not fit the plan that it should change
     ├── FileWriteError     a file cannot be written
     ├── BaselineError      the baseline cannot be made, read or trusted
@@ -108,6 +109,22 @@ class ContractFileError(PlannerError):
 
 class ModuleSourceError(PlannerError):
     """There is no such module below the root, or its interface cannot be told from its source."""
+
+
+class DesignError(PlannerError):
+    """A design plan, or what belongs to it, cannot be used or changed so; nothing was changed.
+
+    ``faults`` holds one line a violation; where there are several, the text has a line for each.
+    """
+
+    def __init__(self, about: str, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        lines = (
+            [f"{about}: {self.faults[0]}"]
+            if len(self.faults) == 1
+            else [f"{about}: {len(self.faults)} violations", *(f"  {each}" for each in self.faults)]
+        )
+        super().__init__("\n".join(lines))
 
 
 class RefusedEvent(PlannerError):

@@ -61,7 +61,7 @@ COMMANDS: dict[str, Entry] = {
 
 GROUPS = {
     "Every day": ("init", "verify", "run", "next", "status", "answer"),
-    "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate"),
+    "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate", "design", "workflow"),
     "Look closer": ("explain", "validate", "history", "metrics"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),

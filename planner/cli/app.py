@@ -42,6 +42,8 @@ COMMANDS: dict[str, Entry] = {
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
     "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
+    "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
+    "workflow": Entry("planner.cli.workflow:workflow", "What to do in a step of planning or of execution."),
 }
 """Where an entry names only a module, its ``app`` is a group of commands."""
 
@@ -128,8 +130,8 @@ def planner(
 ) -> None:
     """Decides what comes next in a plan that pytest --planverify has verified.
 
-    It reads the plan and the outcomes of the last run. It runs nothing, and changes no file but those
-    that you name, the log that planner step keeps, and the store.
+    It reads the plan and the outcomes of its last run, and runs nothing. It changes files that you
+    name, the log of planner step, and the store.
     """
 
 

@@ -22,6 +22,8 @@ ELSEWHERE = {
     "history": "store.md",
     "gaps": "iterations.md",
     "iterate": "iterations.md",
+    "design": "design-plans.md",
+    "workflow": "design-plans.md",
 }
 """Commands that have a page of their own."""
 

@@ -1,0 +1,371 @@
+"""``planner design``: makes, reviews, freezes and exports a design plan; reads its outcomes back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from planner.cli.app import command_app
+from planner.cli.arguments import JsonOption, nearest, option
+from planner.cli.exits import Status, UsageMistake, ends, program, say
+from planner.cli.screen import Screen, print_json
+
+if TYPE_CHECKING:
+    from planner.authoring.design.edits import Words
+    from planner.authoring.design.review import ReviewPhase
+    from planner.authoring.design.state_folder import StateFolder
+
+STATE_DIR = "PLANNER_STATE_DIR"
+"""An environment variable that stands for --state-dir."""
+
+EPILOG = "Exit status: 0 done, 2 wrong usage, 4 refused: nothing was changed."
+StateOption = Annotated[
+    Path, option("--state-dir DIR", "The folder of the plan and its reviews.", envvar=STATE_DIR)
+]
+WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FIELD=VALUE]...",
+        help="FIELD=TEXT, FIELD=@FILE (@- is standard input), LIST+=TEXT for one more, FIELD.INNER=TEXT.",
+    ),
+]
+ValuesOption = Annotated[
+    str | None, option("--json TEXT", "Fields as a JSON object; @FILE reads it, @- from standard input.")
+]
+PhaseArgument = Annotated[str, typer.Argument(metavar="PHASE", help="plan-design, plan-code, plan-docs …")]
+
+app = command_app(no_args_is_help=True)
+
+
+@app.callback()
+def design() -> None:
+    """Decide first: a design plan, its reviews, and what became of it.
+
+    planner workflow plan --step 1 tells what to do and in which order. Nobody edits plan.json by hand; each
+    command checks the whole plan, and changes nothing where a reference would be broken.
+    """
+
+
+@app.command(epilog="Exit status: 0 made, 4 there is a plan already, or the folder cannot be written.")
+@ends
+def init(
+    words: Annotated[
+        list[str], typer.Argument(metavar="FIELD=VALUE...", help="title=TEXT, problem=TEXT, approach=TEXT")
+    ],
+    state_dir: Annotated[
+        Path | None,
+        option("--state-dir DIR", "Where. Default: a new folder for temporary files.", envvar=STATE_DIR),
+    ] = None,
+) -> int:
+    """Begin a design plan."""
+    from pydantic import ValidationError
+
+    from planner.authoring.design.edits import assign
+    from planner.authoring.design.plan import Overview, faults_of
+    from planner.authoring.design.state_folder import StateFolder
+    from planner.errors import DesignError
+
+    raw: dict[str, Any] = {}
+    assign(raw, Overview, _words(words, None), "overview")
+    try:
+        overview = Overview.model_validate(raw)
+    except ValidationError as error:
+        raise DesignError("overview", faults_of(error)) from None
+    folder = StateFolder.create(state_dir, overview)
+    say(f"wrote {folder.plan_file}")
+    say(f"next: {program()} workflow plan --step 2 --state-dir {folder.path}")
+    return Status.OK
+
+
+@app.command(epilog=EPILOG)
+@ends
+def add(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="decision, alternative, constraint, risk, milestone, intent, change, wave or item.",
+        ),
+    ],
+    state_dir: StateOption,
+    words: WordsArgument = None,
+    to: Annotated[
+        str | None, option("--to PLACE", "The milestone of an intent or change; the phase of an item.")
+    ] = None,
+    values: ValuesOption = None,
+) -> int:
+    """Add a part to the plan, or an item to a review; print its id. Without fields, tell which."""
+    from planner.authoring.design.edits import KINDS, add_part, fields_of
+    from planner.authoring.design.review import ReviewItem
+
+    models = {**{name: each.model for name, each in KINDS.items()}, "item": ReviewItem}
+    if kind not in models:
+        raise UsageMistake(f"there is no kind '{kind}'; {nearest(kind, models, 'there are')}")
+    if not words and values is None:
+        raise UsageMistake(f"add {kind}: name its fields: {', '.join(fields_of(models[kind]))}")
+    folder, given = _folder(state_dir), _words(words, values)
+    if kind == "item":
+        phase = _phase(to or "")
+        say(f"{phase.value}/{folder.add_item(phase, given).id}")
+        return Status.OK
+    made: list[str] = []
+
+    def added(plan: Any) -> Any:
+        new, name = add_part(plan, kind, given, now=datetime.now(UTC), within=to)
+        made.append(name)
+        return new
+
+    folder.edit_plan(added)
+    say(made[0])
+    return Status.OK
+
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="PART", help="M-001, DL-002, W-1, overview, plan-design/qa-001 …"),
+]
+
+
+@app.command("set", epilog=EPILOG)
+@ends
+def set_(
+    part: NameArgument, state_dir: StateOption, words: WordsArgument = None, values: ValuesOption = None
+) -> int:
+    """Change fields of a part, or answer an item of a review: status=PASS, or status=FAIL finding=TEXT."""
+    from planner.authoring.design.edits import change_part
+
+    folder, given = _folder(state_dir), _words(words, values)
+    if not given.assignments and not given.values:
+        raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints what there is")
+    phase, slash, item_id = part.partition("/")
+    if slash:
+        item = folder.answer_item(_phase(phase), item_id, given)
+        say(f"{part}: {item.status.value}")
+        return Status.OK
+    folder.edit_plan(lambda plan: change_part(plan, part, given))
+    say(f"{part}: changed")
+    return Status.OK
+
+
+@app.command(epilog=EPILOG)
+@ends
+def remove(part: NameArgument, state_dir: StateOption) -> int:
+    """Remove a part to which nothing refers. Items of a review stay."""
+    from planner.authoring.design.edits import remove_part
+
+    if "/" in part:
+        raise UsageMistake(
+            f"{part}: an item stays until its gate has passed; answer it: design set {part} status=PASS"
+        )
+    _folder(state_dir).edit_plan(lambda plan: remove_part(plan, part))
+    say(f"{part}: removed")
+    return Status.OK
+
+
+@app.command(epilog="Exit status: 0 shown, 2 wrong usage, 4 a file that cannot be used.")
+@ends
+def show(
+    state_dir: StateOption,
+    part: Annotated[
+        str | None, typer.Argument(metavar="[PART]", help="A part, a phase, or nothing for all of it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the plan as its page; a part, or the review of a phase, as JSON."""
+    from planner.authoring.design.edits import part_of
+    from planner.authoring.design.page import render_page
+    from planner.authoring.design.review import ReviewPhase
+    from planner.cli.screen import write
+
+    folder = _folder(state_dir)
+    if part in tuple(ReviewPhase):
+        print_json(folder.review(ReviewPhase(part)).model_dump(mode="json"))
+    elif part is not None:
+        print_json(part_of(folder.plan(), part))
+    elif as_json:
+        print_json(folder.plan().model_dump(mode="json"))
+    else:
+        write(render_page(folder.plan()))
+    return Status.OK
+
+
+@app.command(
+    epilog="Exit status: 0 nothing is missing, 1 something is, 2 wrong usage, 4 a file cannot be used."
+)
+@ends
+def validate(
+    state_dir: StateOption,
+    phase: Annotated[
+        str | None,
+        option(
+            "--phase PHASE", "What must be there at its end. Default: the first whose gate has not passed."
+        ),
+    ] = None,
+) -> int:
+    """Check every reference of the plan, and list what it lacks at the end of a phase."""
+    from planner.authoring.design.review import ReviewPhase
+
+    folder = _folder(state_dir)
+    planning = [each for each in ReviewPhase if each.is_of_planning]
+    gates = folder.gates()
+    wanted = (
+        next((each for each in planning if not gates.gate(each).is_complete), planning[-1])
+        if phase is None
+        else _phase(phase)
+    )
+    gaps = folder.gaps(wanted)
+    screen = Screen()
+    for gap in gaps:
+        screen.paragraph(gap)
+    screen.line(f"{wanted.value}: {'complete' if not gaps else f'{len(gaps)} to mend'}")
+    screen.show()
+    return Status.FOUND if gaps else Status.OK
+
+
+@app.command(epilog=EPILOG)
+@ends
+def context(state_dir: StateOption) -> int:
+    """Check context.json, and freeze it."""
+    folder = _folder(state_dir)
+    notes = folder.freeze_context()
+    say(f"{folder.context_file}: frozen; the task is: {Screen().one_line(notes.task_spec[0])}")
+    return Status.OK
+
+
+@app.command(epilog=EPILOG)
+@ends
+def render(state_dir: StateOption) -> int:
+    """Write plan.md, the page that is derived from the plan."""
+    say(f"wrote {_folder(state_dir).write_page()}")
+    return Status.OK
+
+
+@app.command(
+    epilog="Exit status: 0 decided, or nothing blocks the gate; 1 something blocks it; 2 wrong usage; "
+    "4 the decision is refused."
+)
+@ends
+def gate(
+    phase: PhaseArgument,
+    state_dir: StateOption,
+    decision: Annotated[
+        str | None, typer.Argument(metavar="[pass|fail]", help="Without one, shows what blocks the gate.")
+    ] = None,
+) -> int:
+    """Decide whether a phase is over: it passes when no item blocks it, and the plan lacks nothing.
+
+    In iterations 1 and 2 every item blocks that has not passed, in 3 and 4 MUST and SHOULD, from 5 on MUST.
+    """
+    folder, which = _folder(state_dir), _phase(phase)
+    if decision is None:
+        return _show_gate(folder, which)
+    if decision.casefold() not in ("pass", "fail"):
+        raise UsageMistake(f"'{decision}' is no decision; write pass or fail")
+    return _decide(folder, which, passed=decision.casefold() == "pass")
+
+
+@app.command(epilog=EPILOG)
+@ends
+def freeze(state_dir: StateOption) -> int:
+    """Freeze the plan: the same as gate plan-docs pass. Nothing of it changes any more."""
+    from planner.authoring.design.review import ReviewPhase
+
+    return _decide(_folder(state_dir), ReviewPhase.PLAN_DOCS, passed=True)
+
+
+def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:
+    from planner.authoring.design.workflow import step_after_gate
+
+    gate = folder.decide_gate(phase, passed=passed)
+    frozen = ", the plan is frozen" if passed and phase.value == "plan-docs" else ""
+    say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}{frozen}")
+    name, number = step_after_gate(phase, passed=passed)
+    say(f"next: {program()} workflow {name} --step {number} --state-dir {folder.path}")
+    return Status.OK
+
+
+def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
+    from planner.authoring.design.review import blocking_severities
+
+    gate = folder.gates().gate(phase)
+    screen = Screen()
+    severities = ", ".join(each.value for each in blocking_severities(gate.iteration))
+    screen.line(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}, blocked by {severities}")
+    if gate.is_complete:
+        screen.show()
+        return Status.OK
+    folder.check_turn(phase)
+    review = folder.review(phase)
+    lines = [
+        f"{each.id} {each.severity.value} {each.status.value} ({each.scope}): {each.finding or each.check}"
+        for each in review.blocking(gate.iteration)
+    ]
+    if not review.items:
+        lines = [
+            f"nothing was reviewed; add items: {program()} design add item --to {phase.value} check=TEXT"
+        ]
+    lines += folder.gaps(phase) if phase.is_of_planning else ()
+    for line in lines:
+        screen.paragraph(line, indent=2)
+    screen.show()
+    return Status.FOUND if lines else Status.OK
+
+
+# -- what is given in words ----------------------------------------------------------------------------
+
+
+def _folder(path: Path) -> StateFolder:
+    from planner.authoring.design.state_folder import StateFolder
+
+    if not path.is_dir():
+        raise UsageMistake(f"--state-dir {path}: there is no such folder; make it: {program()} design init")
+    return StateFolder(path)
+
+
+def _phase(name: str) -> ReviewPhase:
+    from planner.authoring.design.review import ReviewPhase
+
+    try:
+        return ReviewPhase(name.removeprefix("qr-"))
+    except ValueError:
+        phases = ", ".join(each.value for each in ReviewPhase)
+        raise UsageMistake(f"'{name}' is no phase; the phases are {phases}") from None
+
+
+def _words(words: list[str] | None, values: str | None) -> Words:
+    from planner.authoring.design.edits import Words
+
+    given: list[str] = []
+    for word in words or ():
+        field, sign, text = word.partition("=")
+        given.append(f"{field}{sign}{_text(text)}")
+    held: object = {}
+    if values is not None:
+        try:
+            held = json.loads(_text(values))
+        except (ValueError, RecursionError) as error:
+            raise UsageMistake(f"--json: it is no JSON ({error}); write an object of fields") from None
+        if not isinstance(held, dict):
+            raise UsageMistake("--json: it is no object; write fields with their values in braces")
+    return Words(given, cast("dict[str, Any]", held))
+
+
+def _text(text: str) -> str:
+    """Return the text, or that of the file that it names; a diff that begins with @@ is text."""
+    if not text.startswith("@") or text.startswith("@@"):
+        return text
+    if text == "@-":
+        return sys.stdin.read()
+    from planner.planfile.project_files import open_regular
+
+    with open_regular(text[1:]) as file:
+        data = file.read(64 * 1024 * 1024)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise UsageMistake(f"{text[1:]}: it is no text in UTF-8; name another file") from None

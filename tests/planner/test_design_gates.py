@@ -1,0 +1,638 @@
+"""Reviews, gates and workflows of a design plan: what blocks, what follows, what is told in each step."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from design_samples import (
+    CONTEXT,
+    NOW,
+    PLANNING,
+    begin,
+    begin_complete,
+    begin_frozen,
+    pass_gates,
+    review,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planner_command import Command
+from pydantic import ValidationError
+
+from planner.authoring.design.edits import Words
+from planner.authoring.design.review import (
+    Gate,
+    ItemStatus,
+    LoopState,
+    ReviewFile,
+    ReviewItem,
+    ReviewPhase,
+    ReviewSeverity,
+    blocking_severities,
+)
+from planner.authoring.design.state_folder import GateFile, StateFolder
+from planner.authoring.design.workflow import ROLES, STEPS, discover_workflows, render_step, step_after_gate
+from planner.errors import DesignError
+
+DESIGN, CODE, DOCS = PLANNING
+
+PLAN_STEPS = """\
+1 plan-init Orchestrator plan.json
+2 context-verify Orchestrator context.json
+3 plan-design-execute Architect plan.json
+4 plan-design-qr QR qr-plan-design.json
+5 plan-design-qr-gate Orchestrator -
+6 plan-code-execute Developer plan.json
+7 plan-code-qr QR qr-plan-code.json
+8 plan-code-qr-gate Orchestrator -
+9 plan-docs-execute TW plan.json,plan.md
+10 plan-docs-qr QR qr-plan-docs.json
+11 plan-docs-qr-gate Orchestrator plan.json
+"""
+EXECUTE_STEPS = """\
+1 init Orchestrator -
+2 load-verify Orchestrator -
+3 impl-execute Developer files
+4 impl-code-qr QR qr-impl-code.json
+5 impl-code-qr-gate Orchestrator -
+6 impl-docs-execute TW documentation
+7 impl-docs-qr QR qr-impl-docs.json
+8 impl-docs-qr-gate Orchestrator -
+9 reconcile QR -
+"""
+"""The tables: number, name, agent, what the step mutates."""
+
+ROWS = [
+    pytest.param(workflow, *row.split(), id=f"{workflow}-{row.split()[0]}-{row.split()[1]}")
+    for workflow, table in (("plan", PLAN_STEPS), ("execute", EXECUTE_STEPS))
+    for row in table.splitlines()
+]
+
+
+@pytest.fixture
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("PLANNER_STATE_DIR", str(tmp_path / "state"))
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
+    """Let the gate fail so often; the item that failed passes in the end."""
+    item = review(folder, phase, "status=FAIL", "finding=no")
+    for _ in range(times):
+        folder.decide_gate(phase, passed=False)
+    folder.answer_item(phase, item, Words(["status=PASS"]))
+
+
+# -- items -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ReviewPhase)
+def test_qr_phase_json_has_the_fields_of_the_schema(phase: ReviewPhase, tmp_path: Path) -> None:
+    folder = begin_frozen(tmp_path) if not phase.is_of_planning else begin_complete(tmp_path)
+    pass_gates(folder, *(each for each in phase.before if not folder.gates().gate(each).is_complete))
+
+    review(folder, phase)
+
+    path = tmp_path / f"qr-{phase.value}.json"
+    assert json.loads(path.read_text()) == {
+        "schema_version": "1.0",
+        "phase": phase.value,
+        "items": [
+            {
+                "id": "qa-001",
+                "scope": "*",
+                "check": "Is it so?",
+                "severity": "MUST",
+                "status": "TODO",
+                "finding": None,
+            }
+        ],
+    }
+
+
+def test_an_item_without_a_severity_blocks_as_a_must() -> None:
+    item = ReviewItem.model_validate({"id": "qa-001", "scope": "*", "check": "a", "status": "TODO"})
+
+    assert item.severity is ReviewSeverity.MUST
+
+
+def test_the_phases_and_states_are_those_of_the_design() -> None:
+    assert [f"qr-{each.value}" for each in ReviewPhase] == [
+        "qr-plan-design",
+        "qr-plan-code",
+        "qr-plan-docs",
+        "qr-impl-code",
+        "qr-impl-docs",
+    ]
+    assert list(ItemStatus) == ["TODO", "PASS", "FAIL"]
+    assert list(LoopState) == ["INITIAL", "RETRY", "COMPLETE"]
+
+
+def test_items_are_added_and_answered_by_commands(planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+
+    added = planner(
+        "design", "add", "item", "--to", "plan-design", "check=a", "scope=M-001", "severity=COULD"
+    )
+    assert added.out == "plan-design/qa-001\n"
+    assert (
+        planner("design", "add", "item", "--to", "qr-plan-design", "check=b").out == "plan-design/qa-002\n"
+    )
+    answered = planner("design", "set", "plan-design/qa-001", "status=FAIL", "finding=no")
+    assert answered.out == "plan-design/qa-001: FAIL\n"
+
+    items = planner("design", "show", "plan-design").json["items"]
+    assert [(each["id"], each["status"], each["finding"]) for each in items] == [
+        ("qa-001", "FAIL", "no"),
+        ("qa-002", "TODO", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["status=FAIL"], "a FAIL needs a finding"),
+        (["status=MAYBE"], "Input should be 'TODO', 'PASS' or 'FAIL'"),
+        (["severity=COULD"], "severity stays; set status and finding"),
+        (["check=b"], "check stays"),
+        (["scope=M-001"], "scope stays"),
+        (["id=qa-002"], "id stays"),
+        (["note=b"], "there is no field 'note'"),
+    ],
+)
+def test_an_item_is_answered_and_not_rewritten(words: list[str], told: str, planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    review(folder, DESIGN)
+
+    done = planner("design", "set", "plan-design/qa-001", *words)
+
+    assert done.status == 4
+    assert told in done.err
+    assert folder.review(DESIGN).items[0].status is ItemStatus.TODO
+
+
+def test_an_item_is_about_something_that_is_there(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+
+    for scope in ("*", "M-002", "CC-001", "shop/cart.py"):
+        review(folder, DESIGN, f"scope={scope}")
+    with pytest.raises(DesignError, match="the plan has no M-003"):
+        review(folder, DESIGN, "scope=M-003")
+    with pytest.raises(DesignError, match="there is no such item; there are: qa-001, qa-002"):
+        folder.answer_item(DESIGN, "qa-009", Words(["status=PASS"]))
+
+
+def test_two_items_of_one_id_are_refused() -> None:
+    item = ReviewItem(id="qa-001", check="a")
+
+    with pytest.raises(ValidationError, match="qa-001 is there more than once"):
+        ReviewFile(phase=DESIGN, items=(item, item))
+
+
+# -- the loop --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "passed", "after"),
+    [
+        (Gate(), True, Gate(state=LoopState.COMPLETE, iteration=1)),
+        (Gate(), False, Gate(state=LoopState.RETRY, iteration=2)),
+        (
+            Gate(state=LoopState.RETRY, iteration=2),
+            False,
+            Gate(state=LoopState.RETRY, iteration=3),
+        ),
+        (
+            Gate(state=LoopState.RETRY, iteration=3),
+            True,
+            Gate(state=LoopState.COMPLETE, iteration=3),
+        ),
+    ],
+)
+def test_the_loop_state_goes_from_initial_over_retry_to_complete(
+    before: Gate, passed: bool, after: Gate
+) -> None:
+    assert before.decided(passed=passed) == after
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_complete_is_terminal(passed: bool) -> None:
+    with pytest.raises(ValueError, match="final"):
+        Gate(state=LoopState.COMPLETE, iteration=2).decided(passed=passed)
+
+
+@pytest.mark.parametrize(("state", "iteration"), [("INITIAL", 2), ("RETRY", 1), ("RETRY", 0)])
+def test_a_gate_has_an_iteration_that_fits_its_state(state: str, iteration: int) -> None:
+    with pytest.raises(ValidationError):
+        Gate.model_validate({"state": state, "iteration": iteration})
+
+
+@pytest.mark.parametrize(
+    ("iteration", "blocks"),
+    [
+        (1, "MUST SHOULD COULD"),
+        (2, "MUST SHOULD COULD"),
+        (3, "MUST SHOULD"),
+        (4, "MUST SHOULD"),
+        (5, "MUST"),
+        (6, "MUST"),
+        (100, "MUST"),
+    ],
+)
+def test_qr_iteration_blocking_is_by_severity(iteration: int, blocks: str) -> None:
+    assert " ".join(blocking_severities(iteration)) == blocks
+
+
+@pytest.mark.parametrize("severity", ReviewSeverity)
+@pytest.mark.parametrize("iteration", range(1, 7))
+def test_a_failed_item_blocks_the_gate_as_long_as_its_severity_does(
+    severity: ReviewSeverity, iteration: int, tmp_path: Path
+) -> None:
+    folder = begin_complete(tmp_path)
+    fail_gate(folder, DESIGN, iteration - 1)
+    review(folder, DESIGN, f"severity={severity.value}", "status=FAIL", "finding=no")
+
+    if severity in blocking_severities(iteration):
+        with pytest.raises(DesignError, match=r"qa-002 .* is FAIL: no"):
+            folder.decide_gate(DESIGN, passed=True)
+        assert folder.decide_gate(DESIGN, passed=False).iteration == iteration + 1
+    else:
+        with pytest.raises(DesignError, match="no item blocks it"):
+            folder.decide_gate(DESIGN, passed=False)
+        assert folder.decide_gate(DESIGN, passed=True).is_complete
+
+
+# -- gates -----------------------------------------------------------------------------------------
+
+
+def test_a_gate_does_not_pass_where_nothing_was_reviewed(planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+
+    done = planner("design", "gate", "plan-design", "pass")
+
+    assert (done.status, done.err.count("\n")) == (4, 1)
+    assert "nothing was reviewed; add items: planner design add item --to plan-design" in done.err
+
+
+def test_a_gate_does_not_pass_while_the_plan_lacks_something(planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    planner("design", "set", "overview", "problem=")
+    review(folder, DESIGN, "status=PASS")
+
+    shown = planner("design", "gate", "plan-design")
+    done = planner("design", "gate", "plan-design", "pass")
+
+    assert shown.status == 1
+    assert "overview.problem is empty" in shown.out
+    assert done.status == 4
+    assert "overview.problem is empty" in done.err
+    assert not folder.gates().gates
+
+
+def test_the_gate_of_the_documentation_asks_for_a_page_that_is_derived(planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    pass_gates(folder, DESIGN, CODE)
+    review(folder, DOCS, "status=PASS")
+
+    folder.page_file.write_text("old")
+    assert "plan.md is not what the plan says" in planner("design", "gate", "plan-docs", "pass").err
+    folder.page_file.unlink()
+    assert "plan.md is not there; write it: planner design render" in planner("design", "validate").out
+
+    planner("design", "render")
+    assert planner("design", "validate").out == "plan-docs: complete\n"
+    assert planner("design", "gate", "plan-docs", "pass").status == 0
+
+
+def test_phases_pass_in_their_order(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    for phase in ReviewPhase:
+        for later in list(ReviewPhase)[list(ReviewPhase).index(phase) + 1 :]:
+            with pytest.raises(DesignError, match=f"the gate {phase.value} comes first"):
+                review(folder, later)
+            with pytest.raises(DesignError, match=f"the gate {phase.value} comes first"):
+                folder.decide_gate(later, passed=True)
+        pass_gates(folder, phase)
+
+    assert all(folder.gates().gate(phase).is_complete for phase in ReviewPhase)
+
+
+def test_gates_out_of_turn_in_their_file_are_refused(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    folder.gates_file.write_text('{"gates": {"plan-code": {"state": "COMPLETE", "iteration": 1}}}')
+
+    with pytest.raises(DesignError, match="plan-code was decided before plan-design"):
+        folder.gates()
+    with pytest.raises(ValidationError):
+        GateFile(gates={CODE: Gate(state=LoopState.COMPLETE)})
+
+
+def test_a_phase_is_reviewed_when_the_context_is_frozen(tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    folder.context_file.write_text(json.dumps(CONTEXT))
+
+    with pytest.raises(DesignError, match="the context is not frozen"):
+        review(folder, DESIGN)
+
+
+@pytest.mark.parametrize("command", [["gate", "plan-docs", "pass"], ["freeze"]])
+def test_the_gate_of_the_documentation_sets_frozen_at(command: list[str], planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    pass_gates(folder, DESIGN, CODE)
+    assert planner("design", *command).status == 4
+    assert folder.plan().frozen_at is None
+    review(folder, DOCS, "status=PASS")
+
+    done = planner("design", *command)
+
+    assert done.out == (
+        "plan-docs: COMPLETE, iteration 1, the plan is frozen\n"
+        f"next: planner workflow execute --step 1 --state-dir {folder.path}\n"
+    )
+    assert folder.plan().frozen_at is not None
+
+
+def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) -> None:
+    """The plan is written before the gates; a plan that is frozen already is not frozen anew."""
+    folder = begin_complete(tmp_path)
+    pass_gates(folder, DESIGN, CODE)
+    review(folder, DOCS, "status=PASS")
+    before, items = folder.gates_file.read_bytes(), folder.review_file(DOCS).read_bytes()
+    folder.decide_gate(DOCS, passed=True, now=NOW)
+    folder.gates_file.write_bytes(before)
+    folder.review_file(DOCS).write_bytes(items)
+
+    with pytest.raises(DesignError, match="the plan is frozen since"):
+        folder.edit_plan(lambda plan: plan)
+    assert folder.decide_gate(DOCS, passed=True).is_complete
+    assert folder.plan().frozen_at == NOW
+
+
+def test_qr_phase_json_is_ephemeral(tmp_path: Path) -> None:
+    """It is there from the first item until the gate passes, over every iteration between."""
+    folder = begin_complete(tmp_path)
+    path = folder.review_file(DESIGN)
+    assert not path.exists()
+
+    item = review(folder, DESIGN, "status=FAIL", "finding=no")
+    folder.decide_gate(DESIGN, passed=False)
+    assert path.exists()
+    folder.answer_item(DESIGN, item, Words(["status=PASS"]))
+    folder.decide_gate(DESIGN, passed=True)
+
+    assert not path.exists()
+    assert folder.review(DESIGN).items == ()
+    with pytest.raises(DesignError, match="final"):
+        review(folder, DESIGN)
+    with pytest.raises(DesignError, match="final"):
+        folder.decide_gate(DESIGN, passed=False)
+
+
+ITEMS = st.lists(
+    st.tuples(st.sampled_from(ReviewSeverity), st.sampled_from(ItemStatus)), min_size=0, max_size=5
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(items=ITEMS, failures=st.integers(0, 5), passed=st.booleans(), broken=st.booleans())
+def test_a_gate_passed_with_a_blocking_item_is_impossible(
+    tmp_path_factory: pytest.TempPathFactory, items: list[Any], failures: int, passed: bool, broken: bool
+) -> None:
+    folder = begin_complete(tmp_path_factory.mktemp("state"))
+    if failures:
+        fail_gate(folder, DESIGN, failures)
+    for severity, status in items:
+        review(folder, DESIGN, f"severity={severity.value}", f"status={status.value}", "finding=a")
+    if broken:
+        folder.edit_plan(
+            lambda plan: plan.model_copy(update={"milestones": (), "milestone_dependencies": {}})
+        )
+    blocking = [
+        status
+        for severity, status in items
+        if status is not ItemStatus.PASS and severity in blocking_severities(failures + 1)
+    ]
+    before = folder.gates().gate(DESIGN)
+
+    try:
+        folder.decide_gate(DESIGN, passed=passed)
+    except DesignError:
+        assert folder.gates().gate(DESIGN) == before
+
+    after = folder.gates().gate(DESIGN)
+    may_pass = not blocking and not broken and bool(items or failures)
+    assert after.is_complete == (passed and may_pass)
+    assert (after.iteration > before.iteration) == (not passed and bool(blocking))
+
+
+def test_a_decision_tells_the_next_step(planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    item = review(folder, DESIGN, "status=FAIL", "finding=no")
+
+    failed = planner("design", "gate", "plan-design", "fail").out
+    folder.answer_item(DESIGN, item, Words(["status=PASS"]))
+    shown = planner("design", "gate", "plan-design")
+    passed = planner("design", "gate", "plan-design", "pass").out
+
+    assert failed.startswith("plan-design: RETRY, iteration 2\nnext: planner workflow plan --step 3 ")
+    assert shown.out == "plan-design: RETRY, iteration 2, blocked by MUST, SHOULD, COULD\n"
+    assert shown.status == 0
+    assert passed.startswith("plan-design: COMPLETE, iteration 2\nnext: planner workflow plan --step 6 ")
+    assert planner("design", "gate", "plan-design").status == 0
+
+
+@pytest.mark.parametrize(
+    ("phase", "on_pass", "on_fail"),
+    [
+        ("plan-design", ("plan", 6), ("plan", 3)),
+        ("plan-code", ("plan", 9), ("plan", 6)),
+        ("plan-docs", ("execute", 1), ("plan", 9)),
+        ("impl-code", ("execute", 6), ("execute", 3)),
+        ("impl-docs", ("execute", 9), ("execute", 6)),
+    ],
+)
+def test_a_gate_leads_on_or_back(phase: str, on_pass: tuple[str, int], on_fail: tuple[str, int]) -> None:
+    assert step_after_gate(ReviewPhase(phase), passed=True) == on_pass
+    assert step_after_gate(ReviewPhase(phase), passed=False) == on_fail
+
+
+# -- workflows -------------------------------------------------------------------------------------
+
+
+def test_discover_workflows_finds_all_workflows() -> None:
+    assert list(discover_workflows()) == ["execute", "plan"]
+    assert {name: len(steps) for name, steps in STEPS.items()} == {"plan": 11, "execute": 9}
+
+
+def test_every_entry_point_defines_exactly_one_workflow() -> None:
+    folder = Path(__file__).parents[2] / "planner/authoring/design/workflows"
+    tables = [tomllib.loads(path.read_text()) for path in sorted(folder.iterdir())]
+
+    assert [(each["name"], sorted(each)) for each in tables] == [
+        ("execute", ["name", "steps", "title"]),
+        ("plan", ["name", "steps", "title"]),
+    ]
+
+
+@pytest.mark.parametrize(("workflow", "number", "name", "agent", "mutates"), ROWS)
+def test_every_step_is_that_of_the_table(
+    workflow: str, number: str, name: str, agent: str, mutates: str
+) -> None:
+    step = STEPS[workflow][int(number)]
+
+    assert (step.name, step.agent) == (name, agent)
+    assert step.agent in ROLES
+    assert not (mutates == "-" and step.mutates)
+    for each in mutates.split(",") if mutates != "-" else ():
+        assert any(each in held for held in step.mutates)
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], StateFolder]:
+    """For every step a state directory in which it is its turn."""
+    found: dict[tuple[str, int], StateFolder] = {}
+    for workflow, steps in STEPS.items():
+        for number, step in steps.items():
+            path = tmp_path_factory.mktemp(step.name)
+            folder = begin_complete(path) if workflow == "plan" else begin_frozen(path)
+            before = (
+                step.phase.before if step.phase else (*step.after.before, step.after) if step.after else ()
+            )
+            pass_gates(folder, *(each for each in before if not folder.gates().gate(each).is_complete))
+            found[workflow, number] = folder
+    return found
+
+
+@pytest.mark.parametrize(("workflow", "number", "name", "agent", "mutates"), ROWS)
+def test_the_guidance_of_a_step_has_role_inputs_outputs_and_the_next_command(
+    workflow: str,
+    number: str,
+    name: str,
+    agent: str,
+    mutates: str,
+    stages: dict[tuple[str, int], StateFolder],
+    planner: Command,
+) -> None:
+    folder = stages[workflow, int(number)]
+    files = {path: path.read_bytes() for path in folder.path.iterdir()}
+
+    done = planner("workflow", workflow, "--step", number, "--state-dir", str(folder.path))
+
+    assert done.status == 0, done.err
+    step = ET.fromstring(done.out)
+    assert step.attrib == {
+        "workflow": workflow,
+        "number": number,
+        "of": str(len(STEPS[workflow])),
+        "name": name,
+    }
+    (role,) = step.findall("role")
+    assert role.get("agent") == agent
+    for tag in ("inputs", "outputs", "actions", "next"):
+        assert len(step.findall(tag)) == 1
+    following = [each.text or "" for each in step.find("next") or ()]
+    assert following
+    if name.endswith("gate"):
+        assert [each.get("when") for each in step.find("next") or ()] == ["PASS", "FAIL"]
+    elif int(number) < len(STEPS[workflow]):
+        assert following == [
+            f"planner workflow {workflow} --step {int(number) + 1} --state-dir {folder.path}"
+        ]
+    assert files == {path: path.read_bytes() for path in folder.path.iterdir()}, "guidance changes nothing"
+
+
+def test_a_retry_tells_what_is_to_be_mended(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    review(folder, DESIGN, "status=FAIL", "finding=<no> & \x1b[31mno", "scope=M-001")
+    review(folder, DESIGN, "status=PASS")
+    folder.decide_gate(DESIGN, passed=False)
+
+    step = ET.fromstring(render_step("plan", 3, tmp_path, program="planner"))
+
+    (loop,) = step.findall("loop")
+    assert (loop.get("state"), loop.get("iteration"), loop.get("blocks")) == (
+        "RETRY",
+        "2",
+        "MUST SHOULD COULD",
+    )
+    (item,) = loop.findall("item")
+    assert item.attrib == {"id": "qa-001", "scope": "M-001", "severity": "MUST", "status": "FAIL"}
+    assert item.findtext("finding") == "<no> & no"
+
+
+def test_a_gate_tells_what_blocks_and_what_is_missing(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    review(folder, DESIGN)
+    folder.edit_plan(lambda plan: plan.model_copy(update={"overview": {"title": "a"}}))
+
+    loop = ET.fromstring(render_step("plan", 5, tmp_path, program="planner")).find("loop")
+
+    assert loop is not None
+    assert [each.tag for each in loop] == ["item", "missing", "missing"]
+
+
+def test_implementation_is_told_wave_by_wave(tmp_path: Path) -> None:
+    begin_frozen(tmp_path)
+
+    step = ET.fromstring(render_step("execute", 3, tmp_path, program="planner"))
+
+    waves = [(wave.get("number"), [each.get("id") for each in wave]) for wave in step.findall("wave")]
+    assert waves == [("1", ["M-001"]), ("2", ["M-002"])]
+
+
+@pytest.mark.parametrize(
+    ("workflow", "step", "told"),
+    [
+        ("plan", 6, "the gate plan-design comes first"),
+        ("plan", 9, "the gate plan-design comes first"),
+        ("execute", 2, "the phase plan-docs is not over"),
+        ("execute", 3, "the gate plan-design comes first"),
+        ("execute", 9, "the phase impl-docs is not over"),
+    ],
+)
+def test_a_step_waits_for_its_turn(workflow: str, step: int, told: str, planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+
+    done = planner("workflow", workflow, "--step", str(step))
+
+    assert (done.status, done.err.count("\n")) == (4, 1)
+    assert told in done.err
+
+
+def test_a_phase_that_is_over_leads_on(planner: Command) -> None:
+    pass_gates(begin_complete(planner.folder / "state"), DESIGN)
+
+    done = planner("workflow", "plan", "--step", "3")
+
+    assert done.status == 4
+    assert "the gate plan-design has passed; go on: planner workflow plan --step 6" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["plna"], "did you mean 'plan'?"),
+        (["plan", "--step", "12"], "the steps of plan are 1 to 11"),
+        (["execute", "--step", "0"], "the steps of execute are 1 to 9"),
+    ],
+)
+def test_a_step_that_is_not_there_is_told(words: list[str], told: str, planner: Command) -> None:
+    done = planner("workflow", *words)
+
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert told in done.err
+
+
+def test_the_first_step_needs_no_state_directory_and_the_others_do(
+    planner: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLANNER_STATE_DIR")
+
+    assert "planner design init title=TEXT" in planner("workflow", "plan").out
+    assert "--state-dir is missing" in planner("workflow", "plan", "--step", "2").err
+    assert planner("workflow", "plan", "--step", "2", "--state-dir", "none").status == 4

@@ -1,0 +1,659 @@
+"""The design plan: the fields of its schema, references, changes, the page; frozen means immutable."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from design_samples import CONTEXT, CONTEXT_KEYS, NOW, add, begin, begin_complete, begin_frozen, complete
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planner_command import Command
+from pydantic import ValidationError
+
+from planner.authoring.design.completeness import find_gaps
+from planner.authoring.design.edits import (
+    KINDS,
+    PARTS,
+    Words,
+    add_part,
+    change_part,
+    fields_of,
+    remove_part,
+)
+from planner.authoring.design.page import render_page
+from planner.authoring.design.plan import DesignPlan, Milestone, Overview
+from planner.authoring.design.review import ReviewPhase
+from planner.authoring.design.state_folder import StateFolder
+from planner.errors import DesignError
+
+SCHEMA = {
+    "": "schema_version plan_id created_at frozen_at overview planning_context invisible_knowledge "
+    "milestones milestone_dependencies",
+    "overview": "title problem approach",
+    "planning_context": "decision_log rejected_alternatives constraints known_risks",
+    "planning_context.decision_log.0": "id decision reasoning_chain timestamp",
+    "planning_context.rejected_alternatives.0": "id alternative rejection_reason decision_ref",
+    "planning_context.constraints.0": "id type description source",
+    "planning_context.known_risks.0": "id risk mitigation anchor decision_ref",
+    "invisible_knowledge": "architecture data_flow structure_rationale invariants tradeoffs",
+    "invisible_knowledge.architecture": "diagram_ascii description",
+    "invisible_knowledge.data_flow": "diagram_ascii description",
+    "milestones.0": "id number name files flags requirements acceptance_criteria tests code_intents "
+    "code_changes documentation is_documentation_only delegated_to",
+    "milestones.0.tests": "files type backing scenarios skip_reason",
+    "milestones.0.tests.scenarios": "normal edge error",
+    "milestones.0.code_intents.0": "id file function behavior decision_refs params",
+    "milestones.0.code_changes.0": "id intent_ref file diff context_lines why_comments",
+    "milestones.0.documentation": "module_comment docstrings algorithm_blocks inline_comments",
+    "milestone_dependencies": "diagram_ascii waves",
+    "milestone_dependencies.waves.0": "wave milestones",
+}
+"""The fields of plan.json by their place."""
+
+BROKEN = {
+    "rejected_alternative.decision_ref": (
+        ["alternative", "alternative=a", "rejection_reason=b"],
+        "decision_ref",
+    ),
+    "known_risk.decision_ref": (["risk", "risk=a", "mitigation=b"], "decision_ref"),
+    "code_intent.decision_refs": (["intent", "file=a.py", "behavior=b"], "decision_refs"),
+    "code_change.intent_ref": (["change", "file=a.py", "diff=@@ b"], "intent_ref"),
+    "wave.milestones": (["wave"], "milestones"),
+}
+"""For each reference of the schema a part that has it, and the field."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DesignPlan:
+    """A complete plan with a part of every kind."""
+    plan = complete(begin(tmp_path_factory.mktemp("state")).plan())
+    plan = add(
+        plan, "alternative", "alternative=bank", "rejection_reason=not the law", "decision_ref=DL-001"
+    )
+    plan = add(plan, "constraint", "type=MUST", "description=half up", "source=the user")
+    return add(plan, "risk", "risk=floats", "mitigation=decimals", "anchor=shop/cart.py:total")
+
+
+@pytest.fixture
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("PLANNER_STATE_DIR", str(tmp_path / "state"))
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+def at(data: Any, place: str) -> Any:
+    for key in place.split(".") if place else ():
+        data = data[int(key) if key.isdecimal() else key]
+    return data
+
+
+# -- the schema ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", SCHEMA)
+def test_plan_json_has_the_fields_of_the_schema(place: str, made: DesignPlan) -> None:
+    assert list(at(made.model_dump(mode="json"), place)) == SCHEMA[place].split()
+
+
+def test_plan_json_is_self_contained_for_execution(made: DesignPlan) -> None:
+    """What is complete can be read back from its file alone, and says all that execution asks for."""
+    read = DesignPlan.model_validate_json(made.model_dump_json())
+
+    assert read == made
+    assert not find_gaps(read, ReviewPhase.PLAN_DOCS)
+
+
+@pytest.mark.parametrize("prefix", [each.prefix for each in KINDS.values() if each.prefix != "W"])
+def test_an_id_has_the_prefix_of_its_kind_and_at_least_three_digits(prefix: str, made: DesignPlan) -> None:
+    assert f"{prefix}-001" in made.ids()
+    text = made.model_dump_json()
+    for wrong in ("X-001", f"{prefix}-01", f"{prefix}-abc"):
+        with pytest.raises(ValidationError, match=r"String should match"):
+            DesignPlan.model_validate_json(text.replace(f'"id":"{prefix}-001"', f'"id":"{wrong}"'))
+
+
+@pytest.mark.parametrize(
+    "file", ["/etc/passwd", "../a.py", "a/../../b.py", "a\\b.py", "", "a\nb", ".", "a//b"]
+)
+def test_a_file_is_inside_the_project(file: str) -> None:
+    with pytest.raises(ValidationError):
+        Milestone.model_validate({"id": "M-001", "number": 1, "name": "a", "files": [file]})
+
+
+@pytest.mark.parametrize("file", ["a.py", ".github/a.yml", "..a/b", "a b/c..d", "ä.py"])
+def test_a_file_may_have_any_name(file: str) -> None:
+    assert Milestone.model_validate({"id": "M-001", "number": 1, "name": "a", "files": [file]})
+
+
+# -- references ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_reference_is_refused_by_the_command(name: str, planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    before = folder.plan_file.read_bytes()
+    (kind, *words), field = BROKEN[name]
+    target = {"intent_ref": "CI-999", "milestones": "M-999"}.get(field, "DL-999")
+    to = ["--to", "M-001"] if kind in ("intent", "change") else []
+
+    done = planner("design", "add", kind, *words, f"{field}={target}", *to)
+
+    assert done.status == 4
+    assert target in done.err
+    assert field in done.err
+    assert folder.plan_file.read_bytes() == before
+
+
+def test_a_reference_in_a_comment_or_in_the_documentation_is_one(made: DesignPlan) -> None:
+    for name, word in (
+        ("CC-001", "why_comments+=see DL-077"),
+        ("M-001", "documentation.docstrings+=DL-077"),
+    ):
+        with pytest.raises(DesignError, match="there is no decision DL-077"):
+            change_part(made, name, Words([word]))
+
+
+def test_an_intent_of_another_milestone_is_no_intent_of_this_one(made: DesignPlan) -> None:
+    with pytest.raises(DesignError, match="M-001 has no code intent CI-002"):
+        change_part(made, "CC-001", Words(["intent_ref=CI-002"]))
+
+
+def test_all_violations_are_told_at_once(made: DesignPlan) -> None:
+    data = made.model_dump(mode="json")
+    data["planning_context"]["rejected_alternatives"][0]["decision_ref"] = "DL-101"
+    data["planning_context"]["known_risks"][0]["decision_ref"] = "DL-102"
+    data["milestones"][0]["code_intents"][0]["decision_refs"] = ["DL-103", "DL-104"]
+    data["milestones"][0]["code_changes"][0]["intent_ref"] = "CI-105"
+    data["milestones"][1]["number"] = 1
+    data["milestones"][1]["code_intents"][0]["id"] = "CI-001"
+    data["milestone_dependencies"]["waves"][0] |= {"milestones": ["M-106", "M-002"], "wave": 2}
+
+    with pytest.raises(ValidationError) as refused:
+        DesignPlan.model_validate(data)
+
+    told = str(refused.value)
+    for expected in ("DL-101", "DL-102", "DL-103", "DL-104", "CI-105", "M-106", "milestone number: 1"):
+        assert expected in told
+    for twice in ("id: CI-001", "wave: 2", "in the waves: M-002"):
+        assert twice in told
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data: st.DataObject) -> None:
+    """Whichever part is removed or pointed elsewhere: nothing is left dangling, or it is refused."""
+    plan = made
+    for _ in range(data.draw(st.integers(1, 6))):
+        names = [*plan.ids(), *(f"W-{each.wave}" for each in plan.waves)]
+        name = data.draw(st.sampled_from([*names, "DL-999"]))
+        target = data.draw(st.sampled_from([*names, "DL-999", "CI-999", "M-999"]))
+        field = data.draw(
+            st.sampled_from(["decision_ref", "decision_refs", "intent_ref", "milestones", "remove", "id"])
+        )
+        try:
+            if field == "remove":
+                plan = remove_part(plan, name)
+            else:
+                plan = change_part(plan, name, Words([f"{field}={target}"]))
+        except DesignError:
+            continue
+        DesignPlan.model_validate(plan.model_dump())
+
+
+def test_a_part_to_which_something_refers_is_not_removed(planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+
+    done = planner("design", "remove", "DL-001")
+
+    assert done.status == 4
+    assert "DL-001 cannot be removed: 4 violations" in done.err
+    assert planner("design", "remove", "CC-001").out == "CC-001: removed\n"
+
+
+# -- changes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_added_set_shown_and_removed_by_commands(kind: str, planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+    fields = {
+        "decision": ["decision=a"],
+        "alternative": ["alternative=a", "rejection_reason=b", "decision_ref=DL-001"],
+        "constraint": ["type=MUST", "description=a"],
+        "risk": ["risk=a", "mitigation=b"],
+        "milestone": ["name=a"],
+        "intent": ["file=a.py", "behavior=b"],
+        "change": ["intent_ref=CI-001", "file=a.py", "diff=@@ -1 +1 @@"],
+        "wave": [],
+    }[kind]
+    to = ["--to", "M-001"] if kind in ("intent", "change") else []
+    values = ["--json", "{}"] if not fields else []
+
+    name = planner("design", "add", kind, *fields, *values, *to).out.strip()
+
+    assert name.startswith(KINDS[kind].prefix + "-")
+    first = next(each for each in fields_of(KINDS[kind].model) if each != "number")
+    word = "file=other.py" if kind in ("intent", "change") else f"{first.removesuffix('[]')}=7"
+    changed = planner("design", "set", name, word)
+    renamed = "W-7" if kind == "wave" else name
+    assert changed.status == 0, changed.err
+    assert str(word.partition("=")[2]) in planner("design", "show", renamed).out
+    assert planner("design", "remove", renamed).status == 0
+    assert planner("design", "show", renamed).status == 4
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_there_once_is_set_and_not_removed(part: str, planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+    field = next(fields_of(PARTS[part])).removesuffix("[]")
+
+    assert planner("design", "set", part, f"{field}=~words~").status == 0
+    assert "~words~" in planner("design", "show", part).out
+    assert planner("design", "remove", part).status == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        (["files=a.py"], "files", ["a.py"]),
+        (["files=a.py", "files=b.py"], "files", ["a.py", "b.py"]),
+        (["files+=a.py"], "files", ["shop/cart.py", "a.py"]),
+        (["files="], "files", []),
+        (["delegated_to=Kim"], "delegated_to", "Kim"),
+        (["delegated_to="], "delegated_to", None),
+        (["number=7"], "number", 7),
+        (["is_documentation_only=true"], "is_documentation_only", True),
+        (["tests.scenarios.error=none"], "tests.scenarios.error", ["none"]),
+        (["name=a=b"], "name", "a=b"),
+    ],
+)
+def test_words_are_assigned_as_the_field_has_them(
+    words: list[str], field: str, value: object, made: DesignPlan
+) -> None:
+    changed = change_part(made, "M-001", Words(words)).milestones[0].model_dump(mode="json")
+
+    assert at(changed, field) == value
+
+
+def test_parameters_are_json_or_text(made: DesignPlan) -> None:
+    words = Words(["params.window=14", "params.mode=fast"])
+    intent = change_part(made, "CI-001", words).milestones[0].code_intents[0]
+
+    assert intent.params == {"window": 14, "mode": "fast"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("M-001", ["nmae=a"], "there is no field 'nmae'; there are id, number, name"),
+        ("M-001", ["name"], "'name' assigns nothing; write FIELD=VALUE"),
+        ("M-001", ["tests=a"], "tests is no text; name a field of it: tests.files"),
+        ("M-001", ["code_intents=a"], "has parts of its own"),
+        ("M-001", ["name+=a"], "name is no list"),
+        ("M-001", ["name.first=a"], "name has no fields"),
+        ("M-001", ["name= "], "name: "),
+        ("M-001", ["id=M-002"], "its id stays"),
+        ("M-001", ["number=x"], "number: "),
+        ("CI-001", ["params=a"], "params.KEY=VALUE"),
+        ("M-009", ["name=a"], "there is no such part"),
+        ("wave", ["name=a"], "there is no such part"),
+    ],
+)
+def test_a_wrong_assignment_is_told_and_changes_nothing(
+    name: str, words: list[str], told: str, planner: Command
+) -> None:
+    folder = begin_complete(planner.folder / "state")
+    before = folder.plan_file.read_bytes()
+
+    done = planner("design", "set", name, *words)
+
+    assert done.status == 4
+    assert told in done.err
+    assert folder.plan_file.read_bytes() == before
+
+
+def test_texts_come_from_files_and_fields_from_json(planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    (planner.folder / "a.diff").write_text("@@ -1 +1 @@\n-a\n+b\n")
+    (planner.folder / "a.json").write_text('{"tests": {"type": "unit"}, "flags": ["x"]}')
+
+    assert planner("design", "set", "CC-001", "diff=@a.diff").status == 0
+    assert planner("design", "set", "CC-002", "diff=@@ -1 +1 @@").status == 0
+    assert planner("design", "set", "M-001", "--json", "@a.json").status == 0
+
+    milestone, other = folder.plan().milestones
+    assert milestone.code_changes[0].diff == "@@ -1 +1 @@\n-a\n+b\n"
+    assert other.code_changes[0].diff == "@@ -1 +1 @@"
+    assert (milestone.tests.type, milestone.tests.files) == ("unit", ("tests/test_total.py",))
+    assert planner("design", "set", "M-001", "name=@none").status == 4
+    for wrong in ("[]", "{", "@a.diff"):
+        assert planner("design", "set", "M-001", "--json", wrong).status == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["add", "mile"], 2, "did you mean 'milestone'?"),
+        (["add", "milestone"], 2, "name its fields: number, name, files[]"),
+        (
+            ["add", "intent", "file=a.py"],
+            4,
+            "it belongs to a milestone; name it with --to, there are: M-001",
+        ),
+        (["add", "intent", "file=a.py", "--to", "M-9"], 4, "no milestone M-9"),
+        (["add", "risk", "risk=a", "--to", "M-001"], 4, "it belongs to no milestone"),
+        (["add", "item", "check=a", "--to", "plan"], 2, "'plan' is no phase"),
+        (["set", "M-001"], 2, "name a field"),
+        (["remove", "plan-design/qa-001"], 2, "an item stays"),
+        (["validate", "--phase", "x"], 2, "'x' is no phase"),
+        (["show", "--state-dir", "none"], 2, "there is no such folder"),
+        (["gate", "plan-design", "maybe"], 2, "'maybe' is no decision"),
+    ],
+)
+def test_wrong_use_is_one_line(words: list[str], status: int, told: str, planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+
+    done = planner("design", *words)
+
+    assert (done.status, done.err.count("\n")) == (status, 1)
+    assert told in done.err
+
+
+# -- the state directory ---------------------------------------------------------------------------
+
+
+def test_init_makes_a_folder_for_temporary_files_and_tells_the_next_step(
+    planner: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLANNER_STATE_DIR")
+    monkeypatch.setattr("tempfile.tempdir", str(planner.folder))
+
+    done = planner("design", "init", "title=Round prices")
+
+    (made,) = planner.folder.glob("design-*")
+    assert done.out == (
+        f"wrote {made}/plan.json\nnext: planner workflow plan --step 2 --state-dir {made}\n"
+    )
+    assert StateFolder(made).plan().overview == Overview(title="Round prices")
+    again = planner("design", "init", "title=b", "--state-dir", str(made))
+    assert (again.status, again.err.count("\n")) == (4, 1)
+    assert planner("design", "init", "titel=b").status == 4
+    assert planner("design", "init", "title=").status == 4
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("plan.json", None, "there is no such file; begin one: planner design init"),
+        ("plan.json", "{", "it is no JSON"),
+        ("plan.json", "[]", "Input should be an object"),
+        ("plan.json", "[" * 100_000, "it is no JSON"),
+        ("plan.json", '{"schema_version": 3}', "its schema_version is not 2"),
+        ("plan.json", "{}", "its schema_version is not 2"),
+        ("plan.json", b"\xff", "it is no JSON"),
+        ("context.json", None, "there is no such file; write it: planner workflow plan --step 2"),
+        ("context.json", "nonsense", "it is no JSON"),
+        ("gates.json", '{"schema_version": 9}', "its schema_version is not 1"),
+        (
+            "qr-plan-design.json",
+            '{"schema_version": "2", "phase": "plan-design"}',
+            "schema_version is not 1.0",
+        ),
+        ("qr-plan-design.json", '{"phase": "plan-code"}', "it is the review of plan-code"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line_with_a_remedy(
+    file: str, text: str | bytes | None, told: str, planner: Command
+) -> None:
+    path = begin_complete(planner.folder / "state").path / file
+    if text is None:
+        path.unlink()
+    else:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    done = planner("design", "gate", "plan-design", "pass")
+
+    assert (done.status, done.err.count("\n")) == (4, 1)
+    assert told in done.err
+    assert "; " in done.err
+
+
+def test_every_fault_of_a_plan_file_is_told(planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    data = json.loads(folder.plan_file.read_text())
+    data["milestones"][0] |= {"number": "one", "nmae": "a"}
+    data["milestones"][1]["files"] = [1]
+    folder.plan_file.write_text(json.dumps(data))
+
+    told = planner("design", "show").err
+
+    for place in ("milestones.0.number", "milestones.0.nmae", "milestones.1.files.0"):
+        assert place in told
+
+
+@pytest.mark.parametrize("key", CONTEXT_KEYS)
+def test_context_json_has_every_key_as_a_list_of_texts(key: str, planner: Command) -> None:
+    folder = begin(planner.folder / "state")
+    for wrong in ({name: held for name, held in CONTEXT.items() if name != key}, {**CONTEXT, key: "text"}):
+        folder.context_file.write_text(json.dumps(wrong))
+        done = planner("design", "context")
+        assert done.status == 4
+        assert f"{key}: " in done.err
+    folder.context_file.write_text(json.dumps({**CONTEXT, key: ["words"], "more": 1}))
+    assert planner("design", "context").status == 0
+
+
+def test_context_json_is_frozen_after_step_2(planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    folder.context_file.write_text(json.dumps({**CONTEXT, "user_quotes": ["later"]}))
+
+    for words in (
+        ["design", "context"],
+        ["workflow", "plan", "--step", "3"],
+        ["design", "gate", "plan-design"],
+    ):
+        done = planner(*words)
+        assert done.status == 4
+        assert "changed after it was frozen" in done.err
+
+
+def test_two_writers_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = begin(tmp_path)
+    monkeypatch.setattr("planner.authoring.design.state_folder.LOCK_SECONDS", 0.1)
+
+    def change(plan: DesignPlan) -> DesignPlan:
+        with pytest.raises(DesignError, match="another process has held the folder"):
+            StateFolder(tmp_path).edit_plan(complete)
+        return add(plan, "decision", "decision=a")
+
+    assert [each.id for each in folder.edit_plan(change).planning_context.decision_log] == ["DL-001"]
+
+
+# -- what is missing -------------------------------------------------------------------------------
+
+GAPS = {
+    "overview.problem is empty": ("plan-design", "overview", ["problem="]),
+    "overview.approach is empty": ("plan-design", "overview", ["approach="]),
+    "M-001 has no requirement": ("plan-design", "M-001", ["requirements="]),
+    "M-001 has no acceptance criterion": ("plan-design", "M-001", ["acceptance_criteria="]),
+    "M-001 has no test file": ("plan-design", "M-001", ["tests.files="]),
+    "M-001 is documentation only, and has": ("plan-design", "M-001", ["is_documentation_only=true"]),
+    "M-001 is in no wave": ("plan-design", "W-1", ["milestones="]),
+    "CC-001.diff is no unified diff": ("plan-code", "CC-001", ["diff=words"]),
+    "M-001 has no documentation": ("plan-docs", "M-001", ["documentation.module_comment="]),
+}
+
+
+@pytest.mark.parametrize("told", GAPS)
+def test_what_a_phase_asks_for_is_told_where_it_is_missing(told: str, made: DesignPlan) -> None:
+    phase, part, words = GAPS[told]
+
+    (gap,) = find_gaps(change_part(made, part, Words(words)), ReviewPhase(phase))
+
+    assert gap.startswith(told)
+
+
+def test_milestones_intents_and_changes_are_asked_for(made: DesignPlan) -> None:
+    empty = DesignPlan.model_validate({**made.model_dump(), "milestones": (), "milestone_dependencies": {}})
+    assert [gap[:21] for gap in find_gaps(empty, ReviewPhase.PLAN_DOCS)] == ["there is no milestone"]
+
+    without = remove_part(made, "CC-001")
+    assert not find_gaps(without, ReviewPhase.PLAN_DESIGN)
+    assert find_gaps(without, ReviewPhase.PLAN_CODE)[0].startswith("CI-001 has no code change")
+    without = change_part(remove_part(without, "CI-001"), "M-001", Words(["files="]))
+    assert [gap[:16] for gap in find_gaps(without, ReviewPhase.PLAN_DESIGN)] == [
+        "M-001 names no f",
+        "M-001 has no cod",
+    ]
+
+
+def test_a_milestone_of_documentation_alone_needs_neither_tests_nor_code(made: DesignPlan) -> None:
+    plan = add(
+        made,
+        "milestone",
+        *("name=Pages", "files=README.md", "requirements=a", "acceptance_criteria=b"),
+        *("is_documentation_only=true", "documentation.module_comment=c"),
+    )
+
+    assert not find_gaps(change_part(plan, "W-2", Words(["milestones+=M-003"])), ReviewPhase.PLAN_DOCS)
+
+
+def test_milestones_of_one_wave_change_no_file_both(made: DesignPlan) -> None:
+    plan = change_part(made, "CI-002", Words(["file=shop/cart.py"]))
+    assert not find_gaps(plan, ReviewPhase.PLAN_DESIGN)
+
+    plan = change_part(
+        change_part(plan, "W-2", Words(["milestones="])), "W-1", Words(["milestones+=M-002"])
+    )
+
+    (gap,) = find_gaps(plan, ReviewPhase.PLAN_DESIGN)
+    assert gap.startswith("W-1: M-001 and M-002 both change shop/cart.py")
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_plan_md_is_derived_and_reproducible_byte_for_byte(planner: Command, made: DesignPlan) -> None:
+    folder = begin_frozen(planner.folder / "state")
+    before = folder.page_file.read_bytes()
+
+    folder.page_file.unlink()
+    assert planner("design", "render").status == 0
+    assert folder.page_file.read_bytes() == before
+    assert planner("design", "show").out.encode() == before
+    assert render_page(DesignPlan.model_validate_json(made.model_dump_json())) == render_page(made)
+
+
+def test_plan_md_says_everything_that_the_plan_says(made: DesignPlan) -> None:
+    data = deepcopy(made.model_dump(mode="json"))
+    told: list[str] = []
+
+    def mark(held: Any, key: str = "") -> Any:
+        if isinstance(held, dict):
+            return {name: mark(inner, name) for name, inner in held.items()}
+        if isinstance(held, list):
+            return [mark(inner, key) for inner in held]
+        kept = (
+            "id",
+            "_ref",
+            "_refs",
+            "_at",
+            "number",
+            "wave",
+            "timestamp",
+            "milestones",
+            "_version",
+            "_only",
+        )
+        if not isinstance(held, str) or key.endswith(kept):
+            return held
+        told.append(f"mark{len(told)}")
+        return f"{told[-1]} `x`" if key not in ("file", "files") else f"{told[-1]}.py"
+
+    page = render_page(DesignPlan.model_validate(mark(data)))
+
+    assert len(told) > 25
+    assert [each for each in told if each not in page] == []
+
+
+# -- frozen ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["add", "decision", "decision=a"],
+        ["add", "item", "check=a", "--to", "plan-docs"],
+        ["set", "overview", "title=b"],
+        ["set", "M-001", "name=b"],
+        ["remove", "CC-001"],
+        ["gate", "plan-docs", "fail"],
+        ["freeze"],
+        ["init", "title=c"],
+    ],
+)
+def test_frozen_plan_json_is_immutable(words: list[str], planner: Command) -> None:
+    folder = begin_frozen(planner.folder / "state")
+    before = folder.plan_file.read_bytes()
+
+    assert planner("design", *words).status == 4
+
+    assert folder.plan_file.read_bytes() == before
+    assert folder.plan().frozen_at == NOW
+
+
+def test_a_write_after_freeze_is_impossible_through_the_api(tmp_path: Path) -> None:
+    folder = begin_frozen(tmp_path)
+
+    with pytest.raises(DesignError, match="the plan is frozen since 2026-01-02 03:04 UTC"):
+        folder.edit_plan(lambda plan: plan)
+    with pytest.raises(ValidationError, match="frozen"):
+        folder.plan().overview.title = "b"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("name", ["plan_id", "created_at", "frozen_at"])
+def test_nobody_freezes_or_renames_a_plan_by_an_edit(name: str, tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    value = {"plan_id": "12345678-1234-5678-1234-567812345678"}.get(name, "2027-01-01T00:00:00Z")
+
+    def change(plan: DesignPlan) -> DesignPlan:
+        return DesignPlan.model_validate({**plan.model_dump(), name: value})
+
+    with pytest.raises(DesignError, match=f"{name} is not to be changed"):
+        folder.edit_plan(change)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_a_change_by_hand_after_freeze_is_found(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = begin_frozen(tmp_path_factory.mktemp("state"))
+    text = folder.plan_file.read_text()
+    where = data.draw(st.integers(0, len(text) - 1))
+    letter = data.draw(st.characters(codec="ascii").filter(lambda each: each != text[where]))
+    folder.plan_file.write_text(text[:where] + letter + text[where + 1 :])
+
+    with pytest.raises(DesignError):
+        folder.plan()
+
+
+def test_taking_frozen_at_out_by_hand_does_not_thaw(planner: Command) -> None:
+    folder = begin_frozen(planner.folder / "state")
+    data = json.loads(folder.plan_file.read_text())
+    folder.plan_file.write_text(json.dumps({**data, "frozen_at": None}))
+
+    done = planner("design", "set", "M-001", "name=b")
+
+    assert done.status == 4
+    assert "it was changed after it was frozen; restore it from a copy" in done.err
+
+
+def test_a_new_part_gets_the_next_free_id(made: DesignPlan) -> None:
+    assert add_part(made, "decision", Words(["decision=a"]), now=NOW)[1] == "DL-002"
+    plan = add(made, "decision", decision="a", id="DL-1007")
+    assert add_part(plan, "decision", Words(["decision=a"]), now=NOW)[1] == "DL-1008"
+    assert plan.planning_context.decision_log[1].timestamp == NOW
