@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -14,6 +16,7 @@ from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, nearest, option
 from planner.cli.exits import Status, UsageMistake, ends, program, say
 from planner.cli.screen import Screen, print_json
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from planner.authoring.design.edits import Words
@@ -99,7 +102,10 @@ def add(
     ] = None,
     values: ValuesOption = None,
 ) -> int:
-    """Add a part to the plan, or an item to a review; print its id. Without fields, tell which."""
+    """Add a part, or an item of a review.
+
+    Prints its id. Without fields, tells which there are.
+    """
     from planner.authoring.design.edits import KINDS, add_part, fields_of
     from planner.authoring.design.review import ReviewItem
 
@@ -136,7 +142,10 @@ NameArgument = Annotated[
 def set_(
     part: NameArgument, state_dir: StateOption, words: WordsArgument = None, values: ValuesOption = None
 ) -> int:
-    """Change fields of a part, or answer an item of a review: status=PASS, or status=FAIL finding=TEXT."""
+    """Change a part, or answer an item.
+
+    An item of a review is answered by status=PASS, or by status=FAIL finding=TEXT.
+    """
     from planner.authoring.design.edits import change_part
 
     folder, given = _folder(state_dir), _words(words, values)
@@ -176,7 +185,10 @@ def show(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the plan as its page; a part, or the review of a phase, as JSON."""
+    """Show the plan, a part, or a review.
+
+    The plan is shown as its page, the others as JSON.
+    """
     from planner.authoring.design.edits import part_of
     from planner.authoring.design.page import render_page
     from planner.authoring.design.review import ReviewPhase
@@ -207,7 +219,10 @@ def validate(
         ),
     ] = None,
 ) -> int:
-    """Check every reference of the plan, and list what it lacks at the end of a phase."""
+    """List what the plan lacks.
+
+    Every reference is checked, and what must be there at the end of a phase.
+    """
     from planner.authoring.design.review import ReviewPhase
 
     folder = _folder(state_dir)
@@ -240,7 +255,7 @@ def context(state_dir: StateOption) -> int:
 @app.command(epilog=EPILOG)
 @ends
 def render(state_dir: StateOption) -> int:
-    """Write plan.md, the page that is derived from the plan."""
+    """Write plan.md, which is derived."""
     say(f"wrote {_folder(state_dir).write_page()}")
     return Status.OK
 
@@ -257,7 +272,9 @@ def gate(
         str | None, typer.Argument(metavar="[pass|fail]", help="Without one, shows what blocks the gate.")
     ] = None,
 ) -> int:
-    """Decide whether a phase is over: it passes when no item blocks it, and the plan lacks nothing.
+    """Decide a gate, or show what blocks it.
+
+    A phase passes when no item blocks it and the plan lacks nothing.
 
     In iterations 1 and 2 every item blocks that has not passed, in 3 and 4 MUST and SHOULD, from 5 on MUST.
     """
@@ -272,10 +289,81 @@ def gate(
 @app.command(epilog=EPILOG)
 @ends
 def freeze(state_dir: StateOption) -> int:
-    """Freeze the plan: the same as gate plan-docs pass. Nothing of it changes any more."""
+    """Freeze the plan, for good.
+
+    This is what gate plan-docs pass does, under the same conditions.
+    """
     from planner.authoring.design.review import ReviewPhase
 
     return _decide(_folder(state_dir), ReviewPhase.PLAN_DOCS, passed=True)
+
+
+@app.command(
+    epilog="Exit status: 0 written, 2 wrong usage, 4 the plan is not frozen, or the result cannot be used."
+)
+@ends
+def export(
+    state_dir: StateOption,
+    output: Annotated[Path, option("--output, -o FILE", "Where the plan goes; - is standard output.")],
+    force: Annotated[bool, option("--force", "Replace a file that is there.")] = False,
+) -> int:
+    """Make a plan that can be verified.
+
+    A milestone of the frozen design is a todo of pytest --planverify; it depends on the wave before.
+    """
+    from planner.authoring.design.export import plan_of_design
+    from planner.authoring.first_plan import root_for
+    from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+    from planner.planfile.loader import dump_plan, load_plan_text
+
+    here = Path.cwd()
+    is_shown = output == STANDARD_OUTPUT
+    if not is_shown and not force and os.path.lexists(output):
+        raise UsageMistake(f"{output} is there already; name another file, or replace it with --force")
+    plan = plan_of_design(
+        _folder(state_dir).plan(), root="." if is_shown else root_for(here / output, here)
+    )
+    text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {output}\n"
+    text += dump_plan(plan, format="yaml")
+    load_plan_text(text, Path("plan.yaml") if is_shown else output)  # what is written can be run
+    write_file(output, text, mode=None)
+    if not is_shown:
+        say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
+        say(f"next: {program()} validate {output}")
+    return Status.OK
+
+
+@app.command(
+    epilog="Exit status: 0 all is verified, 1 something is missing or deviating, 2 wrong usage, "
+    "4 the plan is of another design, or was not verified as it is now."
+)
+@ends
+def reconcile(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that was exported and verified.")],
+    state_dir: StateOption,
+    as_json: JsonOption = False,
+) -> int:
+    """Compare the design with what was verified.
+
+    Each milestone and intent is verified, missing or deviating.
+    """
+    from planner.authoring.design.export import Match
+    from planner.authoring.design.export import reconcile as compare
+    from planner.planfile.loader import load_plan
+
+    found = compare(_folder(state_dir).plan(), load_plan(plan))
+    if as_json:
+        print_json([each._asdict() for each in found])
+    else:
+        screen = Screen()
+        for each in found:
+            why = f" \N{EN DASH} {each.because}" if each.because else ""
+            line = screen.one_line(f"{each.id} {each.match.value}: {each.title}{why}")
+            screen.line(line, indent=2 if each.id.startswith("CI-") else 0)
+        counts = Counter(each.match for each in found)
+        screen.line(", ".join(f"{counts[match]} {match.value}" for match in Match))
+        screen.show()
+    return Status.OK if all(each.match is Match.VERIFIED for each in found) else Status.FOUND
 
 
 def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:

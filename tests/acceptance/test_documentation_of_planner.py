@@ -23,7 +23,7 @@ STORIES = {
     "how-to-ci.md": 5,
     "how-to-coding-agents.md": 10,
     "iterations.md": 2,
-    "design-plans.md": 8,
+    "design-plans.md": 24,
 }
 """The pages that tell a story, and how many commands they have at least."""
 

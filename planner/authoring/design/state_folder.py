@@ -115,6 +115,8 @@ class StateFolder:
                 created_at=now or datetime.now(UTC),
                 overview=overview,
             )
+            if not os.path.lexists(ignore := folder.path / ".gitignore"):
+                replace_file(ignore, "*\n", mode=None)  # what changes here is no change of the project
             folder._write(folder.plan_file, plan)
         return folder
 

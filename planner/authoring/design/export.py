@@ -1,0 +1,266 @@
+"""A frozen design plan as a plan that ``pytest --planverify`` verifies, and what became of it.
+
+A milestone is a todo, and depends on the milestones of the wave before. Its test files are run, and so is
+an acceptance criterion that is a command; its files have to be there. Other criteria are told to whoever
+works; where nothing can be run, they are questions to a person.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.authoring.repository import accepted
+from planner.errors import DesignError
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, ManualSpec, Plan, Todo
+from planner.model.verdicts import CheckKind, Verdict
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.project_files import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from planner.authoring.design.plan import CodeIntent, DesignPlan, Milestone
+    from planner.model.outcome import Outcome
+    from planner.planfile.loader import LoadedPlan
+
+EXTENSION = "x-design-plan"
+"""The key of a plan file that names the design plan which it was made of."""
+
+FOLDER_PAGES = ("README.md", "CLAUDE.md")
+"""What the technical writer brings up to date in every folder that a milestone has changed."""
+
+_RED = (Verdict.FAILED, Verdict.FLAKY)
+_LONGEST_INTENT = 60_000
+_LARGEST_SOURCE = 4 * 1024 * 1024
+
+
+def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
+    """Return the plan that verifies a design. Raises ``DesignError`` before the freeze."""
+    if design.frozen_at is None:
+        raise DesignError(
+            "the plan", ["it is not frozen; pass its gates first: planner design gate plan-docs"]
+        )
+    by_id = {each.id: each for each in design.milestones}
+    todos: list[Todo] = []
+    before: tuple[str, ...] = ()
+    for wave in design.waves:
+        todos += [_todo_of(by_id[each], design, before) for each in wave.milestones]
+        before = wave.milestones or before
+    slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])
+    plan = Plan(
+        todo_list_id=f"design-{slug or 'plan'}-{str(design.plan_id)[:8]}",
+        workflow_name=design.overview.title,
+        items=tuple(todos),
+        extensions={EXTENSION: str(design.plan_id)},
+    )
+    return plan if root == "." else plan.model_copy(update={"root": root})
+
+
+def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) -> Todo:
+    todo = Todo(
+        id=milestone.id,
+        title=milestone.name,
+        intent=_instructions(milestone, design),
+        acceptance_criteria=_criteria_of(milestone),
+        allowed_files=_files_of(milestone),
+    )
+    return todo.model_copy(update={"dependencies": before}) if before else todo
+
+
+def _criteria_of(milestone: Milestone) -> AcceptanceCriteria:
+    commands = [f"pytest {shlex.quote(each)}" for each in milestone.tests.files if each.endswith(".py")]
+    commands += [each for each in map(_command_in, milestone.acceptance_criteria) if each]
+    criteria = AcceptanceCriteria(
+        expected_artifacts=tuple(
+            ArtifactSpec(path=each)
+            for each in dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
+            if each not in _deleted(milestone)
+        )
+    )
+    if commands:
+        tests = tuple(CommandSpec(cmd=each) for each in dict.fromkeys(commands))
+        return criteria.model_copy(update={"tests": tests})
+    manual = tuple(ManualSpec(question=f"Does this hold: {each}") for each in milestone.acceptance_criteria)
+    return criteria.model_copy(update={"manual": manual})
+
+
+def _command_in(text: str) -> str | None:
+    """Return the command that a criterion is, with backticks around it or without."""
+    command = text.strip().strip("`").strip()
+    return command if "\n" not in command and accepted(command) else None
+
+
+def _deleted(milestone: Milestone) -> set[str]:
+    gone = [
+        each for each in milestone.code_changes if re.search(r"^\+\+\+ /dev/null", each.diff, re.MULTILINE)
+    ]
+    return {each.file for each in gone}
+
+
+def _files_of(milestone: Milestone) -> tuple[str, ...]:
+    """Return what may be written: the files of a milestone, and the pages that tell of their folders."""
+    changed = (each.file for each in milestone.code_changes)
+    files = [*milestone.touched_files, *changed, *milestone.tests.files]
+    folders = dict.fromkeys(["", *(f"{each.rpartition('/')[0]}/" for each in files if "/" in each)])
+    return tuple(
+        dict.fromkeys([*files, *(f"{folder}{page}" for folder in folders for page in FOLDER_PAGES)])
+    )
+
+
+def _instructions(milestone: Milestone, design: DesignPlan) -> str:
+    """Return what whoever works on a milestone needs to know; diffs as far as there is room for them."""
+    decisions = {each.id: each for each in design.planning_context.decision_log}
+    lines = [*_listed("Requirements:", milestone.requirements)]
+    for intent in milestone.code_intents:
+        params = "".join(f", {name} = {value}" for name, value in sorted(intent.params.items()))
+        lines.append(f"{intent.id} {_place_of(intent)}: {intent.behavior}{params}")
+        lines += [f"  because of {ref}: {decisions[ref].decision}" for ref in intent.decision_refs]
+    scenarios = milestone.tests.scenarios
+    for name in ("normal", "edge", "error"):
+        lines += _listed(f"Tests, {name}:", getattr(scenarios, name))
+    lines += _listed("It is done when:", milestone.acceptance_criteria)
+    lines += _listed("Keep:", design.invisible_knowledge.invariants)
+    lines += _listed("Constraints:", (each.description for each in design.planning_context.constraints))
+    room = _LONGEST_INTENT - sum(map(len, lines))
+    for change in milestone.code_changes:
+        room -= len(change.diff)
+        shown = change.diff.rstrip() if room > 0 else f"see planner design show {change.id}"
+        lines += [f"{change.id} for {change.intent_ref}, {change.file}:", shown]
+    return "\n".join(lines)
+
+
+def _listed(title: str, texts: Iterable[str]) -> list[str]:
+    items = [f"- {each}" for each in texts]
+    return [title, *items] if items else []
+
+
+def _place_of(intent: CodeIntent) -> str:
+    return intent.file if intent.function is None else f"{intent.file} {intent.function}"
+
+
+# -- what became of it ---------------------------------------------------------------------------------
+
+
+class Match(StrEnum):
+    """How the code stands to the design."""
+
+    VERIFIED = "verified"
+    MISSING = "missing"
+    DEVIATING = "deviating"
+
+
+class Reconciled(NamedTuple):
+    """What became of a milestone, or of an intent."""
+
+    id: str
+    title: str
+    match: Match
+    because: str = ""
+
+
+def reconcile(design: DesignPlan, loaded: LoadedPlan) -> list[Reconciled]:
+    """Compare a design with the outcomes of the plan that was made of it, milestone by milestone.
+
+    A milestone is verified when its todo is done by the criteria of the design, and all its intents are
+    there. Raises :class:`planner.errors.PlannerError` where the plan is of another design, or was not
+    verified as it is now.
+    """
+    if loaded.plan.extensions.get(EXTENSION) != str(design.plan_id):
+        raise DesignError(
+            str(loaded.path),
+            [f"it was not made of the design plan {design.plan_id}; planner design export"],
+        )
+    found = find_outcomes(loaded)
+    if found.document is None or found.plan_change is not None:
+        raise DesignError(
+            str(loaded.path), [f"it was not verified as it is now; run first: {found.verify}"]
+        )
+    wanted = {each.id: each for each in plan_of_design(design).items}
+    held = {each.id: each for each in loaded.plan.items}
+    outcomes = {each.todo_id: each for each in found.document.outcomes}
+    told: list[Reconciled] = []
+    for milestone in sorted(design.milestones, key=lambda each: each.number):
+        problem = _problem_of(milestone.id, wanted, held, outcomes.get(milestone.id))
+        changed = found.files.by_todo.get(milestone.id, ())
+        if problem is None and changed:
+            problem = (Match.DEVIATING, f"{changed[0]} has changed since it was verified")
+        intents = list(_intents_of(milestone, loaded.root, is_verified=problem is None))
+        lost = [each.id for each in intents if each.match is Match.MISSING]
+        if problem is None and lost:
+            problem = (Match.DEVIATING, f"it is done without {', '.join(lost)}")
+        match, because = problem or (Match.VERIFIED, "")
+        told += [Reconciled(milestone.id, milestone.name, match, because), *intents]
+    return told
+
+
+def _problem_of(
+    name: str, wanted: dict[str, Todo], held: dict[str, Todo], outcome: Outcome | None
+) -> tuple[Match, str] | None:
+    """Return what is wrong with a milestone by its todo and its outcome."""
+    if name not in held:
+        return Match.MISSING, "its todo was taken out of the plan"
+    if held[name].acceptance_criteria != wanted[name].acceptance_criteria:
+        return Match.DEVIATING, "its criteria in the plan are not those of the design; export it again"
+    if outcome is None:
+        return Match.MISSING, "it was not verified"
+    if outcome.success:
+        return None
+    if outcome.blocked_by:
+        return Match.MISSING, f"it waits for {', '.join(outcome.blocked_by)}"
+    open_ = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
+    red = [each for each in open_ if each.counts_as in _RED]
+    absent = [each for each in red if each.kind is CheckKind.ARTIFACT]
+    match = Match.MISSING if absent or not red else Match.DEVIATING
+    first = next(iter([*absent, *red, *open_]), None)
+    if first is None:
+        return match, "it is not done"
+    if absent:
+        return match, f"there is no {first.title}"
+    return match, f"{first.cmd or first.title or first.id}: {first.counts_as.value.replace('_', ' ')}"
+
+
+def _intents_of(milestone: Milestone, root: Path, *, is_verified: bool) -> Iterator[Reconciled]:
+    deleted = _deleted(milestone)
+    for intent in milestone.code_intents:
+        place = _place_of(intent)
+        problem = None if intent.file in deleted else _absence_of(intent, root)
+        if problem is not None:
+            yield Reconciled(intent.id, place, Match.MISSING, problem)
+        elif is_verified:
+            yield Reconciled(intent.id, place, Match.VERIFIED)
+        else:
+            yield Reconciled(
+                intent.id, place, Match.DEVIATING, f"it is there; {milestone.id} is not verified"
+            )
+
+
+def _absence_of(intent: CodeIntent, root: Path) -> str | None:
+    """Return what of an intent is not there: its file, or in a Python file its function."""
+    try:
+        with open_regular(root / intent.file) as file:
+            source = file.read(_LARGEST_SOURCE)
+    except OSError:
+        return f"there is no {intent.file}"
+    if intent.function is None or not intent.file.endswith(".py"):
+        return None
+    try:
+        names = set(_definitions(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        return f"{intent.file} is no Python that can be read"
+    wanted = intent.function.partition("(")[0].strip()
+    return None if wanted in names else f"{intent.file} defines no {wanted}"
+
+
+def _definitions(tree: ast.AST, above: str = "") -> Iterator[str]:
+    """Yield every function and class, with the names of those around it, and alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from (node.name, f"{above}{node.name}")
+            yield from _definitions(node, f"{above}{node.name}.")
+        else:
+            yield from _definitions(node, above)

@@ -1,0 +1,354 @@
+"""A frozen design as a plan to verify, and the design compared with what became of that plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from design_samples import PLANNING, add, begin_complete, begin_frozen, pass_gates
+from planner_command import Command, done, failed, undecided
+
+from planner.authoring.design.edits import Words, change_part
+from planner.authoring.design.export import EXTENSION, plan_of_design
+from planner.authoring.design.plan import DesignPlan
+from planner.authoring.design.state_folder import StateFolder
+from planner.errors import DesignError
+from planner.model.plan import Plan
+from planner.planfile.loader import load_plan
+
+SOURCES = {"shop/cart.py": "def total(): ...\n", "shop/tax.py": "class Tax:\n    def tax(self): ...\n"}
+
+
+@pytest.fixture
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("PLANNER_STATE_DIR", str(tmp_path / "state"))
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+def frozen(path: Path, *words: str) -> StateFolder:
+    """A frozen design in which something is set of its first milestone."""
+    folder = begin_complete(path)
+    if words:
+        folder.edit_plan(lambda plan: change_part(plan, "M-001", Words(words)))
+        folder.write_page()
+    pass_gates(folder, *PLANNING)
+    return folder
+
+
+def exported(path: Path, *words: str) -> Plan:
+    return plan_of_design(frozen(path, *words).plan())
+
+
+# -- export ----------------------------------------------------------------------------------------
+
+
+def test_what_is_exported_is_a_plan_that_validates_without_findings(planner: Command) -> None:
+    begin_frozen(planner.folder / "state")
+    for name, text in {
+        **SOURCES,
+        "tests/test_total.py": "def test_a(): ...",
+        "tests/test_tax.py": "",
+    }.items():
+        (planner.folder / name).parent.mkdir(exist_ok=True)
+        (planner.folder / name).write_text(text)
+
+    done_ = planner("design", "export", "-o", "plan.yaml")
+
+    assert done_.out == "wrote plan.yaml: 2 todos\nnext: planner validate plan.yaml\n"
+    assert planner("validate", "plan.yaml").out == "ready: no findings\n"
+
+
+def test_milestones_become_todos_and_waves_dependencies(tmp_path: Path) -> None:
+    plan = exported(tmp_path)
+
+    assert [(each.id, each.title, each.dependencies) for each in plan.items] == [
+        ("M-001", "Round total", ()),
+        ("M-002", "Round tax", ("M-001",)),
+    ]
+    assert plan.todo_list_id.startswith("design-round-prices-")
+    assert plan.extensions == {EXTENSION: str(StateFolder(tmp_path).plan().plan_id)}
+
+
+def test_every_milestone_waits_for_the_whole_wave_before(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+
+    def change(plan: DesignPlan) -> DesignPlan:
+        for number in (3, 4):
+            plan = add(
+                plan,
+                "milestone",
+                *(
+                    f"name=Page {number}",
+                    f"files=docs/{number}.md",
+                    "requirements=a",
+                    "acceptance_criteria=b",
+                ),
+                *("is_documentation_only=true", "documentation.module_comment=c"),
+            )
+        plan = change_part(plan, "W-1", Words(["milestones+=M-003"]))
+        return add(plan, "wave", "wave=9", "milestones=M-004")
+
+    folder.edit_plan(change)
+    folder.write_page()
+    pass_gates(folder, *PLANNING)
+
+    plan = plan_of_design(folder.plan())
+
+    assert {each.id: each.dependencies for each in plan.items} == {
+        "M-001": (),
+        "M-003": (),
+        "M-002": ("M-001", "M-003"),
+        "M-004": ("M-002",),
+    }
+
+
+def test_test_files_and_criteria_that_are_commands_are_run(tmp_path: Path) -> None:
+    words = ["acceptance_criteria=`ruff check shop`", "acceptance_criteria+=pytest tests/test_total.py"]
+    todo = exported(tmp_path, *words, "acceptance_criteria+=halves go up").items[0]
+
+    assert [each.cmd for each in todo.acceptance_criteria.tests] == [
+        "pytest tests/test_total.py",
+        "ruff check shop",
+    ]
+    assert not todo.acceptance_criteria.manual
+    assert todo.intent is not None
+    assert (
+        "It is done when:\n- `ruff check shop`\n- pytest tests/test_total.py\n- halves go up" in todo.intent
+    )
+
+
+def test_criteria_are_questions_where_nothing_can_be_run(tmp_path: Path) -> None:
+    todo = exported(tmp_path, "tests.files=", "tests.skip_reason=nothing to run").items[0]
+
+    assert not todo.acceptance_criteria.tests
+    assert [each.question for each in todo.acceptance_criteria.manual] == ["Does this hold: halves go up"]
+
+
+def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folders(tmp_path: Path) -> None:
+    todo = exported(tmp_path, "files+=shop/rates.csv").items[0]
+
+    files = ("shop/cart.py", "shop/rates.csv", "tests/test_total.py")
+    assert tuple(each.path for each in todo.acceptance_criteria.expected_artifacts) == files
+    pages = [f"{folder}{page}" for folder in ("", "shop/", "tests/") for page in ("README.md", "CLAUDE.md")]
+    assert todo.allowed_files == (*files, *pages)
+
+
+def test_a_file_that_is_deleted_is_not_expected(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    diff = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+    folder.edit_plan(lambda plan: change_part(plan, "CC-001", Words([f"diff={diff}"])))
+    folder.write_page()
+    pass_gates(folder, *PLANNING)
+
+    criteria = plan_of_design(folder.plan()).items[0].acceptance_criteria
+
+    assert [each.path for each in criteria.expected_artifacts] == ["tests/test_total.py"]
+
+
+def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    folder.edit_plan(
+        lambda plan: change_part(
+            change_part(
+                add(plan, "constraint", "type=MUST", "description=no new dependency"),
+                "invisible_knowledge",
+                Words(["invariants=totals are never negative"]),
+            ),
+            "M-001",
+            Words(["tests.scenarios.edge=half a cent"]),
+        )
+    )
+    folder.write_page()
+    pass_gates(folder, *PLANNING)
+
+    intent = plan_of_design(folder.plan()).items[0].intent or ""
+
+    for part in (
+        "Requirements:\n- two digits",
+        "CI-001 shop/cart.py total: round\n  because of DL-001: Round half up",
+        "Tests, edge:\n- half a cent",
+        "Keep:\n- totals are never negative",
+        "Constraints:\n- no new dependency",
+        "CC-001 for CI-001, shop/cart.py:\n--- a/shop/cart.py",
+    ):
+        assert part in intent
+
+
+def test_a_diff_for_which_there_is_no_room_is_named(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    folder.edit_plan(lambda plan: change_part(plan, "CC-001", Words(["diff=@@ \n" + "+a\n" * 40_000])))
+    folder.write_page()
+    pass_gates(folder, *PLANNING)
+
+    intent = plan_of_design(folder.plan()).items[0].intent or ""
+
+    assert intent.endswith("see planner design show CC-001")
+    assert len(intent) < 1000
+
+
+def test_only_a_frozen_plan_is_exported(planner: Command) -> None:
+    begin_complete(planner.folder / "state")
+
+    done_ = planner("design", "export", "-o", "plan.yaml")
+
+    assert (done_.status, done_.err.count("\n")) == (4, 1)
+    assert "it is not frozen" in done_.err
+    assert not (planner.folder / "plan.yaml").exists()
+
+
+def test_a_file_that_is_there_is_not_replaced_unless_forced(planner: Command) -> None:
+    begin_frozen(planner.folder / "state")
+    (planner.folder / "plans").mkdir()
+    plan = planner.folder / "plans/plan.yaml"
+    plan.write_text("mine")
+
+    assert planner("design", "export", "-o", "plans/plan.yaml").status == 2
+    assert plan.read_text() == "mine"
+    assert planner("design", "export", "-o", "plans/plan.yaml", "--force").status == 0
+    assert load_plan(plan).root == planner.folder
+
+
+# -- reconcile -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def verified(planner: Command) -> Command:
+    """A frozen design that was exported, and whose files are there."""
+    begin_frozen(planner.folder / "state")
+    for name, text in SOURCES.items():
+        (planner.folder / name).parent.mkdir(exist_ok=True)
+        (planner.folder / name).write_text(text)
+    planner("design", "export", "-o", "plan.yaml")
+    return planner
+
+
+def told(planner: Command, *outcomes: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What is said of each milestone and intent after these outcomes."""
+    name = load_plan(planner.folder / "plan.yaml").plan.todo_list_id
+    planner.outcomes(*({**each, "plan": name} for each in outcomes))
+    ran = planner("design", "reconcile", "plan.yaml", "--json")
+    assert ran.status in (0, 1), ran.err
+    rows = {each["id"]: (each["match"], each["because"]) for each in ran.json}
+    assert (ran.status == 0) == all(match == "verified" for match, _ in rows.values())
+    return rows
+
+
+def test_every_milestone_and_intent_is_verified_where_all_is_done(verified: Command) -> None:
+    assert told(verified, done("M-001"), done("M-002")) == dict.fromkeys(
+        ("M-001", "CI-001", "M-002", "CI-002"), ("verified", "")
+    )
+    assert verified("design", "reconcile", "plan.yaml").out == (
+        "M-001 verified: Round total\n  CI-001 verified: shop/cart.py total\n"
+        "M-002 verified: Round tax\n  CI-002 verified: shop/tax.py tax\n"
+        "4 verified, 0 missing, 0 deviating\n"
+    )
+
+
+def check(kind: str, verdict: str, **keys: str) -> dict[str, Any]:
+    return {"checks": [{"id": "x", "kind": kind, "verdict": verdict, **keys}]}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "match", "because"),
+    [
+        (failed("M-001"), "deviating", "pytest tests/test_M-001.py: failed"),
+        (undecided("M-001", "flaky"), "deviating", "pytest tests/test_M-001.py: flaky"),
+        (undecided("M-001", "needs_human"), "missing", "pytest tests/test_M-001.py: needs human"),
+        (undecided("M-001", "not_run"), "missing", "pytest tests/test_M-001.py: not run"),
+        (failed("M-001") | {"blocked_by": ["M-009"]}, "missing", "it waits for M-009"),
+        (
+            failed("M-001") | check("artifact", "failed", title="shop/cart.py"),
+            "missing",
+            "there is no shop/cart.py",
+        ),
+        (failed("M-001") | check("guard", "failed", title="allowlist"), "deviating", "allowlist: failed"),
+        (failed("M-001") | {"checks": []}, "missing", "it is not done"),
+    ],
+)
+def test_a_milestone_that_is_not_done_is_missing_or_deviating(
+    outcome: dict[str, Any], match: str, because: str, verified: Command
+) -> None:
+    rows = told(verified, outcome, done("M-002"))
+
+    assert rows["M-001"] == (match, because)
+    assert rows["CI-001"] == ("deviating", "it is there; M-001 is not verified")
+    assert rows["M-002"] == ("verified", "")
+
+
+def test_a_milestone_of_which_nothing_is_known_is_missing(verified: Command) -> None:
+    assert told(verified, done("M-002"))["M-001"] == ("missing", "it was not verified")
+
+
+@pytest.mark.parametrize(
+    ("source", "because"),
+    [
+        (None, "there is no shop/tax.py"),
+        ("def other(): ...\n", "shop/tax.py defines no tax"),
+        ("def tax(:\n", "shop/tax.py is no Python that can be read"),
+    ],
+)
+def test_an_intent_that_is_not_there_is_missing_whatever_the_tests_say(
+    source: str | None, because: str, verified: Command
+) -> None:
+    path = verified.folder / "shop/tax.py"
+    path.unlink() if source is None else path.write_text(source)
+
+    rows = told(verified, done("M-001"), done("M-002"))
+
+    assert rows["CI-002"] == ("missing", because)
+    assert rows["M-002"] == ("deviating", "it is done without CI-002")
+
+
+@pytest.mark.parametrize("function", ["Tax.tax", "Tax", "tax(self)"])
+def test_a_function_is_found_by_its_qualified_name(function: str, planner: Command) -> None:
+    folder = begin_complete(planner.folder / "state")
+    folder.edit_plan(lambda plan: change_part(plan, "CI-002", Words([f"function={function}"])))
+    folder.write_page()
+    pass_gates(folder, *PLANNING)
+    for name, text in SOURCES.items():
+        (planner.folder / name).parent.mkdir(exist_ok=True)
+        (planner.folder / name).write_text(text)
+    planner("design", "export", "-o", "plan.yaml")
+
+    assert told(planner, done("M-001"), done("M-002"))["CI-002"] == ("verified", "")
+
+
+def test_criteria_that_were_softened_in_the_plan_are_found(verified: Command) -> None:
+    path = verified.folder / "plan.yaml"
+    path.write_text(path.read_text().replace("pytest tests/test_total.py", "pytest tests/test_tax.py"))
+
+    rows = told(verified, done("M-001"), done("M-002"))
+
+    assert rows["M-001"] == (
+        "deviating",
+        "its criteria in the plan are not those of the design; export it again",
+    )
+
+
+def test_a_todo_that_was_taken_out_is_missing(verified: Command) -> None:
+    path = verified.folder / "plan.yaml"
+    text = path.read_text()
+    path.write_text(text[: text.index("- id: M-002")] + text[text.index("x-design-plan") :])
+
+    assert told(verified, done("M-001"))["M-002"] == ("missing", "its todo was taken out of the plan")
+
+
+def test_outcomes_of_another_plan_or_of_none_are_refused(verified: Command) -> None:
+    unverified = verified("design", "reconcile", "plan.yaml")
+    assert (unverified.status, unverified.err.count("\n")) == (4, 1)
+    assert "it was not verified as it is now; run first: pytest --planverify plan.yaml" in unverified.err
+
+    told(verified, done("M-001"), done("M-002"))
+    path = verified.folder / "plan.yaml"
+    path.write_text(path.read_text() + "# later\n")
+    assert "it was not verified as it is now" in verified("design", "reconcile", "plan.yaml").err
+
+    verified.plan({"id": "M-001", "verify": "pytest"}, path="other.yaml")
+    assert "it was not made of the design plan" in verified("design", "reconcile", "other.yaml").err
+    assert verified("design", "reconcile", "none.yaml").status == 4
+
+
+def test_a_design_without_a_freeze_has_no_plan(tmp_path: Path) -> None:
+    with pytest.raises(DesignError, match="not frozen"):
+        plan_of_design(begin_complete(tmp_path).plan())
