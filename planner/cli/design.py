@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections import Counter
@@ -381,27 +380,17 @@ def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
     from planner.authoring.design.review import blocking_severities
 
     gate = folder.gates().gate(phase)
+    if gate.is_complete:
+        say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}")
+        return Status.OK
+    obstacles = folder.obstacles(phase)
     screen = Screen()
     severities = ", ".join(each.value for each in blocking_severities(gate.iteration))
     screen.line(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}, blocked by {severities}")
-    if gate.is_complete:
-        screen.show()
-        return Status.OK
-    folder.check_turn(phase)
-    review = folder.review(phase)
-    lines = [
-        f"{each.id} {each.severity.value} {each.status.value} ({each.scope}): {each.finding or each.check}"
-        for each in review.blocking(gate.iteration)
-    ]
-    if not review.items:
-        lines = [
-            f"nothing was reviewed; add items: {program()} design add item --to {phase.value} check=TEXT"
-        ]
-    lines += folder.gaps(phase) if phase.is_of_planning else ()
-    for line in lines:
+    for line in obstacles:
         screen.paragraph(line, indent=2)
     screen.show()
-    return Status.FOUND if lines else Status.OK
+    return Status.FOUND if obstacles else Status.OK
 
 
 # -- what is given in words ----------------------------------------------------------------------------
@@ -426,7 +415,7 @@ def _phase(name: str) -> ReviewPhase:
 
 
 def _words(words: list[str] | None, values: str | None) -> Words:
-    from planner.authoring.design.edits import Words
+    from planner.authoring.design.edits import Words, read_json
 
     given: list[str] = []
     for word in words or ():
@@ -435,8 +424,8 @@ def _words(words: list[str] | None, values: str | None) -> Words:
     held: object = {}
     if values is not None:
         try:
-            held = json.loads(_text(values))
-        except (ValueError, RecursionError) as error:
+            held = read_json(_text(values))
+        except ValueError as error:
             raise UsageMistake(f"--json: it is no JSON ({error}); write an object of fields") from None
         if not isinstance(held, dict):
             raise UsageMistake("--json: it is no object; write fields with their values in braces")
@@ -447,12 +436,11 @@ def _text(text: str) -> str:
     """Return the text, or that of the file that it names; a diff that begins with @@ is text."""
     if not text.startswith("@") or text.startswith("@@"):
         return text
-    if text == "@-":
-        return sys.stdin.read()
+    from planner.authoring.design.state_folder import LARGEST_READ
     from planner.planfile.project_files import open_regular
 
-    with open_regular(text[1:]) as file:
-        data = file.read(64 * 1024 * 1024)
+    with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
+        data = file.read(LARGEST_READ)
     try:
         return data.decode()
     except UnicodeDecodeError:

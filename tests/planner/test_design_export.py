@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
-from design_samples import PLANNING, add, begin_complete, begin_frozen, pass_gates
+from design_samples import NOW, PLANNING, add, begin_complete, begin_frozen, pass_gates
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from planner_command import Command, done, failed, undecided
 
 from planner.authoring.design.edits import Words, change_part
 from planner.authoring.design.export import EXTENSION, plan_of_design
+from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import DesignPlan
 from planner.authoring.design.state_folder import StateFolder
+from planner.authoring.design.workflow import render_step
 from planner.errors import DesignError
 from planner.model.plan import Plan
-from planner.planfile.loader import load_plan
+from planner.planfile.loader import dump_plan, load_plan, load_plan_text
+from planner.text.glob_patterns import matches
 
 SOURCES = {"shop/cart.py": "def total(): ...\n", "shop/tax.py": "class Tax:\n    def tax(self): ...\n"}
 
@@ -207,6 +214,55 @@ def test_a_file_that_is_there_is_not_replaced_unless_forced(planner: Command) ->
     assert plan.read_text() == "mine"
     assert planner("design", "export", "-o", "plans/plan.yaml", "--force").status == 0
     assert load_plan(plan).root == planner.folder
+
+
+ODD = st.text(max_size=20) | st.sampled_from(
+    [
+        "\x00",
+        "\ufffe",
+        "\u202ea",
+        "`",
+        "<a>&]]>",
+        "\r\na",
+        "- x: y #",
+        "'\"",
+        "x" * 9_000,
+        "pytest \x1b[31m",
+    ]
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(st.sampled_from(["name", "requirements", "acceptance_criteria"]), ODD), ODD)
+def test_whatever_a_design_says_can_be_shown_and_exported(
+    tmp_path_factory: pytest.TempPathFactory, odd: dict[str, str], title: str
+) -> None:
+    folder = begin_complete(tmp_path_factory.mktemp("state"))
+    for name, words in (
+        ("M-001", [f"{key}={text}" for key, text in odd.items()]),
+        ("overview", [f"title={title}"]),
+    ):
+        with suppress(DesignError):  # what is empty is refused
+            folder.edit_plan(lambda plan, name=name, words=words: change_part(plan, name, Words(words)))
+
+    design = folder.plan()
+    assert "\x1b" not in render_page(design)
+    assert ET.fromstring(render_step("plan", 3, folder.path, program="planner")).tag == "step"
+    made = plan_of_design(design.model_copy(update={"frozen_at": NOW}))
+    loaded = load_plan_text(dump_plan(made, format="yaml"), folder.path / "plan.yaml")
+    assert [each.acceptance_criteria for each in loaded.plan.items] == [
+        each.acceptance_criteria for each in made.items
+    ]
+
+
+@pytest.mark.parametrize("file", ["pages/[id].tsx", "a*.py"])
+def test_a_file_whose_name_is_a_glob_stands_for_itself(file: str, tmp_path: Path) -> None:
+    todo = exported(tmp_path, f"files={file}").items[0]
+
+    assert todo.allowed_files is not None
+    assert matches(file, todo.allowed_files[0])
+    assert not matches("pages/i.tsx", todo.allowed_files[0])
+    assert not matches("ab.py", todo.allowed_files[0])
 
 
 # -- reconcile -------------------------------------------------------------------------------------

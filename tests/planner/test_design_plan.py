@@ -329,8 +329,13 @@ def test_texts_come_from_files_and_fields_from_json(planner: Command) -> None:
     assert other.code_changes[0].diff == "@@ -1 +1 @@"
     assert (milestone.tests.type, milestone.tests.files) == ("unit", ("tests/test_total.py",))
     assert planner("design", "set", "M-001", "name=@none").status == 4
-    for wrong in ("[]", "{", "@a.diff"):
+    for wrong in ("[]", "{", "@a.diff", '{"number": NaN}', '{"flags": ' + "[" * 100_000):
         assert planner("design", "set", "M-001", "--json", wrong).status == 2
+    mixed = planner(
+        "design", "set", "M-001", "--json", '{"tests": null, "files": "a"}', "tests.type=x", "files+=b"
+    )
+    assert mixed.status == 0, mixed.err
+    assert planner("design", "set", "CI-001", "--json", r'{"params": {"a": "\ud800"}}').status == 4
 
 
 @pytest.mark.parametrize(

@@ -214,18 +214,18 @@ def _assign_one(
         if not dot:
             inner_names = ", ".join(f"{name}.{each}" for each in shape.model_fields)
             return f"{name} is no text; name a field of it: {inner_names}"
-        return _assign_one(raw.setdefault(name, {}), shape, inner, text, appends=appends)
+        return _assign_one(_mapping_at(raw, name), shape, inner, text, appends=appends)
     if shape is dict:
-        held = raw.setdefault(name, {})
         if dot:
-            held[inner] = _json_or_text(text)
+            _mapping_at(raw, name)[inner] = _json_or_text(text)
             return None
         raw[name] = {}
         return f"name one of its keys: {name}.KEY=VALUE" if text else None
     if dot:
         return f"{name} has no fields; write {name}=VALUE"
     if shape is list:
-        old: list[str] = (raw.get(name) or []) if appends else []
+        held = raw.get(name)
+        old = cast("list[str]", held) if appends and isinstance(held, list) else []
         raw[name] = [*old, text] if text else old
     elif shape is tuple:
         return f"{name} has parts of its own; add, set and remove these by their ids"
@@ -249,9 +249,28 @@ def _shape_of(annotation: Any) -> Any:
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else str
 
 
+def _mapping_at(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return what a field holds, an empty mapping where --json has put something else."""
+    if not isinstance(raw.get(name), dict):
+        raw[name] = {}
+    return raw[name]
+
+
+def read_json(text: str) -> Any:
+    """Return what a JSON text holds. Raises ``ValueError``, for numbers that JSON has not, too."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def _json_or_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return text
 

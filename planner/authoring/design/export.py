@@ -8,6 +8,7 @@ works; where nothing can be run, they are questions to a person.
 from __future__ import annotations
 
 import ast
+import glob
 import re
 import shlex
 from enum import StrEnum
@@ -19,6 +20,7 @@ from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Ma
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.project_files import open_regular
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +38,7 @@ FOLDER_PAGES = ("README.md", "CLAUDE.md")
 
 _RED = (Verdict.FAILED, Verdict.FLAKY)
 _LONGEST_INTENT = 60_000
+_LONGEST_LINE = 9_000
 _LARGEST_SOURCE = 4 * 1024 * 1024
 
 
@@ -51,10 +54,10 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
     for wave in design.waves:
         todos += [_todo_of(by_id[each], design, before) for each in wave.milestones]
         before = wave.milestones or before
-    slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])
+    slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])[:80] or "plan"
     plan = Plan(
-        todo_list_id=f"design-{slug or 'plan'}-{str(design.plan_id)[:8]}",
-        workflow_name=design.overview.title,
+        todo_list_id=f"design-{slug}-{str(design.plan_id)[:8]}",
+        workflow_name=one_line(design.overview.title, limit=_LONGEST_LINE) or slug,
         items=tuple(todos),
         extensions={EXTENSION: str(design.plan_id)},
     )
@@ -64,8 +67,8 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
 def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) -> Todo:
     todo = Todo(
         id=milestone.id,
-        title=milestone.name,
-        intent=_instructions(milestone, design),
+        title=one_line(milestone.name, limit=_LONGEST_LINE) or milestone.id,
+        intent=clean(_instructions(milestone, design), limit=_LONGEST_INTENT),
         acceptance_criteria=_criteria_of(milestone),
         allowed_files=_files_of(milestone),
     )
@@ -77,7 +80,7 @@ def _criteria_of(milestone: Milestone) -> AcceptanceCriteria:
     commands += [each for each in map(_command_in, milestone.acceptance_criteria) if each]
     criteria = AcceptanceCriteria(
         expected_artifacts=tuple(
-            ArtifactSpec(path=each)
+            ArtifactSpec(path=glob.escape(each))
             for each in dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
             if each not in _deleted(milestone)
         )
@@ -85,14 +88,15 @@ def _criteria_of(milestone: Milestone) -> AcceptanceCriteria:
     if commands:
         tests = tuple(CommandSpec(cmd=each) for each in dict.fromkeys(commands))
         return criteria.model_copy(update={"tests": tests})
-    manual = tuple(ManualSpec(question=f"Does this hold: {each}") for each in milestone.acceptance_criteria)
+    texts = [one_line(each, limit=_LONGEST_LINE) for each in milestone.acceptance_criteria]
+    manual = tuple(ManualSpec(question=f"Does this hold: {each}") for each in texts)
     return criteria.model_copy(update={"manual": manual})
 
 
 def _command_in(text: str) -> str | None:
     """Return the command that a criterion is, with backticks around it or without."""
     command = text.strip().strip("`").strip()
-    return command if "\n" not in command and accepted(command) else None
+    return command if command.isprintable() and accepted(command) else None
 
 
 def _deleted(milestone: Milestone) -> set[str]:
@@ -107,9 +111,8 @@ def _files_of(milestone: Milestone) -> tuple[str, ...]:
     changed = (each.file for each in milestone.code_changes)
     files = [*milestone.touched_files, *changed, *milestone.tests.files]
     folders = dict.fromkeys(["", *(f"{each.rpartition('/')[0]}/" for each in files if "/" in each)])
-    return tuple(
-        dict.fromkeys([*files, *(f"{folder}{page}" for folder in folders for page in FOLDER_PAGES)])
-    )
+    pages = [f"{folder}{page}" for folder in folders for page in FOLDER_PAGES]
+    return tuple(dict.fromkeys(map(glob.escape, [*files, *pages])))
 
 
 def _instructions(milestone: Milestone, design: DesignPlan) -> str:
@@ -128,7 +131,7 @@ def _instructions(milestone: Milestone, design: DesignPlan) -> str:
     lines += _listed("Constraints:", (each.description for each in design.planning_context.constraints))
     room = _LONGEST_INTENT - sum(map(len, lines))
     for change in milestone.code_changes:
-        room -= len(change.diff)
+        room -= len(change.diff) + len(change.file)
         shown = change.diff.rstrip() if room > 0 else f"see planner design show {change.id}"
         lines += [f"{change.id} for {change.intent_ref}, {change.file}:", shown]
     return "\n".join(lines)

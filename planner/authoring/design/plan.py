@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Literal[2] = 2
 
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
-Sentence = Annotated[str, StringConstraints(min_length=1, max_length=100_000, pattern=r"\S")]
+Sentence = Annotated[str, StringConstraints(min_length=1, max_length=9_000, pattern=r"\S")]
+"""What becomes a line of the exported plan, which may have 10,000 characters."""
 Texts = tuple[Sentence, ...]
 _NAME = r"(?:[^./\\\x00-\x1f]|\.[^./\\\x00-\x1f]|\.\.[^/\\\x00-\x1f])[^/\\\x00-\x1f]*"
 Path = Annotated[str, StringConstraints(pattern=rf"^{_NAME}(?:/{_NAME})*$", max_length=4_096)]

@@ -243,23 +243,10 @@ class StateFolder:
             before = file.gate(phase)
             if before.is_complete:
                 raise DesignError(about, ["it has passed, which is final; go on with the next step"])
-            self.check_turn(phase)
-            review = self.review(phase)
-            blocking = review.blocking(before.iteration)
-            if passed:
-                faults = [
-                    f"{each.id} ({each.severity.value}, {each.scope}) is {each.status.value}: "
-                    f"{one_line(each.finding or each.check, limit=_LONGEST_FAULT)}"
-                    for each in blocking
-                ]
-                if not review.items:
-                    faults = [
-                        "nothing was reviewed; add items: planner design add item --to " + phase.value
-                    ]
-                faults += self.gaps(phase) if phase.is_of_planning else ()
-                if faults:
-                    raise DesignError(f"{about} does not pass", faults)
-            elif not blocking:
+            obstacles = self.obstacles(phase)
+            if passed and obstacles:
+                raise DesignError(f"{about} does not pass", obstacles)
+            if not passed and not self.review(phase).blocking(before.iteration):
                 raise DesignError(
                     f"{about} does not fail", ["no item blocks it; answer one FAIL, or pass it"]
                 )
@@ -273,6 +260,21 @@ class StateFolder:
             if passed:
                 self.review_file(phase).unlink(missing_ok=True)
             return after
+
+    def obstacles(self, phase: ReviewPhase) -> tuple[str, ...]:
+        """Return what keeps a gate from passing now: items that block it, and what the plan lacks."""
+        self.check_turn(phase)
+        review = self.review(phase)
+        lines = [
+            f"{each.id} ({each.severity.value}, {each.scope}) is {each.status.value}: "
+            f"{one_line(each.finding or each.check, limit=_LONGEST_FAULT)}"
+            for each in review.blocking(self.gates().gate(phase).iteration)
+        ]
+        if not review.items:
+            lines = [
+                f"nothing was reviewed; add items: planner design add item --to {phase.value} check=TEXT"
+            ]
+        return (*lines, *(self.gaps(phase) if phase.is_of_planning else ()))
 
     def check_turn(self, phase: ReviewPhase) -> None:
         """Refuse a phase before its turn: the context is frozen, and the gates before it have passed."""
@@ -354,7 +356,10 @@ class StateFolder:
             raise DesignError(str(path), told) from None
 
     def _write(self, path: Path, value: BaseModel) -> bytes:
-        data = (value.model_dump_json(indent=2) + "\n").encode()
+        try:
+            data = (value.model_dump_json(indent=2) + "\n").encode()
+        except ValueError:  # half of a surrogate pair, in a value that may be any JSON
+            raise _fault(path, "a text of it is no Unicode; nothing is written, correct the text") from None
         replace_file(path, data, mode=None, durable=True)
         return data
 
