@@ -439,9 +439,9 @@ def _text(text: str) -> str:
     from planner.authoring.design.state_folder import LARGEST_READ
     from planner.planfile.project_files import open_regular
 
-    with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
-        data = file.read(LARGEST_READ)
     try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise UsageMistake(f"{text[1:]}: it is no text in UTF-8; name another file") from None
+        with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
+            return file.read(LARGEST_READ).decode()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise UsageMistake(f"{text}: it cannot be read ({said}); name another file") from None

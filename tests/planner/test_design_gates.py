@@ -474,8 +474,8 @@ def test_every_entry_point_defines_exactly_one_workflow() -> None:
     tables = [tomllib.loads(path.read_text()) for path in sorted(folder.iterdir())]
 
     assert [(each["name"], sorted(each)) for each in tables] == [
-        ("execute", ["name", "steps", "title"]),
-        ("plan", ["name", "steps", "title"]),
+        ("execute", ["name", "steps"]),
+        ("plan", ["name", "steps"]),
     ]
 
 

@@ -328,7 +328,11 @@ def test_texts_come_from_files_and_fields_from_json(planner: Command) -> None:
     assert milestone.code_changes[0].diff == "@@ -1 +1 @@\n-a\n+b\n"
     assert other.code_changes[0].diff == "@@ -1 +1 @@"
     assert (milestone.tests.type, milestone.tests.files) == ("unit", ("tests/test_total.py",))
-    assert planner("design", "set", "M-001", "name=@none").status == 4
+    for wrong in ("@none", "@.", "@/dev/zero", "@latin"):
+        (planner.folder / "latin").write_bytes(b"\xff")
+        refused = planner("design", "set", "M-001", f"name={wrong}")
+        assert (refused.status, refused.err.count("\n")) == (2, 1)
+        assert f"{wrong}: it cannot be read (" in refused.err
     for wrong in ("[]", "{", "@a.diff", '{"number": NaN}', '{"flags": ' + "[" * 100_000):
         assert planner("design", "set", "M-001", "--json", wrong).status == 2
     mixed = planner(

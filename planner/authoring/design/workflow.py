@@ -84,7 +84,6 @@ class DesignWorkflow(Value):
     """One workflow; its steps are counted from 1."""
 
     name: str
-    title: str
     steps: tuple[WorkflowStep, ...]
 
 
