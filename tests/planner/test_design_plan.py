@@ -203,6 +203,15 @@ def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data:
         DesignPlan.model_validate(plan.model_dump())
 
 
+def test_an_unchecked_copy_with_a_wrong_reference_is_not_written(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    before = folder.plan_file.read_bytes()
+
+    with pytest.raises(DesignError, match="there is no milestone M-001"):
+        folder.edit_plan(lambda plan: plan.model_copy(update={"milestones": ()}))
+    assert folder.plan_file.read_bytes() == before
+
+
 def test_a_part_to_which_something_refers_is_not_removed(planner: Command) -> None:
     begin_complete(planner.folder / "state")
 

@@ -142,7 +142,10 @@ class StateFolder:
                 raise _fault(
                     self.plan_file, f"the plan is frozen since {when}; begin another: planner design init"
                 )
-            new = DesignPlan.model_validate(change(old).model_dump(warnings=False))
+            try:
+                new = DesignPlan.model_validate(change(old).model_dump(warnings=False))
+            except ValidationError as error:  # of a copy that nobody has checked
+                raise DesignError(str(self.plan_file), faults_of(error)) from None
             for name in ("plan_id", "created_at", "frozen_at"):
                 if getattr(new, name) != getattr(old, name):
                     raise _fault(self.plan_file, f"{name} is not to be changed; leave it as it is")
