@@ -29,7 +29,6 @@ EPILOG = """\
 planverify COMMAND --help says more about a command.
 Exit status: that of pytest --planverify where something is verified; 0 done or found,
 1 findings, 2 wrong usage, 3 a fault of planverify, 4 a file that cannot be read, 130 interrupted.
-
 Start with: planverify init; planverify verify; planverify next
 """
 
@@ -406,7 +405,7 @@ def report(
 ) -> int:
     """Render the last outcomes of a plan as a report: what pytest --planverify-report does, afterwards.
 
-    Formats: ctrf, gitlab, junit, markdown, prometheus, sarif. Without PATH, the report goes to
+    Formats: ctrf, gitlab, html, junit, markdown, prometheus, sarif. Without PATH, the report goes to
     .planverify/reports/.
     """
     return import_module("pytest_planverify.reports.formats").report_command(asked, plan_or_usual(plan))

@@ -141,7 +141,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         help="Write a report, to PATH instead of .planverify/reports/; may be repeated. Formats: "
-        "ctrf, gitlab, junit, markdown, prometheus, sarif.",
+        "ctrf, gitlab, html, junit, markdown, prometheus, sarif.",
     )
     group.addoption(
         "--planverify-confirm",

@@ -6,7 +6,7 @@ exactly where the exit status is not 0. Problems are for people: one a root caus
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ from pytest_planverify.reports.details import headline
 from pytest_planverify.reports.terminal import EXIT_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from planner.model.outcome import Check, Failure, Hunk, Location, Outcome, OutcomeDocument
+    from planner.model.plan import Todo
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -82,6 +83,8 @@ class Told:
     document: OutcomeDocument
     folders: Mapping[str, str]
     """By plan the folder of its root below the top of the repository; the top itself is the empty text."""
+    todos: Mapping[str, Sequence[Todo]] = field(default_factory=dict[str, "Sequence[Todo]"])
+    """By plan, those of its sub-plans included."""
 
     @property
     def holds(self) -> bool:

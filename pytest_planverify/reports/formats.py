@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.errors import PlannerError
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
-from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
+from planner.planfile.tree import load_tree
 from planner.text.sanitizing import one_line
 from pytest_planverify.reports.cases import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
+    from planner.planfile.tree import FlatPlan
 
 FORMATS: Mapping[str, str] = {
     "junit": "junit.xml",
@@ -27,6 +28,7 @@ FORMATS: Mapping[str, str] = {
     "sarif": "planverify.sarif",
     "gitlab": "gl-code-quality-report.json",
     "markdown": "report.md",
+    "html": "report.html",
     "prometheus": "planverify.prom",
 }
 """Each format, which is a module with ``render``, and the usual name of its file."""
@@ -56,9 +58,14 @@ def parse_report(text: str, folder: Path) -> Report:
     return Report(name, STANDARD_OUTPUT if path == str(STANDARD_OUTPUT) else folder / path)
 
 
-def told(document: OutcomeDocument, roots: Mapping[str, Path]) -> Told:
-    """Return the outcomes with the places that programs know files by. ``roots`` are those of the plans."""
-    return Told(document, {plan: _below_the_top(root) for plan, root in roots.items()})
+def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Told:
+    """Return the outcomes with what formats show of the plans: places in the repository, and todos."""
+    loaded = [flat.loaded for flat in plans]
+    return Told(
+        document,
+        {each.plan.todo_list_id: _below_the_top(each.root) for each in loaded},
+        {each.plan.todo_list_id: each.plan.items for each in loaded},
+    )
 
 
 def write_reports(given: Told, reports: Sequence[Report], root: Path) -> Iterator[str]:
@@ -82,14 +89,12 @@ def report_command(asked: str, plan: Path) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    loaded = load_plan(plan)
-    found = find_outcomes(loaded)
+    flat = load_tree(plan).load_all().flat()
+    found = find_outcomes(flat.loaded, None, flat.files)
     if found.document is None:
         print(f"{found.path}: there are no outcomes; run first: {found.verify}", file=sys.stderr)
         return 4
-    problems = list(
-        write_reports(told(found.document, {loaded.plan.todo_list_id: loaded.root}), [report], loaded.root)
-    )
+    problems = list(write_reports(told(found.document, [flat]), [report], flat.loaded.root))
     for line in problems:
         print(line, file=sys.stderr)
     return 4 if problems else 0

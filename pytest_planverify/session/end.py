@@ -184,8 +184,7 @@ def _write_reports(facts: RunFacts, document: OutcomeDocument, runs: Sequence[Pl
     """Write the reports that were asked for, once the outcomes are safe; a failure of one is a line."""
     from pytest_planverify.reports.formats import tell_github, told, write_reports
 
-    roots = {each.plan.id: each.plan.loaded.root for each in runs}
-    given = told(document, roots)
+    given = told(document, [each.plan.flat for each in runs])
     for line in write_reports(given, facts.settings.reports, runs[0].plan.loaded.root):
         facts.tw.line(line)
     for line in tell_github(given, os.environ):

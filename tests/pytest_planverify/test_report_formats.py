@@ -244,3 +244,15 @@ def test_a_report_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: p
     [line] = write_reports(told(red()), [Report("sarif", None)], tmp_path)
     assert "ZeroDivisionError" in line
     assert "\n" not in line
+
+
+def test_a_long_markdown_report_counts_what_it_leaves_out() -> None:
+    found = red(30)
+    done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]
+    text = render("markdown", told(found.model_copy(update={"outcomes": (*done, *found.outcomes)})))
+    assert "and 5 more causes" in text
+    assert "and 103 more todos" in text
+    assert "❌ `tax`" in text
+    assert "exit status 10" in render("markdown", told(only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10)))
+    gone = only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")
+    assert "it[0] failed: gone" in render("markdown", told(gone))
