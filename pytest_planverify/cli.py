@@ -29,7 +29,6 @@ EPILOG = """\
 planverify COMMAND --help says more about a command.
 Exit status: that of pytest --planverify where something is verified; 0 done or found,
 1 findings, 2 wrong usage, 3 a fault of planverify, 4 a file that cannot be read, 130 interrupted.
-
 Start with: planverify init; planverify verify; planverify next
 """
 
@@ -52,6 +51,7 @@ COMMANDS: dict[str, Entry] = {
         is_group=True,
     ),
     "qualify": Entry("pytest_planverify.qualification", "Check the checks: are they red before the work?"),
+    "report": Entry("", "Render the last outcomes: junit, sarif, markdown, …"),
     "recover": Entry("pytest_planverify.recovery", "Render the outcomes of a run that was killed."),
     "undo": Entry("pytest_planverify.harness.undo", "Undo the last run, or the last edit of the plan."),
     "hook": Entry("pytest_planverify.stop_hook", "Keep a coding agent from stopping before all is done."),
@@ -62,7 +62,7 @@ COMMANDS: dict[str, Entry] = {
 GROUPS = {
     "Every day": ("init", "verify", "run", "next", "status", "answer"),
     "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate", "design", "workflow"),
-    "Look closer": ("explain", "validate", "history", "metrics"),
+    "Look closer": ("explain", "validate", "history", "metrics", "report"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),
     "Programs": ("step", "replay", "schema", "contract"),
@@ -391,6 +391,24 @@ def undo(
     for line in told:
         say(line)
     return 0
+
+
+@app.command(
+    epilog="Exit status: 0 written, 2 wrong usage, 4 there are no outcomes, or it cannot be written."
+)
+@ends
+def report(
+    asked: Annotated[
+        str, typer.Argument(metavar="FORMAT[=PATH]", help="PATH may be -, which is standard output.")
+    ],
+    plan: PlanArgument = None,
+) -> int:
+    """Render the last outcomes of a plan as a report: what pytest --planverify-report does, afterwards.
+
+    Formats: ctrf, gitlab, html, junit, markdown, prometheus, sarif. Without PATH, the report goes to
+    .planverify/reports/.
+    """
+    return import_module("pytest_planverify.reports.formats").report_command(asked, plan_or_usual(plan))
 
 
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")

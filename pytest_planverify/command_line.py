@@ -22,6 +22,7 @@ _OWN_VALUES = frozenset(
     {
         "--planverify-scope",
         "--planverify-outcomes",
+        "--planverify-report",
         "--planverify-confirm",
         "--planverify-confirm-seconds",
         "--planverify-baseline",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from planner.planfile.discovery import PlanChoice
+    from pytest_planverify.reports.formats import Report
 
 Scope = Literal["claimed", "ready", "all"]
 DEFAULT_CONFIRMATIONS = 4
@@ -63,6 +64,7 @@ class Settings:
     keep_going: bool
     scope: Scope
     outcomes: Path | None
+    reports: tuple[Report, ...]
     confirmations: int
     confirmation_seconds: float
     resume: bool
@@ -132,6 +134,14 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="PATH",
         help="Write the outcomes to PATH instead of .planverify/ under the plan's root; - is standard "
         "output, and what is shown then goes to standard error.",
+    )
+    group.addoption(
+        "--planverify-report",
+        metavar="FORMAT[=PATH]",
+        action="append",
+        default=[],
+        help="Write a report, to PATH instead of .planverify/reports/; may be repeated. Formats: "
+        "ctrf, gitlab, html, junit, markdown, prometheus, sarif.",
     )
     group.addoption(
         "--planverify-confirm",
@@ -216,6 +226,7 @@ def _prepare_nothing(*arguments: object) -> None:
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
     from pytest_planverify.intermediate_process import can_fork  # a run without a plan does without it
+    from pytest_planverify.reports.formats import parse_report
 
     given = config.stash[GIVEN]
     directory = config.invocation_params.dir
@@ -230,6 +241,10 @@ def read_settings(config: pytest.Config) -> Settings:
         raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is no number of seconds")
     outcomes = given.options["planverify_outcomes"]
     plans = _plans(sorted_args.plans, config)
+    try:
+        reports = tuple(parse_report(text, directory) for text in given.options["planverify_report"])
+    except ValueError as error:
+        raise pytest.UsageError(f"--planverify-report: {error}") from None
     return Settings(
         plans=plans,
         invocation_dir=directory,
@@ -237,6 +252,7 @@ def read_settings(config: pytest.Config) -> Settings:
         keep_going=given.options["planverify_keep_going"],
         scope=given.options["planverify_scope"],
         outcomes=_named_file(directory, outcomes),
+        reports=reports,
         confirmations=confirmations,
         confirmation_seconds=seconds,
         resume=given.options["planverify_resume"],
@@ -299,6 +315,7 @@ _OWN_ENDINGS = (
     "-keep-going",
     "-scope",
     "-outcomes",
+    "-report",
     "-confirm",
     "-confirm-seconds",
     "-resume",

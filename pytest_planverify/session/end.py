@@ -75,6 +75,8 @@ def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> 
         close_journal(each.plan.folder.journal, each.plan.id, part)
     if report is not None and report.text:
         facts.tw.line(report.text)
+    if not settings.recording:
+        _write_reports(facts, document, runs)
     render_summary(
         facts.tw,
         document,
@@ -176,6 +178,17 @@ def _write_documents(
         latest = those[0].plan.folder.outcomes
         keep_outcomes(document if len(by_root) == 1 else told.document(those), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
+
+
+def _write_reports(facts: RunFacts, document: OutcomeDocument, runs: Sequence[PlanRun]) -> None:
+    """Write the reports that were asked for, once the outcomes are safe; a failure of one is a line."""
+    from pytest_planverify.reports.formats import tell_github, told, write_reports
+
+    given = told(document, [each.plan.flat for each in runs])
+    for line in write_reports(given, facts.settings.reports, runs[0].plan.loaded.root):
+        facts.tw.line(line)
+    for line in tell_github(given, os.environ):
+        facts.tw.line(line)
 
 
 def _notes(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> Iterator[str]:

@@ -1,0 +1,57 @@
+"""CTRF, the common test report format: the cases of the run as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pytest_planverify.reports.cases import FAILED, PASSED, SKIPPED
+
+if TYPE_CHECKING:
+    from pytest_planverify.reports.cases import Case, Told
+
+
+def render(told: Told) -> str:
+    """Return the report."""
+    run = told.document.run
+    counts = Counter(case.status for case in told.cases)
+    report = {
+        "reportFormat": "CTRF",
+        "specVersion": "0.0.0",
+        "results": {
+            "tool": {"name": "pytest-planverify"},
+            "summary": {
+                "tests": len(told.cases),
+                "passed": counts[PASSED],
+                "failed": counts[FAILED],
+                "pending": 0,
+                "skipped": counts[SKIPPED],
+                "other": 0,
+                "start": _milliseconds(run.started_at),
+                "stop": _milliseconds(run.finished_at),
+            },
+            "tests": [_test(case) for case in told.cases],
+        },
+    }
+    return json.dumps(report, indent=1) + "\n"
+
+
+def _test(case: Case) -> dict[str, object]:
+    test: dict[str, object] = {
+        "name": case.name,
+        "status": case.status,
+        "duration": case.duration_ms,
+        "suite": [case.todo_id],
+        "flaky": case.flaky,
+    }
+    if case.message:
+        test["message"] = case.message
+    if case.text:
+        test["trace"] = case.text
+    return test
+
+
+def _milliseconds(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1000) if moment else 0

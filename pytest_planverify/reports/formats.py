@@ -1,0 +1,126 @@
+"""The formats of reports: each renders the outcomes of a run, none changes them or the exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from planner.errors import PlannerError
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.plan_folder import HOME, make_home
+from planner.planfile.tree import load_tree
+from planner.text.sanitizing import one_line
+from pytest_planverify.reports.cases import Told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from planner.model.outcome import OutcomeDocument
+    from planner.planfile.tree import FlatPlan
+
+FORMATS: Mapping[str, str] = {
+    "junit": "junit.xml",
+    "ctrf": "ctrf.json",
+    "sarif": "planverify.sarif",
+    "gitlab": "gl-code-quality-report.json",
+    "markdown": "report.md",
+    "html": "report.html",
+    "prometheus": "planverify.prom",
+}
+"""Each format, which is a module with ``render``, and the usual name of its file."""
+
+FOLDER = f"{HOME}/reports"
+
+
+class Report(NamedTuple):
+    """A report that somebody asked for."""
+
+    format: str
+    path: Path | None
+    """``None`` is the usual place."""
+
+
+def parse_report(text: str, folder: Path) -> Report:
+    """Read ``FORMAT[=PATH]``. Raises ``ValueError`` with one line."""
+    name, equals, path = text.partition("=")
+    if name not in FORMATS:
+        raise ValueError(
+            f"'{one_line(name, limit=60)}' is no format of reports; they are {', '.join(FORMATS)}"
+        )
+    if equals and not path:
+        raise ValueError(f"{text} names no file; leave out the = for the usual place")
+    if not equals:
+        return Report(name, None)
+    return Report(name, STANDARD_OUTPUT if path == str(STANDARD_OUTPUT) else folder / path)
+
+
+def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Told:
+    """Return the outcomes with what formats show of the plans: places in the repository, and todos."""
+    loaded = [flat.loaded for flat in plans]
+    return Told(
+        document,
+        {each.plan.todo_list_id: _below_the_top(each.root) for each in loaded},
+        {each.plan.todo_list_id: each.plan.items for each in loaded},
+    )
+
+
+def write_reports(given: Told, reports: Sequence[Report], root: Path) -> Iterator[str]:
+    """Write the reports, the usual places below ``root``. Yields one line for each that could not be."""
+    for report in reports:
+        path = report.path or root / FOLDER / FORMATS[report.format]
+        try:
+            if report.path is None:
+                make_home(root)
+            write_file(path, render(report.format, given))
+        except PlannerError as error:
+            yield f"report {report.format}: {error}"
+        except Exception as error:  # whatever is wrong with a report, the outcomes stand
+            yield one_line(f"report {report.format}: {path}: cannot be made: {error!r}", limit=500)
+
+
+def report_command(asked: str, plan: Path) -> int:
+    """Write a report of the last outcomes of the plan. Returns the exit status of the command."""
+    try:
+        report = parse_report(asked, Path.cwd())
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    flat = load_tree(plan).load_all().flat()
+    found = find_outcomes(flat.loaded, None, flat.files)
+    if found.document is None:
+        print(f"{found.path}: there are no outcomes; run first: {found.verify}", file=sys.stderr)
+        return 4
+    problems = list(write_reports(told(found.document, [flat]), [report], flat.loaded.root))
+    for line in problems:
+        print(line, file=sys.stderr)
+    return 4 if problems else 0
+
+
+def render(name: str, given: Told) -> str:
+    """Return the report in that format."""
+    return import_module(f"pytest_planverify.reports.{name}").render(given)
+
+
+def tell_github(given: Told, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines that GitHub Actions reads, and append to its summary of the step, if it listens."""
+    if environment.get("GITHUB_ACTIONS") != "true":
+        return
+    from pytest_planverify.reports.github import append_summary, error_commands
+
+    try:
+        yield from error_commands(given)
+        if summary := environment.get("GITHUB_STEP_SUMMARY"):
+            append_summary(given, Path(summary))
+    except Exception as error:  # as above
+        yield one_line(f"GITHUB_STEP_SUMMARY: cannot be written: {error}", limit=500)
+
+
+def _below_the_top(root: Path) -> str:
+    """Return the folder as it is seen from the top of the repository, or of the current folder."""
+    tops = (folder for folder in (root, *root.parents) if (folder / ".git").exists())
+    relative = os.path.relpath(root, next(tops, Path.cwd()))
+    return "" if relative == "." else relative.replace(os.sep, "/")

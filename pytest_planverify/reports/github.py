@@ -1,0 +1,63 @@
+"""Workflow commands and the step summary of GitHub Actions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_planverify.reports import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_planverify.reports.cases import Problem, Told
+
+MOST_ANNOTATIONS = 10
+"""GitHub shows no more errors of one step."""
+
+LARGEST_SUMMARY = 1024 * 1024
+"""In bytes; a larger summary of a step is refused as a whole."""
+
+_CUT = "\n… the rest is left out: a step summary holds at most 1 MiB\n"
+
+
+def error_commands(told: Told) -> Iterator[str]:
+    """Yield a command a root cause, at the place of the fault; none where the run is accepted."""
+    if told.holds:
+        return
+    problems = told.problems
+    shown = problems if len(problems) <= MOST_ANNOTATIONS else problems[: MOST_ANNOTATIONS - 1]
+    for problem in shown:
+        yield _error(problem)
+    if left := len(problems) - len(shown):
+        yield f"::error title=planverify::and {left} more root causes; planverify report markdown=- has all"
+    if not problems:
+        yield f"::error title=planverify::{_data(told.exit_reason)}"
+
+
+def append_summary(told: Told, path: Path) -> None:
+    """Append the Markdown report to the summary of the step. Raises ``OSError``."""
+    with path.open("a+b") as file:
+        room = LARGEST_SUMMARY - file.seek(0, 2)
+        data = markdown.render(told).encode("utf-8", "replace")
+        if len(data) > room:
+            cut = _CUT.encode()
+            whole_lines = data[: max(room - len(cut), 0)].rpartition(b"\n")[0]
+            data = whole_lines + cut if len(cut) <= room else b""
+        file.write(data)
+
+
+def _error(problem: Problem) -> str:
+    failure = problem.failure
+    fix = f"\n{failure.suggestion}" if failure is not None and failure.suggestion else ""
+    place = f"file={_property(problem.path)},line={problem.line},title={_property(problem.category)}"
+    message = f"{problem.headline}\n{problem.consequences}{fix}"
+    return f"::error {place}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

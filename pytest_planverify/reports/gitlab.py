@@ -1,0 +1,27 @@
+"""Code quality of GitLab: a list of root causes, each at the place of the fault."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_planverify.reports.sarif import fingerprint
+
+if TYPE_CHECKING:
+    from pytest_planverify.reports.cases import Told
+
+
+def render(told: Told) -> str:
+    """Return the report; what is red but does not count is for information."""
+    severity = "info" if told.holds else "major"
+    report = [
+        {
+            "description": f"{problem.headline} ({problem.consequences})",
+            "check_name": problem.category,
+            "fingerprint": fingerprint(problem),
+            "severity": severity,
+            "location": {"path": problem.path, "lines": {"begin": problem.line}},
+        }
+        for problem in told.problems
+    ]
+    return json.dumps(report, indent=1) + "\n"

@@ -1,0 +1,46 @@
+"""Text exposition of Prometheus: what a run counted, for the textfile collector."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from planner.model.verdicts import TodoState
+from planner.policy.outcomes import state_of
+
+if TYPE_CHECKING:
+    from pytest_planverify.reports.cases import Told
+
+
+def render(told: Told) -> str:
+    """Return the report: figures of the run by plan, nothing of this process."""
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+    document = told.document
+    registry = CollectorRegistry()
+
+    def gauge(name: str, help: str, *labels: str) -> Gauge:
+        return Gauge(f"planverify_run_{name}", help, labels, registry=registry)
+
+    gauge("exit_status", "Exit status of the run; 0 is accepted.").set(document.run.exit_status)
+    gauge("duration_seconds", "How long the run took.").set(document.run.duration_ms / 1000)
+    if document.run.finished_at:
+        finished = datetime.fromisoformat(document.run.finished_at).timestamp()
+        gauge("finished_timestamp_seconds", "When the run was finished.").set(finished)
+    todos = gauge("todos", "Todos, by state.", "plan", "state")
+    counted = Counter((outcome.plan or "", state_of(outcome)) for outcome in document.outcomes)
+    for plan in dict.fromkeys(
+        [*(ref.todo_list_id for ref in document.plans), *(key[0] for key in counted)]
+    ):
+        for state in TodoState:
+            todos.labels(plan, state.value).set(counted[plan, state])
+    criteria = gauge("criteria", "Criteria, by verdict.", "verdict")
+    for verdict, count in Counter(
+        check.verdict for outcome in document.outcomes for check in outcome.checks
+    ).items():
+        criteria.labels(verdict.value).set(count)
+    causes = gauge("causes", "Root causes of failures, by category.", "category")
+    for category, count in Counter(problem.category for problem in told.problems).items():
+        causes.labels(category).set(count)
+    return generate_latest(registry).decode()

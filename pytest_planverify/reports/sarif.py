@@ -1,0 +1,60 @@
+"""SARIF 2.1.0: a result a root cause, at the place of the fault."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from pytest_planverify.reports.cases import Problem, Told
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def render(told: Told) -> str:
+    """Return the report; what is red but does not count is a note."""
+    level = "note" if told.holds else "error"
+    rules = sorted({problem.category for problem in told.problems})
+    report = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {"name": "pytest-planverify", "rules": [{"id": rule} for rule in rules]}
+                },
+                "invocations": [
+                    {
+                        "executionSuccessful": not told.document.run.interrupted,
+                        "exitCode": told.document.run.exit_status,
+                    }
+                ],
+                "results": [
+                    _result(problem, level, rules.index(problem.category)) for problem in told.problems
+                ],
+            }
+        ],
+    }
+    return json.dumps(report, indent=1) + "\n"
+
+
+def fingerprint(problem: Problem) -> str:
+    """Return what tells a problem from others, the same from run to run."""
+    return hashlib.sha256(problem.signature.encode("utf-8", "replace")).hexdigest()
+
+
+def _result(problem: Problem, level: str, rule: int) -> dict[str, object]:
+    place = {
+        "artifactLocation": {"uri": quote(problem.path)},
+        "region": {"startLine": problem.line},
+    }
+    return {
+        "ruleId": problem.category,
+        "ruleIndex": rule,
+        "level": level,
+        "message": {"text": f"{problem.headline} ({problem.consequences})"},
+        "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"planverify/v1": fingerprint(problem)},
+    }

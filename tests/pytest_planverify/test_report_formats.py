@@ -1,0 +1,258 @@
+"""Reports for programs: red where the exit status is, and harmless when broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from junitparser import JUnitXml
+from outcome_samples import check, document, outcome, results
+from prometheus_client.parser import text_string_to_metric_families
+
+from planner.model.outcome import Cause, CauseTodo, Failure, Location, OutcomeDocument
+from planner.model.taxonomy import Category, Owner, Role
+from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
+from pytest_planverify.reports.cases import Told
+from pytest_planverify.reports.formats import FORMATS, Report, render, tell_github, write_reports
+from pytest_planverify.reports.github import LARGEST_SUMMARY
+
+HOSTILE = 't<script>alert(1)</script>&"\x1b[31m\u202e,::error::%0A\ufffe'
+PLAN = "workflow_momentum_001"
+
+
+def failure(number: int = 0, **rest: Any) -> Failure:
+    told: dict[str, Any] = {
+        "category": Category.TEST_REGRESSION,
+        "owner": Owner.PRODUCT,
+        "signature": f"s{number}",
+        "target_agent": Role.CODER,
+        "check_id": "tests[0]",
+        "tests": (f"tests/test_{number}.py::{HOSTILE}",),
+        "stack_trace_head": f"AssertionError: {number}\n100%, {HOSTILE}",
+        "location": Location(path=f"shop/tax,{number}:x.py", line=7),
+        "suggestion": "tax gave 3 where 2 is expected.",
+        "rerun": "pytest --planverify plan.yaml::tax",
+    }
+    return Failure(**(told | rest))
+
+
+def red(count: int = 1, **run: Any) -> OutcomeDocument:
+    failures = tuple(failure(number) for number in range(count))
+    tests = tuple(
+        test
+        for number in range(count)
+        for test in results(f"tests/test_{number}.py", HOSTILE, outcome=TestOutcome.FAILED)
+    )
+    failed = outcome(
+        "tax",
+        HOSTILE,
+        TodoState.TEST_FAILED,
+        check("tests[0]", verdict=Verdict.FAILED, tests=tests),
+        failure_evidence=failures[0],
+        failures=failures,
+    )
+    blocked = outcome(
+        "inv",
+        "Invoices",
+        TodoState.BLOCKED,
+        check("tests[0]", verdict=Verdict.BLOCKED, reason="blocked by tax"),
+        blocked_by=("tax",),
+    )
+    done = outcome(
+        "ok", "Fine", TodoState.DONE, check("tests[0]", tests=results("tests/test_ok.py", "a", "b"))
+    )
+    return document(failed, blocked, done, **({"exit_status": 1} | run))
+
+
+def told(found: OutcomeDocument, folder: str = "") -> Told:
+    return Told(found, {PLAN: folder})
+
+
+def only(kind: CheckKind, verdict: Verdict, exit_status: int, **rest: Any) -> OutcomeDocument:
+    state = TodoState.TEST_FAILED if verdict.is_red else TodoState.TESTING
+    return document(
+        outcome("it", "It", state, check("it[0]", kind, verdict, title="it", **rest)),
+        exit_status=exit_status,
+    )
+
+
+def junit(found: OutcomeDocument) -> Any:
+    return JUnitXml.fromstring(render("junit", told(found)).encode())
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        red(),
+        only(CheckKind.ARTIFACT, Verdict.FAILED, 1),
+        only(CheckKind.COMMAND, Verdict.FAILED, 1),
+        only(CheckKind.METRIC, Verdict.FAILED, 1),
+        only(CheckKind.CONTRACT, Verdict.FAILED, 1),
+        only(CheckKind.GUARD, Verdict.FAILED, 13),
+        only(CheckKind.TEST, Verdict.FLAKY, 1),
+        only(CheckKind.MANUAL, Verdict.NEEDS_HUMAN, 11),
+        only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10),
+        document(exit_status=5),
+        document(
+            outcome("a", "A", TodoState.DONE, check("x")), exit_status=1, unexplained="coverage of 80 %"
+        ),
+    ],
+)
+def test_every_format_that_counts_is_red_where_the_exit_status_is(found: OutcomeDocument) -> None:
+    read = junit(found)
+    assert read.failures > 0
+    assert read.failures == sum(
+        1 for suite in read for case in suite if case.result and not case.is_skipped
+    )
+    summary = json.loads(render("ctrf", told(found)))["results"]["summary"]
+    assert summary["failed"] == read.failures
+    assert summary["tests"] == summary["passed"] + summary["failed"] + summary["skipped"] == read.tests
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        document(outcome("a", "A", TodoState.DONE, check("x"))),
+        red(exit_status=0),  # nobody claims the red todo
+        only(CheckKind.TEST, Verdict.FLAKY, 0, quarantined="SHOP-1"),
+    ],
+)
+def test_no_format_is_red_where_the_exit_status_is_not(found: OutcomeDocument) -> None:
+    assert junit(found).failures == 0
+    assert json.loads(render("ctrf", told(found)))["results"]["summary"]["failed"] == 0
+    levels = [each["level"] for each in json.loads(render("sarif", told(found)))["runs"][0]["results"]]
+    assert "error" not in levels
+    assert list(tell_github(told(found), {"GITHUB_ACTIONS": "true"})) == []
+
+
+def test_junit_has_a_suite_a_todo_and_says_why_a_case_is_red() -> None:
+    suites = {suite.name: list(suite) for suite in junit(red())}
+    assert list(suites) == ["tax", "inv", "ok"]
+    [case] = suites["tax"]
+    assert "shop/tax,0:x.py:7" in case.result[0].text
+    assert suites["inv"][0].result[0].message == "blocked by tax"
+    assert [each.name for each in suites["ok"]] == ["tests/test_ok.py::a", "tests/test_ok.py::b"]
+
+
+def test_ctrf_has_what_its_schema_requires() -> None:
+    report = json.loads(render("ctrf", told(red())))
+    assert (report["reportFormat"], report["specVersion"]) == ("CTRF", "0.0.0")
+    results = report["results"]
+    assert results["tool"]["name"]
+    assert results["summary"]["stop"] - results["summary"]["start"] == 1000
+    for test in results["tests"]:
+        assert test["name"]
+        assert test["status"] in ("passed", "failed", "skipped")
+        assert isinstance(test["duration"], int)
+
+
+def test_sarif_and_gitlab_name_the_place_of_the_fault_from_the_top_of_the_repository() -> None:
+    given = told(red(2), "services/shop")
+    [run] = json.loads(render("sarif", given))["runs"]
+    assert run["tool"]["driver"]["rules"] == [{"id": "TEST_REGRESSION"}]
+    assert [each["ruleIndex"] for each in run["results"]] == [0, 0]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "services/shop/shop/tax%2C0%3Ax.py"
+    assert place["region"]["startLine"] == 7
+    listed = json.loads(render("gitlab", given))
+    assert len({each["fingerprint"] for each in listed}) == 2
+    for each in listed:
+        assert each["severity"] == "major"
+        assert each["location"]["path"].startswith("services/shop/shop/tax,")
+        assert each["location"]["lines"]["begin"] == 7
+
+
+def test_failures_of_one_cause_are_one_problem_and_what_nothing_explains_is_one_too() -> None:
+    found = red(3)
+    cause = Cause(
+        rank=1,
+        signatures=("s0", "s1", "s2"),
+        category=Category.TEST_REGRESSION,
+        todos=(CauseTodo(todo_id="tax", plan=PLAN, tests=3),),
+    )
+    joined = found.model_copy(update={"causes": (cause,)})
+    assert [len(problem.tests) for problem in told(joined).problems] == [3]
+    [unexplained] = told(only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")).problems
+    assert unexplained.path == "examples/momentum/plan.yaml"
+    assert "gone" in unexplained.headline
+
+
+def test_prometheus_reads_the_exposition() -> None:
+    families = {
+        each.name: each for each in text_string_to_metric_families(render("prometheus", told(red())))
+    }
+    assert families["planverify_run_exit_status"].samples[0].value == 1
+    todos = {sample.labels["state"]: sample.value for sample in families["planverify_run_todos"].samples}
+    assert (todos["done"], todos["test_failed"], todos["blocked"], todos["pending"]) == (1, 1, 1, 0)
+
+
+def test_markdown_says_what_failed_where_who_and_how_to_rerun_and_one_line_when_green() -> None:
+    text = render("markdown", told(red()))
+    for said in (
+        "shop/tax,0:x.py:7",
+        "who: coder",
+        "pytest --planverify plan.yaml::tax",
+        "blocked by `tax`",
+    ):
+        assert said in text
+    green = render("markdown", told(document(outcome("a", "A", TodoState.DONE, check("x")))))
+    assert len(green.strip().splitlines()) == 1
+
+
+def test_hostile_text_stays_text_in_every_format() -> None:
+    for name in FORMATS:
+        text = render(name, told(red()))
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "\ufffe" not in text
+    lines = list(tell_github(told(red()), {"GITHUB_ACTIONS": "true"}))
+    assert lines[0].startswith("::error file=shop/tax%2C0%3Ax.py,line=7,title=TEST_REGRESSION::")
+    assert all("\n" not in line and "100%25" not in line.split("::")[1] for line in lines)
+
+
+def test_github_shows_ten_errors_of_a_step_so_the_tenth_counts_the_rest() -> None:
+    lines = list(tell_github(told(red(30)), {"GITHUB_ACTIONS": "true"}))
+    assert len(lines) == 10
+    assert "and 21 more root causes" in lines[-1]
+    assert list(tell_github(told(red()), {})) == []
+    [line] = tell_github(told(document(exit_status=5)), {"GITHUB_ACTIONS": "true"})
+    assert "exit status 5" in line
+
+
+def test_the_step_summary_grows_to_one_mebibyte_and_no_further(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    summary.write_text("before\n")
+    list(tell_github(told(red()), environment))
+    assert summary.read_text().startswith("before\n### ")
+    summary.write_text("x" * (LARGEST_SUMMARY - 300))
+    list(tell_github(told(red()), environment))
+    assert summary.stat().st_size <= LARGEST_SUMMARY
+    assert "left out" in summary.read_text()[-100:]
+    broken = environment | {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "folder")}
+    assert "GITHUB_STEP_SUMMARY: cannot be written" in list(tell_github(told(red()), broken))[-1]
+
+
+def test_a_report_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = [Report("junit", Path("/dev/full")), Report("sarif", None)]
+    [line] = write_reports(told(red()), full, tmp_path)
+    assert line.startswith("report junit: /dev/full: cannot be written")
+    assert (tmp_path / ".planverify/reports/planverify.sarif").exists()
+    monkeypatch.setattr("pytest_planverify.reports.sarif.render", lambda given: 1 / 0)
+    [line] = write_reports(told(red()), [Report("sarif", None)], tmp_path)
+    assert "ZeroDivisionError" in line
+    assert "\n" not in line
+
+
+def test_a_long_markdown_report_counts_what_it_leaves_out() -> None:
+    found = red(30)
+    done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]
+    text = render("markdown", told(found.model_copy(update={"outcomes": (*done, *found.outcomes)})))
+    assert "and 5 more causes" in text
+    assert "and 103 more todos" in text
+    assert "❌ `tax`" in text
+    assert "exit status 10" in render("markdown", told(only(CheckKind.COMMAND, Verdict.INCONCLUSIVE, 10)))
+    gone = only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")
+    assert "it[0] failed: gone" in render("markdown", told(gone))
