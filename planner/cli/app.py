@@ -38,6 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("planner.cli.protocol:replay", "Fold a recorded log anew: are the decisions the same?"),
     "metrics": Entry("planner.cli.metrics:metrics", "Metrics of runs, for Prometheus."),
     "history": Entry("planner.cli.history", "Earlier runs: branches, failures, what repaired what."),
+    "serve": Entry("planner.cli.serve:serve", "Runs and questions as pages in a browser."),
     "schema": Entry("planner.cli.plan_file:schema", "The JSON Schema of a file that is read or written."),
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
     "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),

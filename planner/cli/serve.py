@@ -1,0 +1,87 @@
+"""``planner serve``: the runs of a project and the questions that wait, as pages in a browser."""
+
+from __future__ import annotations
+
+import secrets
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.answer import Said, give_answer, give_decision, login_name
+from planner.cli.app import command
+from planner.cli.arguments import PlanArgument, option, plan_or_usual
+from planner.cli.exits import Status, UsageMistake, complain, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_DECISIONS = ("approve", "approve_similar", "reject", "modify")
+_CHANGES = ("role", "instructions", "allowed_files", "max_debug_attempts")
+
+
+@command("Exit status: 0 stopped, 2 wrong usage, or FastAPI is not installed, 4 a file cannot be used.")
+def serve(
+    plan: PlanArgument = None,
+    host: Annotated[str, option("--host NAME", "The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, option("--port", "The port to listen at.", min=1, max=65535)] = 8765,
+    anywhere: Annotated[
+        bool, typer.Option("--allow-remote", help="Listen at an address that other machines reach, too.")
+    ] = False,
+) -> int:
+    """Show the runs of the project in a browser, and take answers to what is asked."""
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None or find_spec("jinja2") is None:
+        raise UsageMistake("the pages need more packages: pip install 'pytest-planverify[web]'")
+    if host not in LOOPBACK and not anywhere:
+        raise UsageMistake(
+            f"--host {host}: other machines reach that address, and all who have the printed token can "
+            "answer; add --allow-remote if that is meant"
+        )
+    import uvicorn
+
+    from planner.planfile.loader import load_plan
+    from planner.web.app import create_app
+
+    path = plan_or_usual(plan)
+    token = secrets.token_urlsafe(24)
+    hosts = {*LOOPBACK, host} if host not in ("0.0.0.0", "::") else set[str]()
+    app = create_app(path, load_plan(path).root, token, hosts, record)
+    if anywhere:
+        complain("other machines can reach these pages, and what is sent is not encrypted")
+    name = f"[{host}]" if ":" in host else host
+    say(f"http://{name}:{port}/?token={token}")
+    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    return Status.OK
+
+
+def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
+    """Keep what a form says about a question, as ``planner approve`` and ``planner answer`` keep it.
+
+    Raises ``ValueError`` where nothing of that name is asked.
+    """
+    from planner.store.plan_run import PlanRun
+
+    given = {key: value.strip() for key, value in form.items() if value.strip()}
+    run, decision = PlanRun.open(plan), given.get("decision")
+    try:
+        if decision is None:
+            told = give_answer(run, name, given.get("answer", ""), login_name())
+        elif decision not in _DECISIONS:
+            raise UsageMistake(f"{decision}: write {', '.join(_DECISIONS)}")
+        else:
+            changes: dict[str, object] = {key: given[key] for key in _CHANGES if key in given}
+            if "allowed_files" in given:
+                changes["allowed_files"] = tuple(given["allowed_files"].split())
+            if decision != "modify":
+                changes = {}
+            elif not changes:
+                raise UsageMistake("nothing is to be changed; fill in a field, or approve it as it is")
+            digest = form.get("digest", "")
+            said = Said(decision, login_name(), given.get("because"), digest, changes)
+            told = [give_decision(run, name, said)]
+    except UsageMistake as error:
+        raise ValueError(str(error)) from None
+    run.save()
+    return told

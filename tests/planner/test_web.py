@@ -1,0 +1,128 @@
+"""`planner serve`: the pages are for whoever holds the token, and record as the command line does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from planner_command import Command, failed, with_test
+
+from planner.cli.serve import record
+from planner.web.app import create_app
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("LOGNAME", "ada")
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def asking(command: Command, tmp_path: Path) -> Path:
+    """A plan that asks before each branch, with one red todo whose title is hostile."""
+    command.plan(with_test("a", title=HOSTILE), metadata={"auto_fix_mode": False})
+    command.outcomes(failed("a"))
+    return tmp_path
+
+
+def client_of(root: Path) -> TestClient:
+    app = create_app(root / "plan.yaml", root, "secret", {"testserver"}, record)
+    client = TestClient(app)
+    assert client.get("/?token=secret", follow_redirects=False).status_code == 303
+    return client
+
+
+def fields(text: str) -> dict[str, str]:
+    return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', text))
+
+
+def test_pages_are_for_whoever_holds_the_token(asking: Path):
+    client = client_of(asking)
+    stranger = TestClient(client.app)
+
+    assert stranger.get("/").status_code == 401
+    assert stranger.get("/?token=other").status_code == 401
+    assert stranger.post("/questions").status_code == 401
+    cookie = stranger.get("/?token=secret", follow_redirects=False).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+
+
+def test_another_host_name_is_refused(asking: Path):
+    assert client_of(asking).get("/", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_no_script_of_another_place_runs(asking: Path):
+    page = client_of(asking).get("/questions")
+
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert "<script>alert" not in page.text
+    assert "&lt;script&gt;" in page.text
+    assert "\x1b" not in page.text
+
+
+def test_a_form_without_its_token_records_nothing(asking: Path):
+    client = client_of(asking)
+    form = fields(client.get("/questions").text) | {"decision": "approve", "csrf": "other"}
+
+    assert client.post("/questions", data=form).status_code == 403
+    assert "a_branch_01" in client.get("/questions").text
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"decision": "approve"}, "approved: a_branch_01 (ada)"),
+        ({"decision": "approve_similar"}, "approved, and all of its class: a_branch_01 (ada)"),
+        ({"decision": "reject", "because": "too early"}, "rejected: a_branch_01 (ada)"),
+        ({"decision": "modify", "role": "tester"}, "approved with changes: a_branch_01 (ada)"),
+    ],
+)
+def test_a_decision_is_recorded_as_the_command_records_it(asking: Path, said: dict[str, str], told: str):
+    client = client_of(asking)
+
+    answer = client.post("/questions", data=fields(client.get("/questions").text) | said)
+
+    assert answer.status_code == 200
+    assert told in answer.text
+    assert "approve_similar" not in client.get("/questions").text
+
+
+@pytest.mark.parametrize(
+    "said", [{"decision": "modify"}, {"decision": "perhaps"}, {"decision": "modify", "role": "x"}]
+)
+def test_a_decision_that_says_nothing_is_refused(asking: Path, said: dict[str, str]):
+    client = client_of(asking)
+
+    assert client.post("/questions", data=fields(client.get("/questions").text) | said).status_code == 409
+
+
+def test_the_second_person_is_told_what_the_first_decided(asking: Path):
+    client = client_of(asking)
+    form = fields(client.get("/questions").text)
+    client.post("/questions", data=form | {"decision": "reject"})
+
+    second = client.post("/questions", data=form | {"decision": "approve"})
+
+    assert second.status_code == 409
+    assert "a_branch_01 was decided already: reject, by ada" in second.text
+
+
+def test_the_runs_are_shown_with_their_branches(asking: Path):
+    client = client_of(asking)
+    assert "No run is known yet" in client.get("/").text
+
+    client.post("/questions", data=fields(client.get("/questions").text) | {"decision": "approve"})
+
+    assert "a_branch_01" in client.get("/").text
+
+
+def test_an_address_that_others_reach_has_to_be_allowed(command: Command, asking: Path):
+    ran = command("serve", "plan.yaml", "--host", "0.0.0.0")
+
+    assert ran.status == 2
+    assert "--allow-remote" in ran.err
