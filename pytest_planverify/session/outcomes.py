@@ -105,7 +105,7 @@ class Assembler:
         counted = guards
         if not blocked or self._recording:
             counted = [
-                self._told_more(run, root)
+                self._told_more(run, root, todo)
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
@@ -132,14 +132,15 @@ class Assembler:
         )
         return _own_first(todo, outcome), evidence
 
-    def _told_more(self, run: CheckRun, root: Path) -> CheckRun:
-        """The check with what only the parent knows of its failures: promises and changes."""
+    def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
+        """The check with what only the parent knows of its failures: promises, permissions and changes."""
         if not run.evidence:
             return run
         from pytest_planverify.session.installation import with_installation  # no use for a green run
 
         changed = self._changed(root)
-        pieces = (with_installation(with_promise(each, root), root) for each in run.evidence)
+        granted = self._granted(todo, root)
+        pieces = (with_installation(with_promise(each, root), root, granted) for each in run.evidence)
         update: dict[str, object] = {}
         if changed is not None:
             since, hunks = self._changes[root].since, self._hunks(root)
@@ -148,6 +149,12 @@ class Assembler:
             each if each.changed is not None else each.model_copy(update=update) for each in pieces
         )
         return replace(run, evidence=evidence)
+
+    def _granted(self, todo: Todo, root: Path) -> tuple[str, ...]:
+        """Return what the todos below a root may write, the todo's own first."""
+        flat = self._result.flat
+        todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
+        return tuple(dict.fromkeys(glob for each in todos for glob in each.allowed_files or ()))
 
     def _changed(self, root: Path) -> tuple[ChangedFile, ...] | None:
         if root not in self._changed_files:
