@@ -318,6 +318,8 @@ class Evidence(ReadValue):
     """The pieces of these files that differ; at most 300."""
     executed: tuple[ExecutedFunction, ...] = ()
     """The functions of the product that the test executed when it was confirmed; at most 150."""
+    self_contained: bool = False
+    """The test uses nothing but builtins, plain modules and what its own file defines."""
     red_tests: int = 0
     """How many red tests were recorded, this one among them."""
     green_tests: int = 0

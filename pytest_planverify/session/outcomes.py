@@ -249,7 +249,7 @@ class Assembler:
             target_agent=route(
                 diagnosis.category,
                 todo.failure_routing,
-                diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.location),
+                diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.owner, diagnosis.location),
             ),
             runner_up=diagnosis.runner_up,
             check_id=evidence.check_id,
