@@ -308,10 +308,10 @@ class Evidence(ReadValue):
     actual_signature: str | None = None
     """The signature that the product's source has for that function."""
     changed: tuple[ChangedFile, ...] | None = None
-    """What differs from the baseline, or from the last commit where there is none; at most 50 files.
-    ``None`` where nothing is known of it."""
+    """What differs from the commit at which the todo was green last, else from the baseline, else from the
+    last commit; at most 50 files. ``None`` where nothing is known of it."""
     changed_since: str | None = None
-    """Since when: ``baseline`` or ``commit``."""
+    """Since when: ``green``, ``baseline`` or ``commit``."""
     unmet: tuple[RequirementFact, ...] = ()
     """What the project's metadata asks for and the installation does not have."""
     hunks: tuple[Hunk, ...] = ()
