@@ -160,6 +160,8 @@ class Baseline(ReadValue):
     pytest: str
     runs: int = 1
     """How often the plan was verified for it; only several runs show what is flaky and was green."""
+    run_id: str | None = None
+    """The first of these runs, whose outcomes are kept beside the baseline."""
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
     tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
     """By node id, relative to the plan's root; a file that could not be imported by its path."""

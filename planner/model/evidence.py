@@ -308,16 +308,18 @@ class Evidence(ReadValue):
     actual_signature: str | None = None
     """The signature that the product's source has for that function."""
     changed: tuple[ChangedFile, ...] | None = None
-    """What differs from the baseline, or from the last commit where there is none; at most 50 files.
-    ``None`` where nothing is known of it."""
+    """What differs from the commit at which the todo was green last, else from the baseline, else from the
+    last commit; at most 50 files. ``None`` where nothing is known of it."""
     changed_since: str | None = None
-    """Since when: ``baseline`` or ``commit``."""
+    """Since when: ``green``, ``baseline`` or ``commit``."""
     unmet: tuple[RequirementFact, ...] = ()
     """What the project's metadata asks for and the installation does not have."""
     hunks: tuple[Hunk, ...] = ()
     """The pieces of these files that differ; at most 300."""
     executed: tuple[ExecutedFunction, ...] = ()
     """The functions of the product that the test executed when it was confirmed; at most 150."""
+    self_contained: bool = False
+    """The test uses nothing but builtins, plain modules and what its own file defines."""
     red_tests: int = 0
     """How many red tests were recorded, this one among them."""
     green_tests: int = 0

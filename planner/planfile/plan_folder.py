@@ -40,6 +40,8 @@ class PlanFolder:
         self.baseline = self.path / "baseline.json"
         self.baselines = self.path / "baselines"
         """Those of revisions."""
+        self.green = self.path / "green.json"
+        """At which commit each todo was green last."""
         self.qualification = self.path / "qualification.json"
         self.versions = self.path / "versions"
         """What stood in the place of revised plans."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
-from planner.model.taxonomy import BranchReason, Category, Role
+from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
 
 if TYPE_CHECKING:
@@ -190,14 +190,17 @@ def route(
 
 def role_for(failure: Failure, todo: Todo) -> Role:
     """Return who acts on a diagnosed failure: what the diagnosis says, where the todo does not."""
-    diagnosed = failure.target_agent or agent_at(failure.category, failure.location)
+    diagnosed = failure.target_agent or agent_at(failure.category, failure.owner, failure.location)
     return route(failure.category, todo.failure_routing, diagnosed)
 
 
-def agent_at(category: Category, location: Location | None) -> Role | None:
+def agent_at(category: Category, owner: Owner | None, location: Location | None) -> Role | None:
     """Return who may touch the place at fault, where the default of the category may not.
 
-    A timeout goes to the tester, who must not edit the product in which it was ended.
+    A timeout goes to the tester, who must not edit the product in which it was ended; a test that fails by
+    itself goes to the coder, who must not edit tests.
     """
+    if category is Category.TEST_REGRESSION and owner is Owner.TEST:
+        return Role.TESTER
     in_product = location is not None and not is_test_path(location.path)
     return Role.CODER if category is Category.TEST_TIMEOUT and in_product else None

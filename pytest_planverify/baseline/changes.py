@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.planfile.kept_runs import MOST_FILES
 from planner.planfile.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
-from pytest_planverify.repository import top_of
+from pytest_planverify.repository import Repository, top_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,9 +36,13 @@ _HEAD_BYTES = 1 << 16
 class Changes:
     """The changed files below a root, and a digest of what changed. Starts looking when made."""
 
-    def __init__(self, root: Path, apart: Sequence[Path] = ()) -> None:
-        """What lies ``apart``, the plan files of the run and its reports, is no change of the product."""
+    def __init__(self, root: Path, apart: Sequence[Path] = (), *, revision: str = "HEAD") -> None:
+        """What lies ``apart``, the plan files of the run and its reports, is no change of the product.
+
+        ``revision`` is what is compared with.
+        """
         self._root = root
+        self._revision = revision
         self._given_apart = apart
         self._apart: tuple[str, ...] = ()
         self._status: subprocess.Popen[bytes] | None = None
@@ -48,7 +52,7 @@ class Changes:
             self._status = self._start(*_STATUS)
             self._diff = self._start(
                 "diff",
-                "HEAD",
+                revision,
                 "--no-ext-diff",
                 "--no-textconv",
                 "--binary",
@@ -64,6 +68,10 @@ class Changes:
         self._found: tuple[tuple[str, ...], bytes] | None = None
         self._told: tuple[str, ...] | None = None
         self._compared: str | None = None
+
+    def at(self, revision: str) -> Changes:
+        """Return what has changed below the same root since another revision."""
+        return Changes(self._root, self._given_apart, revision=revision)
 
     @property
     def under_git(self) -> bool:
@@ -89,12 +97,18 @@ class Changes:
             return self._told
         if self._status is None or not _output(self._start("rev-parse", "--verify", "--quiet", "HEAD:./")):
             return None
+        if self._revision != "HEAD":
+            repository = Repository.around(self._root)
+            changed, added = ((), ()) if repository is None else repository.differing(self._revision)
+            return tuple(file for file in sorted({*changed, *added}) if not file.startswith(_OWN))
         files, _ = self._read()
         return files if self._status.returncode == 0 else None
 
     @property
     def since(self) -> str:
-        """What :meth:`files` compares with: ``baseline`` or ``commit``."""
+        """What :meth:`files` compares with: ``baseline``, ``commit``, or ``green`` for another commit."""
+        if self._revision != "HEAD":
+            return "green"
         return "commit" if self._told is None else "baseline"
 
     def new_files(self) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def record(
 def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -> int:
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.kept_baseline import claimed_todos, keep_baseline, remade
+    from pytest_planverify.baseline.kept_baseline import claimed_todos, keep_baseline, keep_outcomes, remade
     from pytest_planverify.baseline.record import look, make_baseline
     from pytest_planverify.baseline.verification import verify_often
 
@@ -122,6 +122,7 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     if force and reason:
         document = remade(document, earlier, reason)
     place, unkept = keep_baseline(root, document, contents)
+    keep_outcomes(place, verified)
     _show(document)
     if unkept is not None:
         complain(f"git keeps no copy of it, so a change of {place} will not be noticed: {unkept}")

@@ -19,11 +19,12 @@ from pytest_planverify.baseline.record import now, user
 from pytest_planverify.repository import GitFailed, Repository, may_keep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from planner.model.baseline import Baseline, BaselineTest, JudgeKind
     from planner.planfile.tree import FlatPlan
+    from pytest_planverify.baseline.answers import Run
 
 OBJECTS = "baseline/objects"
 """The folder of contents that no commit holds, each under its sha256."""
@@ -239,6 +240,16 @@ def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
         place = folder / digest
         if not place.exists() or hashlib.sha256(place.read_bytes()).hexdigest() != digest:
             replace_file(place, content)
+
+
+def outcomes_of(path: Path) -> Path:
+    """Return where the outcomes of the run are kept that made the baseline in a file."""
+    return path.with_name(f"{path.stem}-outcomes.json")
+
+
+def keep_outcomes(path: Path, runs: Sequence[Run]) -> None:
+    """Keep what was found when the baseline in a file was made, for the run of the plan that comes next."""
+    replace_file(outcomes_of(path), runs[0].document.model_dump_json())
 
 
 def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:

@@ -95,6 +95,7 @@ def make_baseline(flat: FlatPlan, seen: Seen, runs: Sequence[Run]) -> tuple[Base
         python=platform.python_version(),
         pytest=runs[0].document.run.pytest,
         runs=len(runs),
+        run_id=runs[0].document.run.run_id,
         todos=dict(todos_of(flat, runs)),
         tests=dict(sorted(tests.items())),
         files=dict(sorted(files.items())),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_planverify.diagnosis.case import Case
     from pytest_planverify.diagnosis.rule import Hit, Reader
 
-_SINCE = {"baseline": "the baseline", "commit": "the last commit"}
+_SINCE = {"baseline": "the baseline", "commit": "the last commit", "green": "the last green run"}
 _EARLIER = "the baseline or the last commit"
 
 MOST_TOLD = 50

@@ -144,7 +144,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         runner_up=_runner_up(judged, confidence),
         location=location,
         candidates=candidates,
-        target_agent=agent_at(judged.category, location),
+        target_agent=agent_at(judged.category, judged.owner, location),
         suggestion=_clipped(hit.suggestion),
     )
 

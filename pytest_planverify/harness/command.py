@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from pytest_planverify.harness.agents import Agents
@@ -100,21 +101,23 @@ def run_command(plan: Path, options: RunOptions) -> int:
         )
     part = _part(tree.loaded.plan, options, progress)
     log = _choose_log(tree, resume=resume, restart=options.restart)
+    seen = None
     if not resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
         progress.phase("recording what holds before the run")
-        if problem := record_baseline(plan, _baseline_of(tree)):
+        seen, problem = record_baseline(plan, _baseline_of(tree))
+        if problem:
             progress.line(f"without a baseline, tricks within the product are not seen: {problem}")
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
     work = _Work(tree, options, parsed, jobs, pool, progress, part)
     try:
         for number in range(1, MOST_ROUNDS + 1):
-            ending, green, loop = _one_round(work, log, resume=resume)
+            ending, green, loop = _one_round(work, log, resume=resume, seen=seen)
             (loop.settings.folder / _ENDED).touch()
             if ending is not Ending.COMPLETED or green:
                 return _conclude(loop, ending, progress, plan, root)
-            resume, log = False, next_log(tree.loaded)
+            resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out anew")
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
@@ -159,8 +162,13 @@ def _part(plan: Plan, options: RunOptions, progress: Progress) -> Plan:
     return plan
 
 
-def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, Loop]:
-    """Carry out the plan once; return how it ended, and whether all is green after it."""
+def _one_round(
+    work: _Work, log: Path, *, resume: bool, seen: OutcomeDocument | None
+) -> tuple[Ending, bool, Loop]:
+    """Carry out the plan once; return how it ended, and whether all is green after it.
+
+    ``seen`` is what was found of the files as they are, if that is known.
+    """
     tree, options = work.tree, work.options
     root = tree.loaded.root
     folder = root / HOME / "harness" / log.stem
@@ -197,7 +205,7 @@ def _one_round(work: _Work, log: Path, *, resume: bool) -> tuple[Ending, bool, L
             if resume:
                 loop.resume()
             else:
-                loop.start()
+                loop.start(seen)
             ending, left = loop.run(), set[str]()
             work.progress.close()
             while (

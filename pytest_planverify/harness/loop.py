@@ -139,10 +139,18 @@ class Loop:
         assert self.session.state is not None  # the run has begun
         return self.session.state
 
-    def start(self) -> None:
-        """Begin: look at what holds already, so that nobody is sent to do what is done."""
-        self.progress.phase("verifying what holds already")
-        document = self._verify(self.settings.plan, self.settings.todo_ids).document
+    def start(self, seen: OutcomeDocument | None = None) -> None:
+        """Begin: look at what holds already, so that nobody is sent to do what is done.
+
+        ``seen`` is what a verification of just these files found.
+        """
+        settings, document = self.settings, seen
+        if document is None:
+            self.progress.phase("verifying what holds already")
+            document = self._verify(settings.plan, settings.todo_ids).document
+        elif settings.todo_ids:
+            chosen = tuple(each for each in document.outcomes if each.todo_id in settings.todo_ids)
+            document = document.model_copy(update={"outcomes": chosen})
         if document is not None:
             replace_file(self.settings.folder / _FIRST_LOOK, document.model_dump_json())
             for each in document.outcomes:
@@ -491,7 +499,7 @@ class Loop:
     def _judge_files(self) -> dict[Path, bytes]:
         """Return what only the verifier may write: baselines, answers and the log."""
         home = self.settings.root / ".planverify"
-        paths = [*home.glob("plans/*/*baseline.json"), home / "answers.json", self.session.log]
+        paths = [*home.glob("plans/*/*baseline*.json"), home / "answers.json", self.session.log]
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
     def _put_records_back(self) -> None:

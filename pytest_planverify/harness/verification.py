@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.errors import OutcomeFileError, PlannerError
+from planner.errors import BaselineError, OutcomeFileError, PlannerError
 from planner.model.outcome import Failure, Outcome, OutcomeDocument
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import replace_file
-from planner.planfile.record_files import baseline_bytes, read_outcomes
+from planner.planfile.record_files import baseline_bytes, read_baseline, read_outcomes
 from planner.planfile.tree import load_flat
 from planner.text.redaction import redact
 from pytest_planverify.baseline import load_baseline
-from pytest_planverify.baseline.kept_baseline import keep_contents
+from pytest_planverify.baseline.kept_baseline import keep_contents, keep_outcomes, outcomes_of
 from pytest_planverify.baseline.record import look, make_baseline
 from pytest_planverify.baseline.verification import verify_often
 from pytest_planverify.harness.progress import one_line
@@ -25,6 +28,10 @@ from pytest_planverify.processes import run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    from planner.model.baseline import Baseline
+    from planner.planfile.tree import FlatPlan
+    from pytest_planverify.baseline.record import Seen
 
 LIMIT_SECONDS = 86_400.0
 """Criteria have limits of their own; this one is for a verifier that hangs."""
@@ -120,21 +127,50 @@ def verify(
     return VerificationRun(document=document, exit_status=ended.exit_code, duration_ms=ended.duration_ms)
 
 
-def record_baseline(plan: Path, path: Path) -> str | None:
-    """Keep what holds now in a file, for a project without a baseline of its own; return why it cannot be.
+def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str | None]:
+    """Keep what holds now in a file, for a project without a baseline of its own.
 
-    What an agent writes into the product to trick its tests is told by comparing with it.
+    What an agent writes into the product to trick its tests is told by comparing with it. A baseline that
+    is there already, and was made of just these files, is left as it is. Returns what was found when it was
+    made, where that is still so, and why there is no baseline.
     """
     flat = load_flat(plan)
-    root = flat.loaded.root
-    if load_baseline(root, flat.loaded.plan.todo_list_id) is not None:
-        return None
+    root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
+    kept = load_baseline(root, plan_id)
+    place, known = (path, None) if kept is None else (kept.path, kept.document)
     try:
         seen = look(root)
+        if kept is None and path.exists():
+            with contextlib.suppress(BaselineError):
+                known = read_baseline(path)[0]
+        if known is not None and _is_of_now(known, flat, seen):
+            return _first_look(flat, place, known), None
+        if kept is not None:
+            return None, None
         runs = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=1)
         document, contents = make_baseline(flat, seen, runs)
         keep_contents(root, contents)
         replace_file(path, baseline_bytes(document))
+        keep_outcomes(path, runs)
     except PlannerError as error:
-        return str(error)
+        return None, str(error)
+    return _first_look(flat, path, document), None
+
+
+def _is_of_now(known: Baseline, flat: FlatPlan, seen: Seen) -> bool:
+    """Return whether a baseline was made of the files, the plan and the interpreter as they are."""
+    made_with = known.plan_digest, known.python, known.pytest
+    return made_with == (flat.loaded.digest, platform.python_version(), metadata.version("pytest")) and {
+        path: file.sha256 for path, file in known.files.items()
+    } == {path: file.sha256 for path, file in seen.files.items()}
+
+
+def _first_look(flat: FlatPlan, place: Path, baseline: Baseline) -> OutcomeDocument | None:
+    """Return the outcomes of the run that made a baseline, where they say all that a verification says."""
+    if any(todo.must_turn_green or todo.must_stay_green for todo in flat.loaded.plan.items):
+        return None
+    with contextlib.suppress(OutcomeFileError):
+        document = read_outcomes(outcomes_of(place))
+        if document.run.run_id == baseline.run_id:
+            return document
     return None

@@ -82,11 +82,21 @@ def test_evidence(
         fixtures=_names(getattr(item, "fixturenames", ())),
         known_fixtures=_known_fixtures(error),
         tests=(readable(report.nodeid),),
+        self_contained=report.when == "call" and guarded(lambda: _is_self_contained(item), otherwise=False),
     )
     limit = _timeout_of(facts.exceptions)
     facts |= {"limit_seconds": limit or None, "timed_out": limit is not None}
     facts["strict_xpass"] = error is None and facts.longrepr.startswith("[XPASS(strict)]")
     return facts
+
+
+def _is_self_contained(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function):
+        return False
+    from pytest_planverify.observe.self_containment import is_self_contained  # only a red test pays for it
+
+    owner = item.cls.__name__ if item.cls is not None else None
+    return is_self_contained(item.path.read_bytes(), item.originalname, owner)
 
 
 test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins like a test's

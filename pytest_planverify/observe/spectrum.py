@@ -73,18 +73,18 @@ class SpectrumRecorder:
         self._sides: dict[str, bool] = {}
         self._read: set[str] = set()
         self._ran: list[Ran] = []
-        self._is_wanted = False
+        self._is_wanted = self._was_watched = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         nodeid = self._recorder.nodeid_of(item)
         if self._wanted and self._project_traces():
             self._wanted = frozenset[str]()
-        self._ran, self._is_wanted = [], nodeid in self._wanted
+        self._ran, self._is_wanted, self._was_watched = [], nodeid in self._wanted, False
         try:
             return (yield)
         finally:
-            if self._ran:
+            if self._was_watched:  # that a test executed nothing of the product is a fact, too
                 self._write(nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -102,6 +102,7 @@ class SpectrumRecorder:
             return (yield)
         finally:
             if probe is not None:
+                self._was_watched = True
                 self._ran += probe.stop()
 
     def _is_product(self, file: str) -> bool:

@@ -21,17 +21,24 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence, ExceptionFact
 
 _MOST = 50
+_NOT_FOUND = "builtins.ModuleNotFoundError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
 _UNBUILT = (".pyx", ".c", ".cpp", ".rs")
 """Suffixes of sources that a build turns into a module."""
 
 
-def with_installation(evidence: Evidence, root: Path) -> Evidence:
-    """Return the evidence of an exception with what the installation lacks and which modules are near."""
+def with_installation(evidence: Evidence, root: Path, granted: tuple[str, ...] = ()) -> Evidence:
+    """Return the evidence of an exception with what the installation lacks and which modules are near.
+
+    ``granted`` are the globs of the files that todos may write, as the module that is missing.
+    """
     if not evidence.exceptions:
         return evidence
     chain = tuple(_with_nearest(each, evidence, root) for each in evidence.exceptions)
-    return evidence.model_copy(update={"exceptions": chain, "unmet": unmet_requirements(root)})
+    update: dict[str, object] = {"exceptions": chain, "unmet": unmet_requirements(root)}
+    if any(each.qualified == _NOT_FOUND for each in chain):
+        update["granted"] = granted
+    return evidence.model_copy(update=update)
 
 
 @cache
@@ -113,7 +120,7 @@ def _table(found: object) -> dict[str, Any]:
 
 def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> ExceptionFact:
     """Return the missing module's error with the modules beside it whose names are near."""
-    if error.qualified != "builtins.ModuleNotFoundError" or not error.name or error.path:
+    if error.qualified != _NOT_FOUND or not error.name or error.path:
         return error
     package, _, name = error.name.rpartition(".")
     folders = [root / base / package.replace(".", "/") for base in ("", "src", "lib")]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.baseline.comparison import Comparison
+    from pytest_planverify.baseline.green_revisions import GreenRevisions
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
     from pytest_planverify.session.plans import PreparedPlan
@@ -65,15 +66,17 @@ class Assembler:
         first_opinion: Callable[[Evidence], Diagnosis | None],
         recording: bool = False,
         baseline: KeptBaseline | None = None,
+        green: GreenRevisions | None = None,
     ) -> None:
         self._result = result
         self._shown_path = shown_path
         self._changes = changes
         self._first_opinion = first_opinion
         self._recording = recording
-        self._changed_files: dict[Path, tuple[ChangedFile, ...] | None] = {}
-        self._changed_pieces: dict[Path, tuple[Hunk, ...]] = {}
+        self._changed_files: dict[Changes, tuple[ChangedFile, ...] | None] = {}
+        self._changed_pieces: dict[Changes, tuple[Hunk, ...]] = {}
         self._baseline = baseline
+        self._green = green
         self.diagnosed: list[tuple[str, Evidence, Diagnosis]] = []
         """Every failure that was looked at, with the id of its todo."""
         self._comparison: Comparison | None = None
@@ -105,7 +108,7 @@ class Assembler:
         counted = guards
         if not blocked or self._recording:
             counted = [
-                self._told_more(run, root)
+                self._told_more(run, root, todo)
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
@@ -132,35 +135,45 @@ class Assembler:
         )
         return _own_first(todo, outcome), evidence
 
-    def _told_more(self, run: CheckRun, root: Path) -> CheckRun:
-        """The check with what only the parent knows of its failures: promises and changes."""
+    def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
+        """The check with what only the parent knows of its failures: promises, permissions and changes."""
         if not run.evidence:
             return run
         from pytest_planverify.session.installation import with_installation  # no use for a green run
 
-        changed = self._changed(root)
-        pieces = (with_installation(with_promise(each, root), root) for each in run.evidence)
+        granted = self._granted(todo, root)
+        pieces = (with_installation(with_promise(each, root), root, granted) for each in run.evidence)
         update: dict[str, object] = {}
+        changes = self._changes[root]
+        if self._green is not None:
+            changes = self._green.changes_since(todo.id, changes) or changes
+        changed = self._changed(root, changes)
         if changed is not None:
-            since, hunks = self._changes[root].since, self._hunks(root)
-            update = {"changed": changed, "changed_since": since, "hunks": hunks}
+            hunks = self._hunks(root, changes)
+            update = {"changed": changed, "changed_since": changes.since, "hunks": hunks}
         evidence = tuple(
             each if each.changed is not None else each.model_copy(update=update) for each in pieces
         )
         return replace(run, evidence=evidence)
 
-    def _changed(self, root: Path) -> tuple[ChangedFile, ...] | None:
-        if root not in self._changed_files:
-            self._changed_files[root] = changed_files(root, self._changes[root])
-        return self._changed_files[root]
+    def _granted(self, todo: Todo, root: Path) -> tuple[str, ...]:
+        """Return what the todos below a root may write, the todo's own first."""
+        flat = self._result.flat
+        todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
+        return tuple(dict.fromkeys(glob for each in todos for glob in each.allowed_files or ()))
 
-    def _hunks(self, root: Path) -> tuple[Hunk, ...]:
-        if root not in self._changed_pieces:
+    def _changed(self, root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
+        if changes not in self._changed_files:
+            self._changed_files[changes] = changed_files(root, changes)
+        return self._changed_files[changes]
+
+    def _hunks(self, root: Path, changes: Changes) -> tuple[Hunk, ...]:
+        if changes not in self._changed_pieces:
             kept = self._baseline if root == self._result.flat.loaded.root else None
-            sides = {each.path: each.side for each in self._changed(root) or ()}
+            sides = {each.path: each.side for each in self._changed(root, changes) or ()}
             before = None if kept is None else kept.snapshot()
-            self._changed_pieces[root] = self._changes[root].hunks(sides, before)
-        return self._changed_pieces[root]
+            self._changed_pieces[changes] = changes.hunks(sides, before)
+        return self._changed_pieces[changes]
 
     def _check(self, todo: Todo, run: CheckRun) -> Check:
         return run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
@@ -242,7 +255,7 @@ class Assembler:
             target_agent=route(
                 diagnosis.category,
                 todo.failure_routing,
-                diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.location),
+                diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.owner, diagnosis.location),
             ),
             runner_up=diagnosis.runner_up,
             check_id=evidence.check_id,
@@ -413,6 +426,12 @@ def find_outcomes(
         found.unasked |= {
             (each.plan.id, todo.id) for todo in each.plan.todos if todo.id not in each.plan.asked
         }
+        root = each.plan.flat.loaded.root
+        green = None
+        if not recording and each.plan.changes[root].under_git:
+            from pytest_planverify.baseline.green_revisions import GreenRevisions
+
+            green = GreenRevisions(root, each.plan.id)
         assembler = Assembler(
             each.result,
             shown_path=each.plan.shown,
@@ -420,8 +439,13 @@ def find_outcomes(
             first_opinion=opinions.below(each.plan.folder.home),
             recording=recording,
             baseline=each.plan.baseline,
+            green=green,
         )
-        for made, evidence in assembler.outcomes():
+        made_outcomes = assembler.outcomes()
+        if green is not None:
+            done = [made.todo_id for made, _ in made_outcomes if made.success and made.verified]
+            green.note(done, each.plan.changes[root])
+        for made, evidence in made_outcomes:
             outcome = _with_right_suggestions(made, evidence, each.plan)
             found.outcomes.append(outcome)
             for piece in evidence:

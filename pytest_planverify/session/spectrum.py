@@ -63,7 +63,7 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
 
     def told(piece: Evidence) -> Evidence:
         ran = executed.get(piece.nodeid or "")
-        if not ran:
+        if ran is None:
             return piece
         functions = [_function(key, *seen, *counts) for key, seen in ran.items()]
         functions.sort(key=_suspicion, reverse=True)

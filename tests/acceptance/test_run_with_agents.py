@@ -331,3 +331,38 @@ def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
     assert "Mind the tax." in brief.read_text()
     answers = json.loads((project / ".planverify/answers.json").read_text())["answers"]
     assert [(each["todo_id"], each["answer"]) for each in answers] == [("basket", "yes")]
+
+
+def count_verifications(root: Path, *words: str) -> tuple[Finished, int]:
+    """Return how a run ended, and how often the whole plan was verified before the first turn."""
+    runs = root / ".planverify/runs"
+    before = set(runs.iterdir()) if runs.exists() else set[Path]()
+    mark = root.parent / "began"
+    notes = (
+        f"mark = pathlib.Path({str(mark)!r})\nmark.exists() or mark.write_text(' '.join(os.listdir(runs)))"
+    )
+    first = agent(root, f"import os, pathlib\nruns = {str(runs)!r}\n{notes}\n{HONEST}")
+    done = run(root, "run", "plan.yaml", "--agent", first, *words)
+    began = set(mark.read_text().split())
+    mark.unlink()
+    return done, len(began - {each.name for each in before})
+
+
+def test_a_verification_that_made_a_baseline_of_the_same_files_is_the_first_look(project: Path):
+    commit(project)
+
+    done, verifications = count_verifications(project)
+    assert (done.exit_code, verifications) == (0, 1), done
+
+    subprocess.run(["git", "checkout", "-q", "."], cwd=project, check=True)
+    done, verifications = count_verifications(project)
+    assert (done.exit_code, verifications) == (0, 0), done
+
+    subprocess.run(["git", "checkout", "-q", "."], cwd=project, check=True)
+    assert run(project, "baseline", "plan.yaml").exit_code == 0
+    done, verifications = count_verifications(project)
+    assert (done.exit_code, verifications) == (0, 0), done
+
+    (project / "shop/basket.py").write_text("def total(prices):\n    return 1\n")
+    done, verifications = count_verifications(project, "--dirty", "save")
+    assert (done.exit_code, verifications) == (0, 1), done

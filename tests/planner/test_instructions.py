@@ -73,7 +73,7 @@ def failed(fact: Evidence) -> Failure:
         stack_trace_head=fact.headline,
         location=said.location,
         suggestion=said.suggestion,
-        target_agent=said.target_agent or agent_at(said.category, said.location),
+        target_agent=said.target_agent or agent_at(said.category, said.owner, said.location),
     )
 
 

@@ -167,7 +167,7 @@ BEHAVIOUR = (
             "test_sub.py": "import unittest\nclass T(unittest.TestCase):\n    def test_s(self):\n        with self.subTest(i=1):\n            self.assertTrue(False)\n"
         },
         C.TEST_REGRESSION,
-        P,
+        T,
         "test_sub.py:5",
     ),
     Case(

@@ -140,6 +140,34 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
 )  # fmt: skip
 
 
+NEWLIB = TEST.model_copy(update={"function": "<module>", "source": "from newlib.core import add"})
+
+
+@pytest.mark.parametrize(
+    ("granted", "written"),
+    [
+        (("newlib/**",), "newlib/core.py"),
+        (("src/newlib/**", "!src/newlib/core.py"), "src/newlib/core/__init__.py"),
+        (("newlib/__init__.py",), "newlib/__init__.py"),
+        (("newlib/other.py",), "newlib/other.py"),
+        (("**/*.py", "*.py", "src/**", "newlibrary/**"), None),
+        ((), None),
+    ],
+)
+@pytest.mark.parametrize("files", [(), ("tests/test_cart.py",)])
+def test_a_module_that_a_todo_is_to_write_is_the_product_that_is_missing(
+    granted: tuple[str, ...], written: str | None, files: tuple[str, ...]
+):
+    missing = error(
+        "ModuleNotFoundError", "No module named 'newlib'", NEWLIB, bases="ImportError", name="newlib"
+    )
+    found = diagnose(seen(missing, files=files, granted=granted, nodeid="tests/test_cart.py"))
+
+    is_product = (found.category, found.owner) == (C.ARTIFACT_MISSING, Owner.PRODUCT)
+    assert is_product == (written is not None)
+    assert written is None or f"write {written}." in found.suggestion
+
+
 @pytest.mark.parametrize(("case"), CASES, ids=lambda case: case[0])
 def test_what_was_changed_and_what_the_machine_says_decide_who_is_blamed(
     case: tuple[str, Evidence, C, Owner, str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,27 @@ def test_a_full_disk_is_the_machines() -> None:
         "OSError", PRODUCT, errno=28, message="No space left on device", bases=("builtins.Exception",)
     )
     assert diagnose(evidence(full, changed=CART)).category is C.ENVIRONMENT_ERROR
+
+
+def test_a_plan_that_begins_with_nothing_sends_the_coder_to_write_the_package(pytester: pytest.Pytester):
+    pytester.makepyfile(
+        test_new="from newlib.core import add\ndef test_add():\n    assert add(1, 1) == 2\n"
+    )
+    todo = {
+        "id": "t",
+        "title": "T",
+        "allowed_files": ["newlib/**"],
+        "acceptance_criteria": {"tests": ["pytest test_new.py"]},
+    }
+    plan = {"todo_list_id": "p", "items": [todo]}
+    (pytester.path / "plan.yaml").write_text(json.dumps(plan))
+    pytester.runpytest_subprocess("--planverify", "plan.yaml", "-p", "no:cacheprovider")
+
+    written = json.loads((pytester.path / ".planverify/outcomes.json").read_text())
+    (failure,) = written["outcomes"][0]["failures"]
+    assert (failure["category"], failure["owner"], failure["target_agent"]) == (
+        "ARTIFACT_MISSING",
+        "product",
+        "coder",
+    )
+    assert failure["suggestion"].endswith("write newlib/core.py.")

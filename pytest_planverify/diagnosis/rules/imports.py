@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import Side
+from planner.text.glob_patterns import allowed, is_glob, literal_prefix
 from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.wording import alike, place, quote, said
@@ -180,6 +181,8 @@ def _import_of_changed_tests(case: Case) -> Hit | None:
         return None
     if case.evidence.contract_path or _was_removed(case, module) or not case.is_first_party(module):
         return None
+    if _planned_file(case, module):
+        return None
     return Hit(
         suggestion=f"{place(case.raised_at) if case.raised_at else 'A test'}, which was changed, imports "
         f"{module}, which is not there; nothing else was changed: is the name right?"
@@ -207,7 +210,7 @@ def _own_module_not_built(case: Case) -> Hit | None:
     source = next((each for each in error.nearest if "/" in each), None)
     if source is not None:
         return Hit(suggestion=f"{module} is not built here from {source}{_at(case)}: build the project.")
-    if case.changed != frozenset() or not case.in_product:
+    if case.changed != frozenset() or not case.in_product or _planned_file(case, module):
         return None
     return Hit(
         suggestion=f"{module} is not here{_at(case)}, and nothing was changed: a build makes it, or it was "
@@ -218,13 +221,40 @@ def _own_module_not_built(case: Case) -> Hit | None:
 
 def _own_module_missing(case: Case) -> Hit | None:
     module = _missing_module(case) or _removed_submodule(case)
-    if module is None or not (case.is_first_party(module) or _was_removed(case, module)):
+    if module is None:
         return None
-    path = module.replace(".", "/") + ".py"
+    planned = _planned_file(case, module)
+    if not (planned or case.is_first_party(module) or _was_removed(case, module)):
+        return None
+    path = planned or module.replace(".", "/") + ".py"
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     near = f", or did you mean {case.error.nearest[0]}?" if case.error and case.error.nearest else "."
     what = f"The module {module} does not exist{_at(case)}"
     return Hit(suggestion=f"{what}: write {path}{promised}{near}")
+
+
+def _planned_file(case: Case, module: str) -> str | None:
+    """Return the file that a todo may write to make the module; none by globs that name no package."""
+    top = top_level(module)
+    source = (case.raised_at.source if case.raised_at is not None else None) or ""
+    asked = [name for name in _IMPORTED.findall(source) if name.startswith(f"{module}.")]
+    starts = [
+        (start, pattern)
+        for start in ("", "src/", "lib/")
+        for pattern in case.evidence.granted
+        if literal_prefix(pattern).startswith((f"{start}{top}/", f"{start}{top}.py"))
+        or literal_prefix(pattern) == f"{start}{top}"
+    ]
+    for name in (*asked, module):
+        for start, pattern in starts:
+            for end in (".py", "/__init__.py"):
+                path = f"{start}{name.replace('.', '/')}{end}"
+                if allowed(path, (pattern, *(each for each in case.evidence.granted if each[:1] == "!"))):
+                    return path
+    return next((pattern for _, pattern in starts if not is_glob(pattern)), None)
+
+
+_IMPORTED = re.compile(r"^(?:from|import) ([\w.]+)")
 
 
 def _removed_submodule(case: Case) -> str | None:
