@@ -62,12 +62,11 @@ COMMANDS: dict[str, Entry] = {
 GROUPS = {
     "Every day": ("init", "verify", "run", "next", "status", "answer"),
     "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate", "design", "workflow"),
-    "Look closer": ("explain", "validate", "history", "metrics", "report"),
+    "Look closer": ("explain", "validate", "history", "metrics", "report", "serve"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),
-    "Programs": ("step", "replay", "schema", "contract"),
 }
-"""In which order the commands are shown; those that are in no group come last."""
+"""In which order the commands are shown; those that are in no group, for programs mostly, come last in one line."""
 
 
 class Program(TyperGroup):
@@ -106,14 +105,14 @@ class Program(TyperGroup):
         there = {**planner_app.COMMANDS, **COMMANDS}
         names = self.list_commands(ctx)
         grouped = {name for each in GROUPS.values() for name in each}
-        groups = {**GROUPS, "More": tuple(name for name in names if name not in grouped)}
         width = max(map(len, names))
-        for title, members in groups.items():
+        for title, members in GROUPS.items():
             known = [name for name in members if name in there]
             if known:
                 formatter.write(f"\n{title}:\n")
                 for name in known:
                     formatter.write(f"  {name:<{width}}  {there[name].help}\n")
+        formatter.write(f"\nPrograms: {', '.join(name for name in names if name not in grouped)}\n")
 
 
 app = typer.Typer(
