@@ -66,7 +66,7 @@ GROUPS = {
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),
 }
-"""In which order the commands are shown; those that are in no group, for programs mostly, come last in one line."""
+"""In which order the commands are shown; those of no group, for programs, come last in one line."""
 
 
 class Program(TyperGroup):

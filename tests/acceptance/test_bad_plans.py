@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from example_project import Example, Verified
+from text_bundles import read_bundle
 
-PLANS = Path(__file__).resolve().parents[2] / "fixtures/plans/invalid"
-NAMES = sorted(path.name for path in PLANS.iterdir() if path.name != "expected.json")
+PLANS = read_bundle(Path(__file__).parents[2] / "fixtures/plans/invalid.txt")
 ALONE = [
     *("alias_bomb.yaml", "cyclic_dependencies.yaml", "deep.json", "deep.yaml", "duplicate_keys.yaml"),
     *(
@@ -34,7 +33,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Example
     for name in ALONE:
         folder = tmp_path_factory.mktemp("bad")
         examples[name] = Example(folder, {"test_it.py": "open('ran', 'w')\ndef test_it(): pass\n"})
-        shutil.copy(PLANS / name, folder / name)
+        (folder / name).write_text(PLANS[name])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = pool.map(lambda name: examples[name].verify(name), ALONE)
     return {name: (examples[name], run) for name, run in zip(ALONE, runs, strict=True)}
@@ -91,9 +90,9 @@ def test_what_is_no_plan_is_refused_too(kind: str, tmp_path: Path):
 
 def test_of_several_plans_every_bad_one_is_told(tmp_path: Path):
     example = Example(tmp_path)
-    names = [name for name in NAMES if name not in ALONE]
+    names = [name for name in PLANS if name not in ALONE]
     for name in names:
-        shutil.copy(PLANS / name, tmp_path / name)
+        (tmp_path / name).write_text(PLANS[name])
 
     run = example.verify(*names, "--planverify-outcomes=all.json")
 

@@ -1,9 +1,9 @@
 """Recorded runs: logs that every later version has to decide alike, byte for byte, and what it refuses.
 
-They stand in ``fixtures/runs``: ``NNNNN.jsonl`` is the log of one simulated run, ``refusals.jsonl`` has an
-event a line that was refused, with the run and the number of events before it. A decision that is meant to
-change needs new ones: ``python tests/planner/engine_recording.py``. It takes as few runs as show every
-rule and every reason that many runs showed, and the refusals on the way.
+They stand in ``fixtures/recorded_runs.txt``: under each number the log of one simulated run, under
+``refusals`` an event a line that was refused, with the run and the number of events before it. A decision
+that is meant to change needs new ones: ``python tests/planner/engine_recording.py``. It takes as few runs
+as show every rule and every reason that many runs showed, and the refusals on the way.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from simulation import Simulation, Watcher
+from text_bundles import write_bundle
 
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Implement, Notify, Verify
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
     from planner.model.events import Event
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "runs"
-REFUSALS = FOLDER / "refusals.jsonl"
+RECORDED = Path(__file__).parents[2] / "fixtures/recorded_runs.txt"
+REFUSALS = "refusals"
 SEEDS = 4_000
 LONGEST = 40
 """Events of a run that is recorded."""
@@ -64,20 +66,17 @@ def record() -> None:
     runs = {seed: found for seed in range(SEEDS) if (found := _run(seed)) is not None}
     sizes = {seed: sum(map(len, _lines(run))) for seed, (run, _) in runs.items()}
     chosen = sorted(_fewest({seed: shown(run) for seed, (run, _) in runs.items()}, sizes))
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in FOLDER.glob("*.jsonl"):
-        old.unlink()
+    logs: dict[str, str] = {}
     refusals: dict[str, str] = {}
     for seed in chosen:
         run, refused = runs[seed]
         name = f"{seed:05d}"
-        (FOLDER / f"{name}.jsonl").write_text("".join(_lines(run)), encoding="ascii")
+        logs[name] = "".join(_lines(run))
         for after, event, refusal in refused.found:
             kind = "; ".join(sorted(_parts(refusal.rule, str(refusal))))
             refusals.setdefault(kind, _refusal_text(name, after, event, refusal))
-    REFUSALS.write_text("".join(sorted(refusals.values())), encoding="ascii")
-    size = sum(path.stat().st_size for path in FOLDER.glob("*.jsonl"))
-    print(f"{len(chosen)} runs, {len(refusals)} refusals, {size // 1024} KiB")
+    write_bundle(RECORDED, {**logs, REFUSALS: "".join(sorted(refusals.values()))})
+    print(f"{len(chosen)} runs, {len(refusals)} refusals, {RECORDED.stat().st_size // 1024} KiB")
 
 
 def _run(seed: int) -> tuple[Simulation, Refused] | None:

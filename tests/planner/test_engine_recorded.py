@@ -6,7 +6,8 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from engine_recording import FOLDER, REFUSALS
+from engine_recording import RECORDED, REFUSALS
+from text_bundles import read_bundle
 
 from planner.engine import fold, start, step
 from planner.errors import RefusedEvent
@@ -16,37 +17,37 @@ from planner.store.lines import action_text, logged_actions, parse_event, parse_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from planner.model.events import Event
 
 MEANT = "if that is meant, record them anew: python tests/planner/engine_recording.py"
 
 
-def recorded() -> Iterator[Path]:
-    return (path for path in sorted(FOLDER.glob("*.jsonl")) if path != REFUSALS)
+LOGS = read_bundle(RECORDED)
 
 
-def events_of(path: Path) -> Iterator[tuple[str, Event]]:
+def events_of(log: str) -> Iterator[tuple[str, Event]]:
     """Each line of a log and its event."""
     digest = GENESIS
-    for number, text in enumerate(path.read_text("ascii").splitlines()):
+    for number, text in enumerate(log.splitlines()):
         digest = check_link(text, number, digest)
         yield text, parse_line(text, number)
 
 
 def test_recorded_runs_are_decided_alike():
     count = 0
-    for path in recorded():
+    for name, log in LOGS.items():
+        if name == REFUSALS:
+            continue
         state = None
-        for number, (text, event) in enumerate(events_of(path)):
+        for number, (text, event) in enumerate(events_of(log)):
             if state is None:
                 assert isinstance(event, PlanSubmitted)
                 state, actions = start(event)
             else:
                 state, actions = step(state, event)
             assert list(map(action_text, actions)) == logged_actions(text), (
-                f"{path.name}, line {number}: {MEANT}"
+                f"{name}, line {number}: {MEANT}"
             )
             count += len(actions)
         assert state is not None
@@ -55,9 +56,9 @@ def test_recorded_runs_are_decided_alike():
 
 
 def test_what_was_refused_is_refused_alike():
-    for line in REFUSALS.read_text("ascii").splitlines():
+    for line in LOGS[REFUSALS].splitlines():
         held = json.loads(line)
-        events = [event for _, event in islice(events_of(FOLDER / f"{held['run']}.jsonl"), held["after"])]
+        events = [event for _, event in islice(events_of(LOGS[held["run"]]), held["after"])]
         state = fold(events)
         event = parse_event(json.dumps(held["event"]))
         try:

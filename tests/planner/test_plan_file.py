@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from text_bundles import read_bundle
 
 from planner.errors import PlanFileError
 from planner.model.plan import Operator, RiskLevel, TodoStatus
@@ -15,8 +16,8 @@ from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.planfile.loader import load_plan
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-INVALID = FIXTURES / "plans" / "invalid"
-EXPECTED: dict[str, list[str]] = json.loads((INVALID / "expected.json").read_text(encoding="utf-8"))
+INVALID = read_bundle(FIXTURES / "plans/invalid.txt")
+EXPECTED: dict[str, list[str]] = json.loads((FIXTURES / "plans/invalid.json").read_text(encoding="utf-8"))
 
 
 def write(folder: Path, text: str, name: str = "plan.yaml") -> Path:
@@ -36,14 +37,13 @@ def todo(text: str) -> str:
     return f"todo_list_id: p\nitems:\n- id: a\n  title: A\n{lines}"
 
 
-@pytest.mark.parametrize(
-    "name", sorted(path.name for path in INVALID.iterdir() if path.name != "expected.json")
-)
+@pytest.mark.parametrize("name", INVALID)
 def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(INVALID)
-    shown = faults_of(Path(name), boundary=INVALID).replace(os.path.realpath(INVALID), "{folder}")
+    write(tmp_path, INVALID[name], name)
+    monkeypatch.chdir(tmp_path)
+    shown = faults_of(Path(name), boundary=tmp_path).replace(os.path.realpath(tmp_path), "{folder}")
     assert shown.splitlines() == EXPECTED[name]
 
 

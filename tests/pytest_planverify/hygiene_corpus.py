@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from text_bundles import read_bundle, unpack_bundle
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
@@ -77,9 +77,12 @@ def cases(split: str, folder: Path, *, label: str | None = None) -> Iterator[Cas
 @cache
 def patches(project: str) -> dict[str, str]:
     """Return the unified diffs of a project's cases, by the id of the case."""
-    text = (CORPUS / "patches" / f"{project}.patch").read_text(encoding="utf-8")
-    _, *parts = re.split(r"^=== (\S+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    return read_bundle(CORPUS / "patches" / f"{project}.patch")
+
+
+def project_bundle(name: str) -> Path:
+    """Return the file that holds the files of a project."""
+    return CORPUS / "projects" / f"{name}.txt"
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
@@ -102,7 +105,7 @@ def _red_tests() -> dict[str, list[str]]:
 
 @cache
 def _project(name: str) -> tuple[HeldFiles, Grants, dict[str, JudgeKind]]:
-    files = files_below(CORPUS / "projects" / name)
+    files = {path: text.encode() for path, text in read_bundle(project_bundle(name)).items()}
     plan = plan_as_it_stands(files["plan.yaml"], "plan.yaml")
     assert plan is not None
     grants = Grants.of_plan(plan, "plan.yaml")
@@ -118,7 +121,7 @@ def _project(name: str) -> tuple[HeldFiles, Grants, dict[str, JudgeKind]]:
 def _case(entry: dict[str, Any], folder: Path) -> Case:
     before, grants, kinds = _project(entry["project"])
     place = folder / entry["id"]
-    shutil.copytree(CORPUS / "projects" / entry["project"], place)
+    unpack_bundle(project_bundle(entry["project"]), place)
     subprocess.run(
         ["git", "apply", "--whitespace=nowarn"],
         input=patches(entry["project"])[entry["id"]].encode(),

@@ -19,9 +19,10 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "pytest_planverify")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / each) for each in ("pytest_planverify", "support"))]
 
-from hygiene_corpus import CORPUS, patches  # noqa: E402
+from hygiene_corpus import CORPUS, patches, project_bundle  # noqa: E402
+from text_bundles import unpack_bundle  # noqa: E402
 
 TAMPERED = 13
 _ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -65,7 +66,7 @@ def main() -> int:
 
 def _begin(name: str, folder: Path) -> None:
     """A project with its baseline."""
-    shutil.copytree(CORPUS / "projects" / name, folder)
+    unpack_bundle(project_bundle(name), folder)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]):
         subprocess.run([*git, *words], cwd=folder, check=True)

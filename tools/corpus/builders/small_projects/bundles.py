@@ -1,9 +1,9 @@
 """Reads the descriptions of small projects: their files, the faults that become decoys, the honest changes.
 
-``files.txt`` holds the files, each under ``=== path``. ``decoys*.txt`` and ``controls.txt`` hold changes:
-each begins with ``=== kind``, then ``key: value`` lines, then edits. An edit is ``--- path``, the text that
-is there, a line ``~~~`` and the text that takes its place; nothing above the line appends to the file or
-makes it, and ``--- path (gone)`` removes it.
+A project is one file. Below ``===== files`` stand its files, each under ``=== path``; below
+``===== decoys`` and ``===== controls`` changes: each begins with ``=== kind``, then ``key: value`` lines,
+then edits. An edit is ``--- path``, the text that is there, a line ``~~~`` and the text that takes its
+place; nothing above the line appends to the file or makes it, and ``--- path (gone)`` removes it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SmallProject:
 @cache
 def small_projects() -> tuple[SmallProject, ...]:
     """Every small project, in the order of names. Raises ``ValueError`` where a description is broken."""
-    return tuple(_project(file.parent) for file in sorted(FOLDER.glob("*/files.txt")))
+    return tuple(_project(file) for file in sorted(FOLDER.glob("*.txt")))
 
 
 def changed_files(files: dict[str, str], edits: tuple[Edit, ...]) -> dict[str, str]:
@@ -91,23 +91,21 @@ def changed_files(files: dict[str, str], edits: tuple[Edit, ...]) -> dict[str, s
     return result
 
 
-def _project(folder: Path) -> SmallProject:
-    head, *sections = _sections(folder / "files.txt")
+def _project(file: Path) -> SmallProject:
+    _, *parts = re.split(r"^===== (\w+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    part = dict(zip(parts[::2], parts[1::2], strict=True))
+    head, *sections = _sections(part["files"])
     said = dict(_said(head[1]))
     return SmallProject(
-        name=folder.name,
+        name=file.stem,
         files={name: body.strip("\n") + "\n" if body.strip() else "" for name, body in sections},
         suite=said["suite"],
         plugins=tuple(said.get("plugins", "").split()),
         product=tuple(said["product"].split()),
         tests=tuple(said["tests"].split()),
-        decoys=tuple(each for file in sorted(folder.glob("decoys*.txt")) for each in _changes(file)),
-        controls=tuple(each for file in sorted(folder.glob("controls*.txt")) for each in _changes(file)),
+        decoys=tuple(_change(kind, body) for kind, body in _sections(part["decoys"])),
+        controls=tuple(_change(kind, body) for kind, body in _sections(part["controls"])),
     )
-
-
-def _changes(file: Path) -> list[Change]:
-    return [_change(name, body) for name, body in _sections(file)]
 
 
 def _change(kind: str, body: str) -> Change:
@@ -131,8 +129,8 @@ def _said(text: str) -> list[tuple[str, str]]:
     return [(key.strip(), value.strip()) for key, _, value in (line.partition(":") for line in lines)]
 
 
-def _sections(file: Path) -> list[tuple[str, str]]:
-    parts = re.split(r"^=== (.+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+def _sections(text: str) -> list[tuple[str, str]]:
+    parts = re.split(r"^=== (.+)\n", text, flags=re.MULTILINE)
     if parts[0].strip():
-        raise ValueError(f"{file}: text stands before the first section")
+        raise ValueError(f"'{parts[0].strip()[:80]}': text stands before the first section")
     return list(zip(parts[1::2], parts[2::2], strict=True))

@@ -1,0 +1,42 @@
+"""Read and write several text files as one: each stands under a line ``=== path``.
+
+``=== path (no end)`` is a file whose last line does not end.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_HEAD = re.compile(r"^=== (.+?)( \(no end\))?\n", re.MULTILINE)
+
+
+def read_bundle(path: Path) -> dict[str, str]:
+    """Return the texts of a bundle by their paths, in its order. Raises ``ValueError`` where it is none."""
+    first, *parts = _HEAD.split(path.read_text(encoding="utf-8"))
+    if first:
+        raise ValueError(f"{path}: text stands before the first line '=== path'")
+    found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return {name: text[:-1] if is_cut else text for name, is_cut, text in found}
+
+
+def write_bundle(path: Path, texts: Mapping[str, str]) -> None:
+    """Write texts as one bundle."""
+    said: list[str] = []
+    for name, text in texts.items():
+        is_cut = bool(text) and not text.endswith("\n")
+        said.append(f"=== {name}{' (no end)' if is_cut else ''}\n{text}{chr(10) if is_cut else ''}")
+    path.write_text("".join(said), encoding="utf-8")
+
+
+def unpack_bundle(path: Path, folder: Path) -> Path:
+    """Write the files of a bundle below a folder; return the folder."""
+    for name, text in read_bundle(path).items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return folder
