@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planner.model.evidence import Evidence
 from pytest_planverify.diagnosis import diagnose
 
-RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "evidence").glob("*.json"))
+FILE = Path(__file__).parents[2] / "fixtures/evidence.jsonl"
+RECORDINGS: list[dict[str, Any]] = [
+    json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()
+]
 
 
-def test_there_are_recordings() -> None:
-    assert len(RECORDINGS) >= 15
-
-
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_recorded_evidence_keeps_its_diagnosis(path: Path) -> None:
-    recording = json.loads(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording["name"])
+def test_recorded_evidence_keeps_its_diagnosis(recording: dict[str, Any]) -> None:
     expected = recording["expected"]
     diagnosis = diagnose(Evidence.model_validate(recording["evidence"]))
     assert (diagnosis.category, diagnosis.owner, diagnosis.rule) == (
