@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from planner.planfile.discovery import PlanChoice
-    from pytest_planverify.reports.formats import Report
+    from pytest_planverify.reports.choice import Report
 
 Scope = Literal["claimed", "ready", "all"]
 DEFAULT_CONFIRMATIONS = 4
@@ -226,7 +226,7 @@ def _prepare_nothing(*arguments: object) -> None:
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
     from pytest_planverify.intermediate_process import can_fork  # a run without a plan does without it
-    from pytest_planverify.reports.formats import parse_report
+    from pytest_planverify.reports.choice import parse_report
 
     given = config.stash[GIVEN]
     directory = config.invocation_params.dir

@@ -68,6 +68,8 @@ _YAML_REMEDIES = {
     "unknown escape character": "write a backslash in double quotes twice, or use single quotes",
 }
 
+_TOO_DEEP = f"the nesting is deeper than {MAX_DEPTH}; flatten the plan"
+
 
 # -- faults --------------------------------------------------------------------------------------------
 
@@ -361,8 +363,7 @@ class _Composer:
 
     def _begin(self, node: Node, event: Any) -> None:
         if len(self._open) >= MAX_DEPTH:
-            problem = f"the nesting is deeper than {MAX_DEPTH}; flatten the plan"
-            raise self.document.refusal(node.at, problem)
+            raise self.document.refusal(node.at, _TOO_DEEP)
         self._refuse_tag(event.tag, node.at)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
@@ -471,6 +472,8 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     mark = getattr(told, "problem_mark", None) or start
     at = min(mark.index if mark is not None else getattr(told, "position", 0), len(text))
     said = str(getattr(told, "problem", None) or getattr(told, "reason", None) or "it cannot be read")
+    if "nesting depth" in said:  # a limit of libyaml's own
+        return at, _TOO_DEEP
     context = getattr(told, "context", None)
     if start is not None and context == "while scanning a quoted scalar" and "unexpected" in said:
         return start.index, "this is no YAML: the quote that opens here is not closed; close the quote"

@@ -6,15 +6,16 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.errors import PlannerError
-from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.file_writer import write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.tree import load_tree
 from planner.text.sanitizing import one_line
 from pytest_planverify.reports.cases import Told
+from pytest_planverify.reports.choice import FORMATS, Report, parse_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,40 +23,7 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
 
-FORMATS: Mapping[str, str] = {
-    "junit": "junit.xml",
-    "ctrf": "ctrf.json",
-    "sarif": "planverify.sarif",
-    "gitlab": "gl-code-quality-report.json",
-    "markdown": "report.md",
-    "html": "report.html",
-    "prometheus": "planverify.prom",
-}
-"""Each format, which is a module with ``render``, and the usual name of its file."""
-
 FOLDER = f"{HOME}/reports"
-
-
-class Report(NamedTuple):
-    """A report that somebody asked for."""
-
-    format: str
-    path: Path | None
-    """``None`` is the usual place."""
-
-
-def parse_report(text: str, folder: Path) -> Report:
-    """Read ``FORMAT[=PATH]``. Raises ``ValueError`` with one line."""
-    name, equals, path = text.partition("=")
-    if name not in FORMATS:
-        raise ValueError(
-            f"'{one_line(name, limit=60)}' is no format of reports; they are {', '.join(FORMATS)}"
-        )
-    if equals and not path:
-        raise ValueError(f"{text} names no file; leave out the = for the usual place")
-    if not equals:
-        return Report(name, None)
-    return Report(name, STANDARD_OUTPUT if path == str(STANDARD_OUTPUT) else folder / path)
 
 
 def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Told:

@@ -128,16 +128,6 @@ def test_a_misspelt_module_of_the_product_is_told_with_the_one_that_was_meant() 
     assert "did you mean shop.slugify?" in found.suggestion
 
 
-def test_an_assertion_that_names_nothing_is_the_tests() -> None:
-    frame = TEST.model_copy(update={"source": "assert 1 + 1 == 3"})
-    found = diagnose(evidence(raised("AssertionError", frame, message="assert (1 + 1) == 3")))
-    assert (found.category, found.owner) == (C.TEST_REGRESSION, Owner.TEST)
-    named = TEST.model_copy(update={"source": "assert total() == 3"})
-    assert (
-        diagnose(evidence(raised("AssertionError", named, message="assert 2 == 3"))).owner is Owner.PRODUCT
-    )
-
-
 def test_a_loop_in_the_product_goes_to_the_coder_and_one_in_the_test_does_not() -> None:
     loops = PRODUCT.model_copy(update={"function": "total"})
     stuck = evidence(raised("TimeoutError", TEST, loops), timed_out=True)
