@@ -244,4 +244,4 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
         plan = plan_of_iteration(found, test_folder="tests", tools=["ruff check"])
         loaded = load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan
         assert loaded == plan
-        assert not any("rm" in each.cmd for each in loaded.items[0].acceptance_criteria.tests)
+        assert not any(each.cmd.startswith("rm ") for each in loaded.items[0].acceptance_criteria.tests)
