@@ -97,6 +97,13 @@ class Repository:
         """What a commit has under a path."""
         return self._ask("cat-file", "blob", f"{commit}:./{path}")
 
+    def last_commit_of(self, path: str, line: int) -> str | None:
+        """Return the commit that made a line, from 1, and its subject; ``None`` where it is in none."""
+        answer = self._ask("blame", "--porcelain", f"-L{line},{line}", "--", path)
+        lines = (answer or b"").decode("utf-8", "replace").splitlines()
+        subject = next((each.removeprefix("summary ") for each in lines if each.startswith("summary ")), "")
+        return f"{lines[0][:10]} {subject}" if lines and lines[0].strip("0")[:1] not in ("", " ") else None
+
     def keep(self, ref: str, content: bytes) -> None:
         """Keep a content under a name. Raises :class:`GitFailed`."""
         held = git(self.folder, "hash-object", "-w", "--stdin", stdin=content).decode().strip()

@@ -59,7 +59,7 @@ class GreenRevisions:
     def changes_since(self, todo_id: str, changes: Changes) -> Changes | None:
         """Return the changes of a root since a todo was green; ``None`` where nobody knows that state."""
         if todo_id not in self._commits:
-            self._commits[todo_id] = self._commit_of(todo_id)
+            self._commits[todo_id] = self.revision_of(todo_id)
         commit = self._commits[todo_id]
         if commit is None:
             return None
@@ -67,7 +67,8 @@ class GreenRevisions:
             self._changes[changes, commit] = changes.at(commit)
         return self._changes[changes, commit]
 
-    def _commit_of(self, todo_id: str) -> str | None:
+    def revision_of(self, todo_id: str) -> str | None:
+        """Return the commit with which a todo was green last; ``None`` where no commit has that state."""
         state = self._read().get(todo_id)
         repository = Repository.around(self._root) if isinstance(state, dict) else None
         if repository is None:

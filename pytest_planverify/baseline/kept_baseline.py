@@ -242,6 +242,11 @@ def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
             replace_file(place, content)
 
 
+def run_baseline(root: Path, plan_id: str) -> Path:
+    """Return where a run with agents keeps the baseline of a plan that has none of its own."""
+    return PlanFolder(root, plan_id).baseline.with_name("run-baseline.json")
+
+
 def outcomes_of(path: Path) -> Path:
     """Return where the outcomes of the run are kept that made the baseline in a file."""
     return path.with_name(f"{path.stem}-outcomes.json")

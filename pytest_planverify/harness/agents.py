@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pytest_planverify.processes import ProcessResult
 
 MANUAL = "manual"
+BUILTIN = "builtin"
+"""The debugger that comes with the harness."""
+
 PRESETS: dict[str, str] = {
     "aider": "aider --yes-always --no-auto-commits --message-file {brief}",
     "claude": "claude -p {prompt} --permission-mode acceptEdits",
@@ -99,7 +102,8 @@ class Agents:
 
     def vector(self, role: Role) -> tuple[str, ...] | None:
         """Return the words of the agent for a role; ``None`` where nobody has it."""
-        return self.vectors.get(role) or self.vectors.get(None)
+        default = (BUILTIN,) if role is Role.DEBUGGER else None
+        return self.vectors.get(role) or self.vectors.get(None, default)
 
     def is_manual(self, role: Role) -> bool:
         """Return whether a person acts in that role, at the terminal."""
@@ -116,6 +120,8 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     for source, name, command in (*_configured(root), *_named(given)):
         role = _role(name, source)
         words = command if isinstance(command, list) else _words(command, source)
+        if command == BUILTIN and role is not Role.DEBUGGER:
+            raise AgentError(f"{source}: {BUILTIN} only debugs; write --agent debugger={BUILTIN}")
         vectors[role] = _checked(tuple(_found_from_anywhere(word, root) for word in words), source)
     return Agents(vectors)
 
@@ -131,15 +137,50 @@ def run_turn(
 ) -> TurnReport:
     """Let the agent of the turn's role work, within its time. Whatever it started has ended afterwards.
 
-    ``watch`` is called meanwhile, and may raise; ``surroundings`` are laid over the environment.
-    Raises :class:`AgentError` where its program cannot be started.
+    Where the built-in debugger has repaired nothing, the coder works on with what it has found. ``watch``
+    is called meanwhile, and may raise; ``surroundings`` are laid over the environment. Raises
+    :class:`AgentError` where its program cannot be started.
     """
     vector = agents.vector(turn.role)
     assert vector is not None  # the loop asks first
+    around = _Around(prompt, on_output, watch, surroundings)
+    if vector != (BUILTIN,):
+        return _run_agent(vector, turn, around)
+    report = _run_agent(
+        (sys.executable, "-m", "pytest_planverify.harness.debugger", "{json}"), turn, around
+    )
+    coder = agents.vector(Role.CODER)
+    if coder in (None, (MANUAL,)) or _read_result(turn.result).get("repaired") is True:
+        return report
+    assert coder is not None
+    if report.message:
+        found = f"\n## What the debugger found\n\n{report.message}\n"
+        around = replace(around, prompt=prompt + found)
+        write_file(turn.brief, around.prompt)
+    turn.result.unlink(missing_ok=True)
+    left = turn.timeout_seconds - report.duration_ms / 1000
+    worked = _run_agent(coder, replace(turn, role=Role.CODER, timeout_seconds=max(left, 1.0)), around)
+    told = [each for each in (report.message, worked.message) if each]
+    return replace(
+        worked, message="\n".join(told) or None, duration_ms=report.duration_ms + worked.duration_ms
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What an agent is called with, whoever it is."""
+
+    prompt: str
+    on_output: Callable[[str], None] | None
+    watch: Callable[[], None] | None
+    surroundings: Mapping[str, str]
+
+
+def _run_agent(vector: Sequence[str], turn: Turn, around: _Around) -> TurnReport:
     values = {
         "brief": str(turn.brief),
         "json": str(turn.folder / "brief.json"),
-        "prompt": prompt[:_MOST_PROMPT],
+        "prompt": around.prompt[:_MOST_PROMPT],
         "result": str(turn.result),
         "role": turn.role.value,
         "root": str(turn.root),
@@ -151,21 +192,24 @@ def run_turn(
         ended = run_process(
             argv,
             cwd=turn.root,
-            env={**os.environ, **surroundings, **variables},
+            env={**os.environ, **around.surroundings, **variables},
             timeout_seconds=turn.timeout_seconds,
-            on_output=on_output,
-            watch=watch,
+            on_output=around.on_output,
+            watch=around.watch,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise AgentError(f"the agent '{argv[0]}' cannot be started ({why}); mend --agent") from None
     write_file(turn.folder / "output.txt", redact(clean(f"{ended.stdout}{ended.stderr}")))
-    tokens, notes = _read_result(turn.result)
+    result = _read_result(turn.result)
+    tokens, notes = result.get("tokens"), result.get("notes")
+    is_count = isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= 10**12
+    said = redact(clean(notes, limit=MOST_NOTES)) if isinstance(notes, str) and notes.strip() else None
     message = _why_it_ended(ended, turn.timeout_seconds)
     return TurnReport(
         ended_well=message is None,
-        message=message or notes,
-        tokens=tokens,
+        message=message or said,
+        tokens=tokens if is_count else None,
         duration_ms=ended.duration_ms,
     )
 
@@ -214,8 +258,8 @@ def _role(name: str | None, source: str) -> Role | None:
 
 def _words(command: str, source: str) -> list[str]:
     command = command.strip()
-    if command == MANUAL:
-        return [MANUAL]
+    if command in (MANUAL, BUILTIN):
+        return [command]
     try:
         words = shlex.split(PRESETS.get(command, command))
     except ValueError as error:
@@ -233,7 +277,7 @@ def _found_from_anywhere(word: str, root: Path) -> str:
 
 def _checked(words: tuple[str, ...], source: str) -> tuple[str, ...]:
     """Return the words, with the brief as the last where none asks for it. Raises :class:`AgentError`."""
-    if words == (MANUAL,):
+    if words in ((MANUAL,), (BUILTIN,)):
         return words
     if shutil.which(words[0]) is None and words[0] not in ("python", "python3"):
         raise AgentError(f"{source}: there is no program '{words[0]}'; install it, or name its path")
@@ -264,17 +308,11 @@ def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
     return None if ended.exit_code == 0 else f"the agent ended with exit status {ended.exit_code}"
 
 
-def _read_result(path: Path) -> tuple[int | None, str | None]:
-    """Return the tokens and the notes that an agent reports; what cannot be read counts as not said."""
+def _read_result(path: Path) -> dict[str, Any]:
+    """Return what an agent reports; what cannot be read counts as not said."""
     try:
         with path.open("rb") as file:
             held: Any = json.loads(file.read(MOST_RESULT_BYTES))
     except (OSError, ValueError, RecursionError):
-        return None, None
-    if not isinstance(held, dict):
-        return None, None
-    report = cast("dict[str, Any]", held)
-    tokens, notes = report.get("tokens"), report.get("notes")
-    is_count = isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= 10**12
-    text = redact(clean(notes, limit=MOST_NOTES)) if isinstance(notes, str) and notes.strip() else None
-    return tokens if is_count else None, text
+        return {}
+    return cast("dict[str, Any]", held) if isinstance(held, dict) else {}

@@ -39,8 +39,16 @@ def write_briefs(
     text = _page(action, turn, plan, seen, most_tokens * CHARACTERS_PER_TOKEN)
     write_file(turn.brief, text)
     held = action.model_dump(mode="json", exclude_defaults=True)
-    held["turn"] = {"id": turn.id, "result": str(turn.result), "timeout_seconds": turn.timeout_seconds}
+    held["turn"] = {
+        "id": turn.id,
+        "run": turn.folder.parent.parent.name,
+        "result": str(turn.result),
+        "timeout_seconds": turn.timeout_seconds,
+    }
+    held["plan"] = _shown(plan, turn)
     held["check"] = _check_command(plan, turn)
+    if seen is not None and seen.failure_evidence is not None:
+        held["seen"] = seen.failure_evidence.model_dump(mode="json", exclude_defaults=True)
     write_file(turn.folder / "brief.json", json.dumps(held, indent=2) + "\n")
     return text
 
@@ -142,8 +150,11 @@ def _how_to_check(plan: Path, turn: Turn) -> Iterator[str]:
 
 
 def _check_command(plan: Path, turn: Turn) -> str:
-    shown = plan.relative_to(turn.root) if plan.is_relative_to(turn.root) else plan
-    return f"pytest --planverify {shlex.quote(f'{shown}::{turn.todo_id}')} -q"
+    return f"pytest --planverify {shlex.quote(f'{_shown(plan, turn)}::{turn.todo_id}')} -q"
+
+
+def _shown(plan: Path, turn: Turn) -> str:
+    return str(plan.relative_to(turn.root) if plan.is_relative_to(turn.root) else plan)
 
 
 def _paths(paths: Sequence[str]) -> str:

@@ -110,6 +110,11 @@ class Snapshots:
         except SnapshotError:
             return None
 
+    def labels(self) -> list[str]:
+        """Return the labels of all snapshots."""
+        listed = self._git("for-each-ref", "--format=%(refname)", self._refs).split()
+        return [each.removeprefix(f"{self._refs}/") for each in listed]
+
     def forget(self, label: str) -> None:
         """Take the label off a snapshot, if one has it."""
         self._git("update-ref", "-d", f"{self._refs}/{label}")

@@ -1,0 +1,379 @@
+"""The built-in debugger: repairs what takes no judgement, and finds the change that turned a check red.
+
+No model is asked, and nothing is tried but in a copy of the tree. A linter's own fixes, and a missing
+``__init__.py``, are made where they make the check green. Else the red test is run alone, with the values
+of variables; then the changes since an earlier state are undone, ever fewer of them (Zeller's ddmin),
+until undoing those that are left makes it green, and undoing less does not. It is a program like any other
+agent: its one argument is the brief of a turn as JSON.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shlex
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from planner.errors import PlannerError
+from planner.model.actions import Bounds
+from planner.model.baseline import JudgeKind
+from planner.model.outcome import Failure
+from planner.planfile.file_writer import write_file
+from planner.planfile.plan_folder import HOME
+from planner.planfile.tree import load_flat
+from planner.revise.commands import fixing_command
+from planner.text.glob_patterns import allowed
+from pytest_planverify.baseline import load_baseline
+from pytest_planverify.baseline.green_revisions import GreenRevisions
+from pytest_planverify.baseline.hunks import function_at, spans_of
+from pytest_planverify.baseline.kept_baseline import baseline_of_file, run_baseline
+from pytest_planverify.baseline.kinds import judges_of
+from pytest_planverify.harness.snapshots import Snapshots
+from pytest_planverify.processes import run_process
+from pytest_planverify.repository import Repository
+from pytest_planverify.work_tree import WorkTree
+from pytest_planverify.worktrees import copy_as_is, environment_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from planner.catalog.commands import Command
+    from planner.planfile.tree import FlatPlan
+    from pytest_planverify.baseline import KeptBaseline
+
+SHARE, MOST_SECONDS = 0.4, 300.0
+"""So much of the turn's time is used, but no more than so many seconds: a coder needs the rest."""
+
+MOST_TRIALS = 80
+MOST_TURNS = 5
+"""So many turns of the run before this one are looked at."""
+
+MOST_LINES = 12
+"""Of a change that is described."""
+
+_NO_PACKAGE = ("attempted relative import with no known parent package", "import file mismatch")
+_PASSED = re.compile(r"\b[1-9]\d* passed\b")
+_BEFORE_TURN = re.compile(r"before-\d+-")
+_NO_WORK = (HOME, "diagnostics/", "../")
+
+Fix: TypeAlias = "Callable[[Path], None]"
+"""What changes a copy of the tree."""
+
+EarlierState: TypeAlias = "tuple[str, Sequence[str], Callable[[str], bytes | None]]"
+"""What it is called, the files that have changed since, and a reader of them as they were."""
+
+
+class OutOfTime(Exception):
+    """No further trial may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Lines of a file, or a whole file, that differ from an earlier state."""
+
+    path: str
+    first: int
+    """Where the lines begin in the file as it is now, from 0."""
+    last: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    is_file: bool = False
+    """The file was not there, or is gone."""
+
+    def describe(self, now: str | None) -> str:
+        """Return the place and the lines, as in a diff."""
+        function = function_at(spans_of(now or ""), self.first + 1) if self.path.endswith(".py") else None
+        place = f"{self.path}:{self.first + 1} (+{len(self.after)} -{len(self.before)})"
+        lines = [f"-{line}" for line in self.before] + [f"+{line}" for line in self.after]
+        more = ["…"] if len(lines) > MOST_LINES else []
+        head = f"{place} in {function}" if function else place
+        return "\n".join([head, *(line.rstrip("\n") for line in lines[:MOST_LINES]), *more])
+
+
+def changes_of(path: str, before: str | None, now: str | None) -> list[Change]:
+    """Return the blocks of lines in which two texts of a file differ; ``None`` where there was no file."""
+    then, lines = (before or "").splitlines(keepends=True), (now or "").splitlines(keepends=True)
+    if before is None or now is None:
+        return [] if before is now else [Change(path, 0, len(lines), tuple(then), tuple(lines), True)]
+    blocks = difflib.SequenceMatcher(None, then, lines, autojunk=False).get_opcodes()
+    return [
+        Change(path, first, last, tuple(then[start:end]), tuple(lines[first:last]))
+        for kind, start, end, first, last in blocks
+        if kind != "equal"
+    ]
+
+
+def put_without(path: Path, now: str | None, undone: Sequence[Change]) -> None:
+    """Write a file as it would be without some of its changes, or remove it."""
+    text = None if now is None else now.splitlines(keepends=True)
+    for change in sorted(undone, key=lambda each: -each.first):
+        if change.is_file:
+            text = list(change.before) if text is None else None
+        elif text is not None:
+            text[change.first : change.last] = change.before
+    if text is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes("".join(text).encode())
+
+
+@dataclass(slots=True)
+class Trials:
+    """Runs of commands in a copy of the tree, with some changes undone."""
+
+    tree: Path
+    env: Mapping[str, str]
+    deadline: float
+    now: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """The texts of the changed files, as they are."""
+    count: int = 0
+
+    def is_green(self, argv: Sequence[str], undone: Sequence[Change] = ()) -> bool:
+        """Return whether a command passes without these changes. Raises :class:`OutOfTime`."""
+        left = self.deadline - time.monotonic()
+        if left <= 0 or self.count >= MOST_TRIALS:
+            raise OutOfTime
+        self.count += 1
+        for path, text in self.now.items():
+            put_without(self.tree / path, text, [each for each in undone if each.path == path])
+        ended = run_process(argv, cwd=self.tree, env=self.env, timeout_seconds=left)
+        is_pytest = list(argv[1:3]) == ["-m", "pytest"]
+        green = ended.exit_code == 0 and (not is_pytest or _PASSED.search(ended.stdout) is not None)
+        if self.count == 1:  # with the values of variables, for whoever reads the turn's output
+            print(ended.stdout[-4_000:], ended.stderr[-1_000:], flush=True)
+        print(f"{len(undone)} changes undone: {'green' if green else 'red'}", flush=True)
+        return green
+
+    def narrow(self, argv: Sequence[str], changes: list[Change]) -> list[Change]:
+        """Return the fewest changes without which a command is green, of some without which it is."""
+        parts = 2
+        with suppress(OutOfTime):
+            while len(changes) > 1:
+                size = -(-len(changes) // parts)
+                pieces = [changes[at : at + size] for at in range(0, len(changes), size)]
+                rests = [[each for each in changes if each not in piece] for piece in pieces]
+                tried = pieces if parts == 2 else [*pieces, *rests]
+                fewer = next((each for each in tried if self.is_green(argv, each)), None)
+                if fewer is not None:
+                    changes, parts = fewer, 2 if fewer in pieces else max(parts - 1, 2)
+                elif parts >= len(changes):
+                    break
+                else:
+                    parts = min(2 * parts, len(changes))
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debugger:
+    """One turn: what failed, where, and what may be done about it."""
+
+    root: Path
+    flat: FlatPlan
+    todo_id: str
+    """The primary todo: of a branch, the one that it repairs."""
+    failure: Failure
+    command: Command
+    bounds: Bounds
+    turn: Mapping[str, Any]
+
+    def find(self) -> tuple[str, bool]:
+        """Return what was found, and whether it is repaired."""
+        one, whole, name = self._commands()
+        deadline = time.monotonic() + min(SHARE * float(self.turn["timeout_seconds"]), MOST_SECONDS)
+        try:
+            for told, fix in self._fixes():
+                if self._repair(fix, whole, deadline):
+                    return told, True
+            with copy_as_is(self.root) as tree:
+                trials = Trials(tree, self._surroundings(tree), deadline)
+                if trials.is_green(one):
+                    return f"{name} is green alone: its order, or another test, has a part in it.", False
+                for since, paths, read in self._earlier_states():
+                    changes = self._changes(trials, paths, read)
+                    if changes and trials.is_green(one, changes):
+                        changes = trials.narrow(one, changes)
+                        many = "this change" if len(changes) == 1 else f"these {len(changes)} changes"
+                        notes = f"Reverting {many}, made since {since}, makes {name} green:"
+                        return "\n".join(
+                            [notes, *(self._describe(each, trials) for each in changes)]
+                        ), False
+        except OutOfTime:
+            return f"{name} is red alone, too; the time was up before a change was found.", False
+        return f"{name} is red alone, too; undoing what has changed does not make it green.", False
+
+    def _surroundings(self, tree: Path) -> dict[str, str]:
+        scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        return {**os.environ, "PATH": scripts, **environment_for(tree, self.root), **dict(self.command.env)}
+
+    def _describe(self, change: Change, trials: Trials) -> str:
+        """Return a change as in a diff, with the commit that made it."""
+        told = change.describe(trials.now[change.path])
+        repository = Repository.around(self.root)
+        if repository is None or not change.after or change.is_file:
+            return told
+        commit = repository.last_commit_of(change.path, change.first + 1)
+        return told if commit is None else f"{told}\nby commit {commit}"
+
+    def _fixes(self) -> Iterator[tuple[str, Fix]]:
+        """Yield the repairs that no judgement is needed for: what they are, and how they change a tree."""
+        fixing = fixing_command(self.command)
+        if fixing is not None:
+            yield f"Ran {fixing}.", partial(self._run, shlex.split(fixing))
+        if any(each in (self.failure.stack_trace_head or "") for each in _NO_PACKAGE):
+            paths = [each.partition("::")[0] for each in self.failure.tests]
+            paths += [self.failure.location.path] if self.failure.location is not None else []
+            for path in dict.fromkeys(f"{PurePosixPath(each).parent}/__init__.py" for each in paths):
+                if not (self.root / path).exists():
+                    yield f"Wrote {path}: without it the folder is no package.", partial(_write_empty, path)
+
+    def _run(self, argv: Sequence[str], tree: Path) -> None:
+        run_process(argv, cwd=tree, env=self._surroundings(tree), timeout_seconds=MOST_SECONDS)
+
+    def _repair(self, fix: Fix, whole: Sequence[str], deadline: float) -> bool:
+        """Make a repair if it makes the check green and changes what the todo may; return whether."""
+        with copy_as_is(self.root) as tree:
+            before = WorkTree(tree).digests()
+            fix(tree)
+            now = WorkTree(tree).digests()
+            changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
+            if not changed or not all(map(self._may_change, changed)):
+                return False
+            if not Trials(tree, self._surroundings(tree), deadline).is_green(whole):
+                return False
+            for path in changed:
+                write_file(self.root / path, (tree / path).read_bytes())
+        return True
+
+    def _may_change(self, path: str) -> bool:
+        globs = self.bounds.allowed_files
+        is_granted = globs is None or allowed(path, globs)
+        return is_granted and not allowed(path, self.bounds.protected_files)
+
+    def _commands(self) -> tuple[list[str], list[str], str]:
+        """Return how to run one red test, and the whole check, and what the first is called."""
+        invocation, given = self.command.pytest, list(self.command.argv)
+        if invocation is None or invocation.foreign:
+            return given, given, self.command.text
+        start = [sys.executable, "-m", "pytest"]
+        whole = [*start, *invocation.args]
+        test = next((each for each in self.failure.tests if "::" in each), None)
+        one = whole if test is None else [*start, *invocation.options, "-x", "--showlocals", test]
+        return one, whole, test or self.command.text
+
+    def _changes(
+        self, trials: Trials, paths: Sequence[str], read: Callable[[str], bytes | None]
+    ) -> list[Change]:
+        """Return in what the product differs from an earlier state, what the diagnosis names first."""
+        judges = judges_of(self.flat, (), WorkTree(self.root))
+        found: list[Change] = []
+        for path in paths:
+            if judges.kind_of(path) is JudgeKind.PRODUCT and not path.startswith(_NO_WORK):
+                with suppress(UnicodeDecodeError, OSError):  # of what is no text nothing is undone
+                    file, before = self.root / path, read(path)
+                    now = file.read_bytes().decode() if file.exists() else None
+                    found += changes_of(path, None if before is None else before.decode(), now)
+                    trials.now[path] = now
+        places = [(each.path, each.function) for each in self.failure.candidates]
+
+        def rank(change: Change) -> int:
+            spans = spans_of(trials.now[change.path] or "")
+            place = (change.path, function_at(spans, change.first + 1))
+            return places.index(place) if place in places else len(places)
+
+        return sorted(found, key=rank)
+
+    def _earlier_states(self) -> Iterator[EarlierState]:
+        """Yield the states before the turns of the run, then that of the last green run and others."""
+        run, own = str(self.turn.get("run")), f"before-{self.turn['id']}"
+        if (self.root / HOME / "harness/objects.git").is_dir():
+            snapshots = Snapshots(self.root, run)
+            labels = [each for each in snapshots.labels() if _BEFORE_TURN.match(each) and each != own]
+            now = snapshots.find(own)
+            for label in sorted(labels, reverse=True)[:MOST_TURNS]:
+                then = snapshots.find(label)
+                if now is not None and then is not None:
+                    changed = snapshots.compare(then, now).changed
+                    yield (
+                        f"the turn {label.removeprefix('before-')}",
+                        changed,
+                        partial(snapshots.read, then),
+                    )
+        repository = Repository.around(self.root)
+        green = self._green.revision_of(self.todo_id)
+        if repository is not None and green is not None:
+            yield "the last green run", *_since(repository, green)
+        if (kept := self._baseline()) is not None:
+            held, now_held = kept.snapshot(), WorkTree(self.root).digests()
+            then = held.digests()
+            changed = [path for path in {**then, **now_held} if then.get(path) != now_held.get(path)]
+            readable = [path for path in changed if path not in then or held.read(path) is not None]
+            yield "the baseline", readable, held.read
+        if repository is not None and (commit := repository.commit("HEAD")) is not None:
+            yield "the last commit", *_since(repository, commit)
+
+    @property
+    def _green(self) -> GreenRevisions:
+        return GreenRevisions(self.flat.loaded.root, self.flat.loaded.plan.todo_list_id)
+
+    def _baseline(self) -> KeptBaseline | None:
+        root, plan_id = self.flat.loaded.root, self.flat.loaded.plan.todo_list_id
+        kept, own = load_baseline(root, plan_id), run_baseline(root, plan_id)
+        return baseline_of_file(root, own) if kept is None and own.exists() else kept
+
+
+def _write_empty(path: str, tree: Path) -> None:
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).touch()
+
+
+def _since(repository: Repository, commit: str) -> tuple[Sequence[str], Callable[[str], bytes | None]]:
+    changed, added = repository.differing(commit)
+    return sorted({*changed, *added}), partial(repository.content, commit)
+
+
+def debug(brief: Mapping[str, Any], root: Path) -> tuple[str, bool]:
+    """Return what was found in a turn, and whether it is repaired. Raises ``PlannerError``."""
+    held = brief["brief"].get("failure") or brief.get("seen")
+    if held is None:
+        return "nothing has failed yet", False
+    flat = load_flat(root / brief["plan"])
+    todo_id, failure = brief.get("parent_id") or brief["todo_id"], Failure.model_validate(held)
+    criteria = flat.loaded.criteria.get(todo_id, ())
+    command = next((each.command for each in criteria if each.id == failure.check_id), None)
+    if command is None:
+        return "what has failed is no command that could be run again", False
+    debugger = Debugger(
+        root=root,
+        flat=flat,
+        todo_id=todo_id,
+        failure=failure,
+        command=command,
+        bounds=Bounds.model_validate(brief.get("bounds", {})),
+        turn=brief["turn"],
+    )
+    return debugger.find()
+
+
+def main(path: Path) -> int:
+    """Take the turn of a brief, in the current folder."""
+    brief: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        notes, repaired = debug(brief, Path.cwd())
+    except (PlannerError, OSError) as error:
+        notes, repaired = str(error), False
+    print(notes, flush=True)
+    write_file(Path(brief["turn"]["result"]), json.dumps({"notes": notes, "repaired": repaired}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
