@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tools import Purpose
 from planner.model.plan import MAX_TODOS
-from planner.planfile.dump import yaml_scalar
+from planner.planfile.dump import plain, yaml_flow, yaml_scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,9 @@ def plan_of_repository(
     for why, lines in (("they are not installed here", missing), ("nothing would be proved", empty)):
         after += [f"# Left out, for {why}:"] if lines else []
         after += [f"#   {line}"[:_LONGEST_COMMENT] for line in lines]
-    return _text(repository.name, f"from {', '.join(found)}", todos, root, after), len(todos)
+    named = {cmd.split()[0] for todo in todos for cmd in todo.commands}
+    tools = [plain(each) for each in repository.tools if each.name in named]
+    return _text(repository.name, f"from {', '.join(found)}", todos, root, after, tools), len(todos)
 
 
 def plan_of_list(page: MarkdownList, name: str, source: str, *, root: str = ".") -> tuple[str, int]:
@@ -71,7 +73,7 @@ def plan_of_list(page: MarkdownList, name: str, source: str, *, root: str = ".")
     def add(item: ListItem) -> str:
         below = [add(child) for child in item.children]
         todo = _FirstTodo(
-            id=_fresh(item.title, taken),
+            id=fresh_id(item.title, taken),
             title=item.title,
             commands=item.commands,
             is_claimed=item.is_checked,
@@ -107,7 +109,7 @@ def root_for(output: Path, folder: Path) -> str:
 def _todos_of(repository: Repository) -> Iterator[_FirstTodo]:
     taken: set[str] = set()
     for group in repository.tests:
-        todo_id = _fresh(group.name, taken)
+        todo_id = fresh_id(group.name, taken)
         yield _FirstTodo(id=todo_id, title=f"{group.place} passes", commands=[group.cmd])
     by_purpose: dict[Purpose, list[FoundCheck]] = {}
     for check in repository.checks:
@@ -116,14 +118,14 @@ def _todos_of(repository: Repository) -> Iterator[_FirstTodo]:
     for purpose, checks in by_purpose.items():
         name, title = _TITLES[purpose]
         yield _FirstTodo(
-            id=_fresh(name, taken),
+            id=fresh_id(name, taken),
             title=title,
             commands=[each.cmd for each in checks],
             comment=", ".join(dict.fromkeys(each.source for each in checks)),
         )
 
 
-def _fresh(title: str, taken: set[str]) -> str:
+def fresh_id(title: str, taken: set[str]) -> str:
     """Return an id of the words of a title that no other todo has."""
     words = re.findall(r"[a-z0-9_](?:[a-z0-9_.]*[a-z0-9_])?", title.lower())
     base = "-".join(words)
@@ -137,14 +139,22 @@ def _fresh(title: str, taken: set[str]) -> str:
     return name
 
 
-def _text(name: str, origin: str, todos: Sequence[_FirstTodo], root: str, after: Sequence[str]) -> str:
+def _text(
+    name: str,
+    origin: str,
+    todos: Sequence[_FirstTodo],
+    root: str,
+    after: Sequence[str],
+    tools: Sequence[dict[str, Any]] = (),
+) -> str:
     lines = [
         f"# Made by planverify init {_one_line(origin)}. Verify it: planverify verify",
         "# Say what comes next: planverify next. Edit it as you like: a todo is one piece of work, and",
         "# verify is the command that proves it done.",
-        f"todo_list_id: {_scalar(_fresh(name, set()))}",
+        f"todo_list_id: {_scalar(fresh_id(name, set()))}",
         f"workflow_name: {_scalar(name)}",
         *([] if root == "." else [f"root: {_scalar(root)}"]),
+        *(["metadata:", f"  tools: {yaml_flow(tools)}"] if tools else []),
         "items:",
     ]
     for todo in todos:

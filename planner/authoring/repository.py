@@ -27,9 +27,12 @@ from planner.catalog.tools import Purpose
 from planner.errors import CommandSyntaxError
 from planner.planfile.discovery import project_root
 from planner.planfile.project_files import walk
+from planner.planfile.settings import repository_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from planner.model.plan import ToolSpec
 
 LARGEST_READ = 512 * 1024
 MOST_TEST_TODOS = 10
@@ -108,6 +111,10 @@ class Repository:
     checks: tuple[FoundCheck, ...]
     sources: tuple[str, ...]
     """Patterns of product code, as far as it is known."""
+    runner: str
+    """How pytest is started."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What the repository itself names as tools of its plans; each is one of the checks."""
 
 
 def read_repository(folder: Path) -> Repository:
@@ -116,13 +123,17 @@ def read_repository(folder: Path) -> Repository:
     with suppress(tomllib.TOMLDecodeError, RecursionError):
         pyproject = tomllib.loads(_text(folder / "pyproject.toml"))
     files = _test_files(folder)
+    runner = _runner(folder, files)
     checks = tuple(_checks(folder, pyproject, with_tests=not files))
+    tools = repository_tools(folder)
     return Repository(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
-        tests=tuple(_grouped(files, _runner(folder, files))),
+        tests=tuple(_grouped(files, runner)),
         test_files=len(files),
-        checks=checks,
+        checks=(*checks, *map(_own_check, tools)),
         sources=tuple(_sources(folder)),
+        runner=runner,
+        tools=tools,
     )
 
 
@@ -231,16 +242,41 @@ def _check_of(source: str, line: str) -> FoundCheck | None:
     )
 
 
+def _own_check(spec: ToolSpec) -> FoundCheck:
+    program = (spec.argv or (spec.name,))[0]
+    return FoundCheck(
+        cmd=spec.name,
+        source="pyproject.toml",
+        purpose=spec.kind,
+        tool=spec.name,
+        is_installed=is_there(program),
+    )
+
+
+def is_there(program: str) -> bool:
+    """Return whether a program can be started here: from the path, or beside this interpreter."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which(program) is not None or shutil.which(program, path=beside) is not None
+
+
+def is_module_there(name: str) -> bool:
+    """Return whether this interpreter can run a module: ``python -m NAME``."""
+    with suppress(ImportError, ValueError):
+        return find_spec(name.partition(".")[0]) is not None
+    return False
+
+
+def is_runnable(cmd: str) -> bool:
+    """Return whether a command of the catalog can be run here."""
+    command = accepted(cmd)
+    return command is not None and _is_installed(command)
+
+
 def _is_installed(command: Command) -> bool:
     program, rest = command.argv[0], command.argv[1:]
     if re.match(r"python3?$", program):
-        if rest[:1] != ("-m",):
-            return True
-        with suppress(ImportError, ValueError):
-            return find_spec(rest[1].partition(".")[0]) is not None
-        return False
-    beside = str(Path(sys.executable).parent)
-    return shutil.which(program) is not None or shutil.which(program, path=beside) is not None
+        return rest[:1] != ("-m",) or is_module_there(rest[1])
+    return is_there(program)
 
 
 def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iterator[tuple[str, str]]:

@@ -58,6 +58,15 @@ class ProjectRoot:
         """Return the words of a setting; none where it is not set."""
         return _words(self.settings.get(name))
 
+    def lines(self, name: str) -> tuple[str, ...]:
+        """Return the lines of a setting, or the items of a list; none where it is not set."""
+        value = self.settings.get(name)
+        return (
+            tuple(filter(None, map(str.strip, value.splitlines())))
+            if isinstance(value, str)
+            else _words(value)
+        )
+
 
 def parse_choice(word: str, base: Path) -> PlanChoice:
     """Return what ``plan.yaml`` or ``plan.yaml::a,b`` means, relative to a folder."""

@@ -21,6 +21,8 @@ from planner.planfile.rooted_files import RootedFiles
 MAX_FILES = 10_000
 """So many Python files of a folder are listed."""
 
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
 MAX_PARENTS = 3
 """So many folders above the root are tried for files that the root lacks."""
 
@@ -95,7 +97,13 @@ class ProjectFiles(RootedFiles):
         with suppress(ImportError, ValueError, AttributeError):
             spec = importlib.machinery.PathFinder.find_spec(module)
             places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-            outside = any(each and not is_below(os.path.realpath(each), self._root) for each in places)
+            # A virtual environment below the root is none of the project's code.
+            outside = any(
+                not is_below(os.path.realpath(each), self._root)
+                or not _INSTALLED.isdisjoint(Path(each).parts)
+                for each in places
+                if each
+            )
             return outside or module in sys.stdlib_module_names
         return False
 

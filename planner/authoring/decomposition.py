@@ -1,0 +1,168 @@
+"""A goal, broken into todos by templates and facts of the repository: one plan, or one for each phase."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from planner.authoring.first_plan import fresh_id, root_for
+from planner.authoring.goals import Piece, template_for
+from planner.authoring.template_values import values_of_goal
+from planner.model.plan import Plan
+from planner.planfile.loader import load_plan_text
+from planner.text.sanitizing import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from planner.authoring.plan_templates import PlanTemplates
+    from planner.model.plan import Todo
+
+DEFAULT_DEPTH = 3
+"""So many levels of plans; with more of them nobody finds the way."""
+PHASES = "phases"
+_LONGEST_TITLE = 120
+
+
+@dataclass(slots=True, kw_only=True)
+class Decomposer:
+    """What all pieces of a goal are decomposed with."""
+
+    templates: PlanTemplates
+    facts: Mapping[str, Any]
+    """Of the repository, as :func:`planner.authoring.template_values.read_values` gives them."""
+    folder: Path
+    """That of the repository."""
+    template: str | None = None
+    """For every piece; by default each has the one that its words ask for."""
+    done_before: str = ""
+    """What earlier work has given, for whoever works on the todos."""
+    _taken: set[str] = field(default_factory=set[str])
+
+    def flat(self, goal: Piece, output: Path) -> Plan:
+        """Return one plan for all pieces of a goal."""
+        self._taken.clear()
+        return self._plan(goal, self._todos(goal, is_last=True, output=output), output)
+
+    def phased(
+        self, goal: Piece, output: Path, *, depth: int, detailed: int | None = None
+    ) -> dict[Path, Plan]:
+        """Return the plans of a goal by their files, that of ``output`` first: one below it for each phase.
+
+        ``depth`` is how many levels of plans there may be; of phases only the first ``detailed`` are broken
+        into todos, by default all; the others wait to be planned from the results of those before.
+        ``output`` must lie in the repository.
+        """
+        plans: dict[Path, Plan] = {}
+        ids: set[str] = set()
+        items: list[dict[str, Any]] = []
+        for number, phase in enumerate(goal.parts, 1):
+            phase_id = fresh_id(phase.title, ids)
+            below = output.parent / PHASES / f"{phase_id}.yaml"
+            if detailed is not None and number > detailed:
+                plans[below] = self._to_be_planned(phase, below, output)
+            elif depth > 2 and any(part.parts for part in phase.parts):
+                plans |= self.phased(phase, below, depth=depth - 1)
+            else:
+                plans[below] = self.flat(phase, below)
+            items.append(
+                {
+                    "id": phase_id,
+                    "title": _title(f"Phase {number}: {phase.title}"),
+                    "sub_plan": below.resolve().relative_to(self.folder.resolve()).as_posix(),
+                    **({"dependencies": [items[-1]["id"]]} if items and goal.in_order else {}),
+                }
+            )
+        return {output: self._plan(goal, items, output), **plans}
+
+    def estimate(self, goal: Piece) -> int:
+        """Return how many todos a flat plan of a goal has."""
+        return len(self.flat(goal, self.folder / "plan.yaml").items)
+
+    def _todos(self, goal: Piece, *, is_last: bool, output: Path) -> list[dict[str, Any]]:
+        """Return the todos of the leaves; only the last checks the whole repository, after all others."""
+        leaves = list(goal.leaves())
+        found: list[dict[str, Any]] = []
+        ends: list[str] = []
+        for leaf in leaves:
+            is_end = is_last and leaf is leaves[-1]
+            todos = self._filled(leaf, goal, is_end=is_end, output=output)
+            inner = {name for todo in todos for name in todo.dependencies}
+            last = [todo.id for todo in todos if todo.id not in inner]
+            after = ends[-1:] if goal.in_order else []
+            for todo in todos:
+                before = after if not todo.dependencies else []
+                if is_end and todo.id in last:
+                    before = [*before, *(each for each in ends if each not in before)]
+                found.append(_as_written(todo, before, self.done_before))
+            ends += last
+        return found
+
+    def _filled(self, leaf: Piece, goal: Piece, *, is_end: bool, output: Path) -> Sequence[Todo]:
+        told = leaf.goal if leaf is goal else f"{leaf.goal}\n(A part of: {one_line(goal.title, limit=300)})"
+        of_goal = values_of_goal(leaf.title, dict(self.facts), taken=self._taken)
+        values = {**self.facts, **of_goal, "goal": told, "root": root_for(output, self.folder)}
+        if not is_end:
+            values |= {"every_test": [], "checks": []}
+        name = self.template or template_for(leaf.title)
+        loaded = load_plan_text(self.templates.fill(name, values), output, boundary=self.folder)
+        self._taken.update(todo.id for todo in loaded.plan.items)
+        return loaded.plan.items
+
+    def _plan(self, goal: Piece, items: Sequence[Mapping[str, Any]], output: Path) -> Plan:
+        root = root_for(output, self.folder)
+        return Plan.model_validate(
+            {
+                "todo_list_id": fresh_id(goal.title, set()),
+                "workflow_name": _title(goal.title),
+                **({} if root == "." else {"root": root}),
+                **({"metadata": {"tools": tools}} if (tools := self._tools_of(items)) else {}),
+                "x-goal": goal.title,
+                "items": list(items),
+            }
+        )
+
+    def _tools_of(self, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the tools of the repository that commands of these todos name."""
+        tests = [each for item in items for each in item.get("acceptance_criteria", {}).get("tests", ())]
+        named = {(each if isinstance(each, str) else each["cmd"]).split()[0] for each in tests}
+        return [each for each in self.facts["tools"] if each["name"] in named]
+
+    def _to_be_planned(self, phase: Piece, below: Path, output: Path) -> Plan:
+        """Return a plan whose only todo is to plan the phase."""
+        here = [os.path.relpath(each, self.folder) for each in (below, output)]
+        words = f"planner decompose - -o {here[0]} --force --after {here[1]}"
+        todo = {
+            "id": "plan_this_phase",
+            "title": _title(f"Plan the phase: {phase.title}"),
+            "intent": f"Replace this plan by that of the phase, from the results before: {words}\n"
+            f"The goal: {phase.goal}\n" + "\n".join(f"- {part.title}" for part in phase.parts),
+            "agent_role": "architect",
+            "allowed_files": [here[0]],
+            "requires_testing": False,
+            "acceptance_criteria": {
+                "manual": [{"question": "Is there no more to plan in this phase?", "role": "human"}]
+            },
+        }
+        return self._plan(phase, [todo], below)
+
+
+def _as_written(todo: Todo, before: Sequence[str], done_before: str) -> dict[str, Any]:
+    """Return a todo as a plan file holds it, after some others, with what was done before."""
+    from planner.planfile.dump import plain
+
+    values: dict[str, Any] = plain(todo)
+    if before:
+        values["dependencies"] = [*before, *values.get("dependencies", [])]
+    if not values.get("dependencies"):
+        values.pop("dependencies", None)
+    if done_before:
+        values["intent"] = f"{values.get('intent', '')}\n{done_before}".strip()
+    return values
+
+
+def _title(text: str) -> str:
+    line = one_line(text, limit=2 * _LONGEST_TITLE)
+    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"

@@ -1,0 +1,92 @@
+"""``planner tools``: what commands of a plan may run, and what of it is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli.app import command
+from planner.cli.arguments import JsonOption, nearest
+from planner.cli.exits import Status, UsageMistake
+from planner.cli.screen import Screen, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Told = dict[str, Any]
+
+
+@command("Exit status: 0 shown, 2 wrong usage, 4 the tools of the repository cannot be used.")
+def tools(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Only this tool, recipe or purpose.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List the tools of this repository and of the catalog, and the recipes, with what each runs.
+
+    A repository names tools of its own in pyproject.toml, under [tool.planverify.tools]; init, new and
+    decompose write them into the plans that use them.
+    """
+    told = {"tools": list(_tools()), "recipes": list(_recipes())}
+    if name is not None:
+        rows = [row for those in told.values() for row in those]
+        names = {word for row in rows for word in (row["name"], row.get("kind")) if word}
+        if name not in names:
+            raise UsageMistake(f"{name}: there is no such tool; {nearest(name, names, 'there are')}")
+        for key, those in told.items():
+            told[key] = [row for row in those if name in (row["name"], row.get("kind"))]
+    if as_json:
+        print_json(told)
+        return Status.OK
+    screen = Screen()
+    if told["tools"]:
+        screen.table(
+            ("TOOL", "FOR", "RUNS", "HERE", "OF"),
+            [
+                (row["name"], row["kind"], row["runs"], _yes(row["here"]), row["of"])
+                for row in told["tools"]
+            ],
+        )
+    if told["recipes"]:
+        screen.table(("RECIPE", "HERE", "RUNS"), list(_lines(told["recipes"])))
+    screen.show()
+    return Status.OK
+
+
+def _lines(recipes: list[Told]) -> Iterator[tuple[str, str, str]]:
+    """Yield a line for each command of each recipe."""
+    for row in recipes:
+        for number, each in enumerate(row["runs"]):
+            yield "" if number else row["name"], _yes(each["here"]), each["cmd"]
+
+
+def _yes(is_here: bool) -> str:
+    return "yes" if is_here else "no"
+
+
+def _tools() -> Iterator[Told]:
+    from planner.authoring.repository import is_module_there, is_there
+    from planner.catalog import TOOLS
+    from planner.planfile.settings import repository_tools
+
+    for spec in repository_tools(Path.cwd()):
+        argv = spec.argv or (spec.name,)
+        about = {"name": spec.name, "kind": spec.kind.value, "runs": " ".join(argv)}
+        yield {**about, "here": is_there(argv[0]), "of": "repository"}
+    for tool in TOOLS:
+        words = [*tool.programs[:1], "|".join(tool.subcommands)] if tool.programs else []
+        runs = " ".join(filter(None, words)) or " ".join(f"python -m {each}" for each in tool.modules[:1])
+        here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules))
+        about = {"name": tool.name, "kind": tool.purpose.value, "runs": runs or "python FILE.py"}
+        yield {**about, "here": here or not runs, "of": "catalog"}
+
+
+def _recipes() -> Iterator[Told]:
+    from planner.authoring.repository import is_runnable
+    from planner.catalog import RECIPES
+
+    for name, commands in RECIPES.items():
+        yield {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}

@@ -1,0 +1,195 @@
+"""A goal becomes todos that can be run: flat or in phases, each piece by the template its words ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.authoring.decomposition import Decomposer
+from planner.authoring.goals import MAX_PIECES, Piece, read_goal, reasons_for_phases, template_for
+from planner.authoring.plan_templates import PlanTemplates
+from planner.authoring.template_values import read_values
+from planner.planfile.dump import render
+from planner.planfile.loader import load_plan_text
+from planner.planfile.tree import load_tree
+from planner.planfile.validation import validate_plan_tree
+
+EDITOR = """\
+# A small editor
+## Phase 1: Buffer
+- Positions in a text
+- Lines of a text
+## Phase 2: Navigation
+1. Move by characters
+2. Move by words
+## Phase 3: Fix the crash at an empty file
+"""
+
+
+def decomposer(folder: Path, **settings: str) -> Decomposer:
+    return Decomposer(templates=PlanTemplates(), facts=read_values("x", folder), folder=folder, **settings)
+
+
+def titles(piece: Piece) -> list[object]:
+    return [[part.title, titles(part)] if part.parts else part.title for part in piece.parts]
+
+
+@pytest.mark.parametrize(
+    ("goal", "title", "parts"),
+    [
+        ("Export as CSV", "Export as CSV", []),
+        ("Export as CSV; import it; document both.", None, ["Export as CSV", "import it", "document both"]),
+        ("Shop:\n- cart\n- checkout\n  - pay", "Shop:", ["cart", ["checkout", ["pay"]]]),
+        ("- [ ] cart\n- [x] checkout", "cart; checkout", ["cart", "checkout"]),
+        (
+            EDITOR,
+            "A small editor",
+            [
+                ["Buffer", ["Positions in a text", "Lines of a text"]],
+                ["Navigation", ["Move by characters", "Move by words"]],
+                "Fix the crash at an empty file",
+            ],
+        ),
+    ],
+)
+def test_headings_items_and_semicolons_are_the_pieces_of_a_goal(
+    goal: str, title: str | None, parts: list[object]
+) -> None:
+    piece = read_goal(goal)
+
+    assert title is None or piece.title == title
+    assert titles(piece) == parts
+
+
+@given(st.text(max_size=400).filter(lambda text: text.strip()))
+def test_every_goal_has_a_bounded_number_of_pieces(goal: str) -> None:
+    assert 1 <= len(list(read_goal(goal).leaves())) <= MAX_PIECES + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "template"),
+    [
+        ("Fix the crash at an empty file", "bugfix"),
+        ("Refactor the parser", "refactor"),
+        ("Insert and delete lines", "feature"),
+        ("A REST endpoint for orders", "service"),
+        ("Momentum with RSI", "strategy"),
+        ("Migrate from unittest to pytest", "migration"),
+        ("A library for money", "library"),
+        ("Export as CSV", "feature"),
+    ],
+)
+def test_words_choose_the_template(words: str, template: str) -> None:
+    assert template_for(words) == template
+
+
+def test_more_than_fifteen_estimated_todos_suggest_phases() -> None:
+    goal = read_goal("\n".join(f"- piece {number}" for number in range(8)))
+
+    assert reasons_for_phases(goal, 15) == []
+    assert "about 16 todos" in reasons_for_phases(goal, 16)[0]
+
+
+def test_clear_phases_suggest_phases() -> None:
+    assert reasons_for_phases(read_goal(EDITOR), 5) == ["the goal is written in phases"]
+
+
+def test_several_domains_suggest_phases() -> None:
+    goal = read_goal("- a table of orders\n- an api for orders\n- a page of orders\n- docs")
+
+    assert reasons_for_phases(goal, 8) == [
+        "it spans several domains: documentation, interface, service, storage"
+    ]
+
+
+@pytest.mark.parametrize("goal", ["A CRUD app for notes", "Export; import", "- export\n- import"])
+def test_a_simple_app_or_a_single_feature_stays_flat(goal: str) -> None:
+    assert reasons_for_phases(read_goal(goal), 4) == []
+
+
+@pytest.mark.parametrize("goal", ["Export as CSV", EDITOR, "A; B; C", "1. cart\n2. pay\n3. fix the cart"])
+def test_a_flat_plan_has_no_findings_and_every_piece(tmp_path: Path, goal: str) -> None:
+    piece, path = read_goal(goal), tmp_path / "plan.yaml"
+
+    plan = decomposer(tmp_path).flat(piece, path)
+    path.write_text(render(plan, format="yaml"))
+
+    assert validate_plan_tree(path) == ()
+    assert {each.title for each in piece.leaves()} <= {todo.title for todo in plan.items}
+
+
+def test_numbered_pieces_build_on_one_another(tmp_path: Path) -> None:
+    plan = decomposer(tmp_path).flat(read_goal("1. cart\n2. pay"), tmp_path / "plan.yaml")
+    before = {todo.id: todo.dependencies for todo in plan.items}
+
+    assert before["pay-tests"] == ("cart",)
+    assert before["cart-tests"] == ()
+
+
+def test_pieces_with_the_same_name_have_files_of_their_own(tmp_path: Path) -> None:
+    plan = decomposer(tmp_path).flat(read_goal("- cart\n- cart"), tmp_path / "plan.yaml")
+    files = [
+        each for todo in plan.items if todo.agent_role == "tester" for each in todo.allowed_files or ()
+    ]
+
+    assert files == ["tests/test_cart.py", "tests/test_cart_2.py"]
+
+
+def test_each_phase_is_a_plan_below_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a root may lie above its plan as far as the folder that one works in
+    path = tmp_path / "plans" / "plan.yaml"
+    plans = decomposer(tmp_path).phased(read_goal(EDITOR), path, depth=2)
+    for file, plan in plans.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(render(plan, format="yaml"))
+
+    flat = load_tree(path).load_all().flat()
+
+    assert [todo.id for todo in flat.loaded.plan.items if todo.sub_plan] == [
+        "buffer",
+        "navigation",
+        "fix-the-crash-at-an-empty-file",
+    ]
+    assert len(plans) == 4
+    assert validate_plan_tree(path) == ()
+
+
+def test_the_depth_is_bounded(tmp_path: Path) -> None:
+    goal = read_goal("# G\n## a\n- b\n  - c\n    - d\n  - e\n## f")
+    maker = decomposer(tmp_path)
+
+    assert len(maker.phased(goal, tmp_path / "plan.yaml", depth=2)) == 3
+    assert len(maker.phased(goal, tmp_path / "plan.yaml", depth=3)) == 4
+
+
+def test_later_phases_wait_to_be_planned_from_the_results_of_the_first(tmp_path: Path) -> None:
+    plans = decomposer(tmp_path).phased(read_goal(EDITOR), tmp_path / "plan.yaml", depth=2, detailed=1)
+    _, buffer, navigation, _ = plans.values()
+
+    assert len(buffer.items) > 1
+    assert [todo.id for todo in navigation.items] == ["plan_this_phase"]
+    assert "--after plan.yaml" in (navigation.items[0].intent or "")
+
+
+def test_what_was_done_before_is_told_to_whoever_works(tmp_path: Path) -> None:
+    plan = decomposer(tmp_path, done_before="Done before:\n- Buffer").flat(
+        read_goal("Navigation"), tmp_path / "plan.yaml"
+    )
+
+    assert all("- Buffer" in (todo.intent or "") for todo in plan.items)
+
+
+@given(goal=st.lists(st.text("ab#-1. \n;", min_size=1, max_size=30), min_size=1, max_size=6).map("\n".join))
+def test_whatever_is_asked_for_the_plan_can_be_loaded(
+    goal: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "goals"
+    folder.mkdir(exist_ok=True)
+    if not goal.strip():
+        return
+    plan = decomposer(folder).flat(read_goal(goal), folder / "plan.yaml")
+
+    assert load_plan_text(render(plan, format="yaml"), folder / "plan.yaml").plan.items
