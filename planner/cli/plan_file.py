@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, say
+from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json, write
+from planner.planfile.file_writer import STANDARD_OUTPUT
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ RULE_HELP = "May be given several times, or with commas between the rules; plann
 def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
+    format: Annotated[
+        Literal["text", "json", "sarif"], option("--format FORMAT", "How it is told; --json is json.")
+    ] = "text",
+    fix: Annotated[
+        Path | None, option("--fix OUT", "Write the plan with the corrections that are safe; - shows it.")
+    ] = None,
     ignore: Annotated[list[str] | None, option("--ignore RULE", f"Skip this rule. {RULE_HELP}")] = None,
     select: Annotated[list[str] | None, option("--select RULE", "Only this rule.")] = None,
     strict: Annotated[bool, option("--strict", "Let warnings fail, too.")] = False,
@@ -50,6 +57,9 @@ def validate(
 
     Each finding tells where it is and what to do. An error keeps the plan from being proved; a warning does
     not, but should be looked at; advice is a better way. Sub-plans are validated, too.
+
+    --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
+    tells what is left then.
     """
     from datetime import date
 
@@ -60,6 +70,11 @@ def validate(
     qualified = None if qualification is None else read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
+    if fix is not None:
+        _write_fixed(path, fix)
+        if fix == STANDARD_OUTPUT:
+            return Status.OK
+        path = fix
     found = validate_plan_tree(path, today=date.today().isoformat(), qualification=qualified)
     remark = None if selected else _unprotected(load_tree(path).load_all().flat())
     findings = [
@@ -67,13 +82,34 @@ def validate(
     ]
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
-    if as_json:
+    if format == "sarif":
+        from planner.cli.findings_sarif import sarif_of
+
+        print_json(sarif_of(findings))
+    elif as_json or format == "json":
         told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
         print_json({"ready": ready, "findings": told, "remarks": remarks}, sort_keys=True)
     else:
         _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
     return Status.OK if ready else Status.FOUND
+
+
+def _write_fixed(path: Path, output: Path) -> None:
+    """Write a plan with the corrections that are safe, and say on standard error what they are."""
+    from planner.planfile.file_writer import write_file
+    from planner.planfile.validation import fix_plan
+    from planner.planfile.writer import rewrite
+
+    if output != STANDARD_OUTPUT and output.exists():
+        raise UsageMistake(f"--fix {output}: it is there already; name a new file")
+    fixed = fix_plan(path)
+    target = path if output == STANDARD_OUTPUT else output
+    write_file(output, rewrite(fixed.loaded, fixed.plan, target=target).text, mode=None)
+    for each in fixed.made:
+        complain(f"corrected {each.rule} of '{each.todo_id}': {each.message}")
+    if not fixed.made:
+        complain("nothing to correct that is safe")
 
 
 def _unprotected(flat: FlatPlan) -> str | None:

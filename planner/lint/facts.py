@@ -33,6 +33,8 @@ class Finding(NamedTuple):
     message: str
     fix: str = ""
     """What to do here; without it, what the table of rules says."""
+    change: tuple[str, str | int] | None = None
+    """Where that is safe to do: the key of the todo, and what it is set to, or has added to its list."""
 
 
 class Facts:
@@ -116,7 +118,7 @@ class Facts:
         maker = self.makers_of(path)[0]
         message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
-        return Finding("dependency-missing", loc, todo.id, message, fix)
+        return Finding("dependency-missing", loc, todo.id, message, fix, ("dependencies", maker))
 
     @cached_property
     def file_above(self) -> str | None:

@@ -269,7 +269,8 @@ def _limits(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...
             if todo.max_retries
             else f"'{todo.id}' has no retries, so its first failure makes a branch"
         )
-        yield Finding("retries-unreasonable", ("items", index, "max_retries"), todo.id, message)
+        loc = ("items", index, "max_retries")
+        yield Finding("retries-unreasonable", loc, todo.id, message, change=("max_retries", 2))
 
 
 # -- files ---------------------------------------------------------------------------------------------
@@ -353,7 +354,8 @@ def _reach(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
                 f"{listed(patterns) or 'it may touch nothing'}"
             )
             fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or leave {path} to another todo"
-            yield Finding("outside-allowed-files", loc, todo.id, message, fix)
+            change = ("allowed_files", path)
+            yield Finding("outside-allowed-files", loc, todo.id, message, fix, change)
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
         yield from _judges(facts, index, todo, patterns, criteria)
 

@@ -337,3 +337,15 @@ def test_a_conftest_may_keep_chance_out(tmp_path: Path) -> None:
 
 def test_options_that_depend_on_the_last_run_are_found(tmp_path: Path) -> None:
     assert judge(tmp_path, todo("a", "pytest tests/test_a.py --lf")) == ["depends-on-last-run"]
+
+
+def test_what_is_installed_in_an_environment_below_the_root_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ".venv/lib/python3/site-packages"
+    files = {f"{place}/nobodys_core.py": "", "test_a.py": "import nobodys_core\n\ndef test_a(): pass\n"}
+    given = (tmp_path, todo("a", "pytest test_a.py", allowed_files=["shop.py"]))
+
+    assert "import-unreachable" in rules(*given, files=files)
+    monkeypatch.syspath_prepend(tmp_path / place)
+    assert "import-unreachable" not in rules(*given, files=files)
