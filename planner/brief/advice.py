@@ -196,8 +196,7 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
         where = place(location) if location else code(path or "")
         if path is not None:
             yield Instruction(
-                f"Compare {where} with what the todo is for, and correct the test so that it proves no "
-                "less.",
+                f"Correct {where} so that it proves no less: compare it with what the todo is for.",
                 changes=(path,),
             )
         yield Instruction("Report it: a test seems to be wrong, and you may not edit it.")
@@ -218,6 +217,8 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     """Return where the fault is: the likeliest function; without one, what the test or its line names."""
     if failure.candidates:
         first = failure.candidates[0]
+        if failure.owner is Owner.TEST:  # not what the broken fixture or test has called
+            first = next((each for each in failure.candidates if is_test_path(each.path)), first)
         return Location(path=first.path, line=first.line, function=first.function)
     location, subjects = failure.location, evidence.subjects if evidence else ()
     in_test = location is not None and is_test_path(location.path)

@@ -7,7 +7,7 @@ and code blocks, without control sequences and secrets.
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.brief.advice import (
     ADVICE,
@@ -56,7 +56,7 @@ _MOST_OUTPUT = 5
 _UNSURE = 0.2
 """From this confidence on, the second reading of a failure is told."""
 
-_OWNERS = {
+OWNERS = {
     Owner.PRODUCT: "the project's code is at fault",
     Owner.TEST: "the test is at fault",
     Owner.PLAN: "the plan is at fault",
@@ -72,6 +72,43 @@ _SINCE = {
 }
 _OUTSIDE_THE_TEST = (Phase.COLLECT, Phase.SETUP, Phase.TEARDOWN)
 _LANGUAGES = {"py": "python", "pyi": "python", "js": "javascript", "ts": "typescript", "rs": "rust"}
+
+
+class Repair(NamedTuple):
+    """What is to be repaired, by whom, and within which limits."""
+
+    failure: Failure
+    evidence: Evidence | None
+    check: Check | None
+    role: Role | None
+    scope: EditScope
+    suggestion: str | None
+    """Of the diagnosis, where nothing speaks against it."""
+    next_action: str
+
+
+def read_repair(
+    plan: Plan, todo: Todo, outcome: Outcome, context: FailureContext | None, worker: Todo | None
+) -> Repair:
+    """Return what a brief of ``todo`` is about; the repair works on ``worker``, if named."""
+    failure = deciding_failure(outcome)
+    observed = evidence_of(failure, context.evidence) if context else ()
+    evidence = next(iter(observed), None)
+    check = next((each for each in outcome.checks if each.id == failure.check_id), None)
+    role = None if worker is None else worker.agent_role
+    patterns = todo.allowed_files if worker is None else worker.allowed_files
+    scope = EditScope(
+        allowed=patterns,
+        kept=_kept(plan, todo, outcome, evidence),
+        tests=may_change_tests(failure, patterns, role),
+    )
+    tree = tree_of(context, observed)
+    kind = check.kind if check else CheckKind.SUB_PLAN if todo.has_sub_plan else None
+    suggestion = failure.suggestion
+    if suggestion and objection(read_instruction(suggestion), scope, tree) is not None:
+        suggestion = None
+    action = next_action(failure, evidence, scope, kind=kind, tree=tree)
+    return Repair(failure, evidence, check, role, scope, suggestion, action)
 
 
 def write_brief(
@@ -91,22 +128,8 @@ def write_brief(
     ``worker`` is the todo or branch on which the repair works, with its role and files; ``tried`` says in
     vain attempts; ``rerun`` verifies the whole todo.
     """
-    failure = deciding_failure(outcome)
-    observed = evidence_of(failure, context.evidence) if context else ()
-    evidence = next(iter(observed), None)
-    check = next((each for each in outcome.checks if each.id == failure.check_id), None)
-    role = None if worker is None else worker.agent_role
-    patterns = todo.allowed_files if worker is None else worker.allowed_files
-    scope = EditScope(
-        allowed=patterns,
-        kept=_kept(plan, todo, outcome, evidence),
-        tests=may_change_tests(failure, patterns, role),
-    )
-    tree = tree_of(context, observed)
-    kind = check.kind if check else CheckKind.SUB_PLAN if todo.has_sub_plan else None
-    suggestion = failure.suggestion
-    if suggestion and objection(read_instruction(suggestion), scope, tree) is not None:
-        suggestion = None
+    repair = read_repair(plan, todo, outcome, context, worker)
+    failure, evidence, check = repair.failure, repair.evidence, repair.check
     parts: list[Part] = [
         (0, f"# Repair {code(todo.id)}: {ADVICE[failure.category].title}"),
         (1, f"\n{DATA_NOTICE}"),
@@ -114,14 +137,14 @@ def write_brief(
         *_where(failure, evidence, context.excerpts if context else ()),
         *_what_failed(failure, evidence, check, todo),
         *_goal(todo, worker),
-        *_who_and_why(failure, role, suggestion),
-        (0, f"\n**Next**: {next_action(failure, evidence, scope, kind=kind, tree=tree)}"),
-        *_limits(failure, scope),
+        *_who_and_why(failure, repair.role, repair.suggestion),
+        (0, f"\n**Next**: {repair.next_action}"),
+        *_limits(failure, repair.scope),
         *((2, f"- Tried in vain: {code(each)}") for each in tried[-2:]),
         *_verification(failure, check, todo, rerun),
         *_further(outcome, failure, context),
     ]
-    return _fit(parts, max_tokens * CHARACTERS_PER_TOKEN)
+    return fit(parts, max_tokens * CHARACTERS_PER_TOKEN)
 
 
 def deciding_failure(outcome: Outcome) -> Failure:
@@ -339,12 +362,12 @@ def _role(role: Role) -> str:
 
 
 def _sure(failure: Failure) -> str:
-    owner = f", {_OWNERS[who]}" if (who := failure.owner) and who in _OWNERS else ""
+    owner = f", {OWNERS[who]}" if (who := failure.owner) and who in OWNERS else ""
     return f"{owner}, {failure.confidence:.0%} sure" if failure.confidence is not None else owner
 
 
-def _fit(parts: Sequence[Part], most: int) -> str:
-    """The parts that fit, those of the lowest rank first, in the order given."""
+def fit(parts: Sequence[Part], most: int) -> str:
+    """Return the parts that fit, those of the lowest rank first, in the order given."""
     left = most
     kept: dict[int, str] = {}
     for index in sorted(range(len(parts)), key=lambda index: (parts[index][0], index)):

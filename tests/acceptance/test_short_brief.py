@@ -1,0 +1,114 @@
+"""`planner brief` tells the root cause of many red tests in a hundred tokens, and no old verdict as new."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("planner")
+MONEY = "def net(price, tax):\n    return round(price / (1 + tax), 2)\n"
+PART = """\
+from shop.money import net
+
+
+def total(prices):
+    return sum(net(each, 0.2) for each in prices)
+"""
+TEST = """\
+import pytest
+
+from shop.part{0} import total
+
+
+@pytest.mark.parametrize("n", range(1, {1}))
+def test_total(n):
+    assert total([12.0] * n) == pytest.approx(10.0 * n)
+"""
+TODO = """\
+  - id: part{0}
+    title: Part {0}
+    allowed_files: ["shop/**"]
+    verify: pytest tests/test_part{0}.py
+"""
+TESTS = (10, 10, 9, 9)
+
+
+def run(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def verify(folder: Path) -> None:
+    run(folder, sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-q")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    files = {"shop/__init__.py": "", "shop/money.py": MONEY, "pytest.ini": "[pytest]\npythonpath = .\n"}
+    files["plan.yaml"] = "todo_list_id: shop\nitems:\n"
+    for number, tests in enumerate(TESTS):
+        files[f"shop/part{number}.py"] = PART
+        files[f"tests/test_part{number}.py"] = TEST.format(number, tests + 1)
+        files["plan.yaml"] += TODO.format(number)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_change_that_broke_38_tests_is_told_in_105_tokens(shop: Path) -> None:
+    run(shop, PROGRAM.with_name("planverify"), "baseline", "plan.yaml")
+    verify(shop)
+    (shop / "shop/money.py").write_text(MONEY.replace("1 + tax", "1 - tax"))
+    verify(shop)
+
+    told = run(shop, PROGRAM, "brief").stdout
+
+    assert len(told) <= 4 * 105
+    assert "38 tests in `part0`, `part1`, `part2` and 1 more" in told
+    assert "changed `shop/money.py:2` in `net`" in told
+    assert "-    return round(price / (1 + tax), 2)\n+    return round(price / (1 - tax), 2)" in told
+    assert "next, coder: Correct `net`" in told
+    assert told.endswith("check: `pytest --planverify plan.yaml`\n")
+
+
+@pytest.mark.parametrize("tokens", [40, 60, 105, 200, 300, 800])
+def test_a_brief_is_never_longer_than_asked_for(shop: Path, tokens: int) -> None:
+    (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
+    verify(shop)
+
+    told = run(shop, PROGRAM, "brief", "--tokens", tokens).stdout
+
+    assert 0 < len(told) <= 4 * tokens
+    assert "part0" in told
+
+
+def test_before_a_run_and_after_a_green_one_it_says_so(shop: Path) -> None:
+    before = run(shop, PROGRAM, "brief")
+    verify(shop)
+    after = run(shop, PROGRAM, "brief")
+
+    assert (before.returncode, after.returncode) == (4, 0)
+    assert "there are no outcomes; run first: pytest --planverify plan.yaml" in before.stderr
+    assert after.stdout == "nothing is red: shop is completed\n"
+
+
+def test_old_verdicts_are_told_as_old(shop: Path) -> None:
+    (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
+    verify(shop)
+    (shop / "shop/money.py").write_text(MONEY)
+
+    assert run(shop, PROGRAM, "brief").stdout.startswith("old: ")
+
+
+def test_a_todo_is_told_of_by_name(shop: Path) -> None:
+    (shop / "shop/part2.py").write_text("def total(prices):\n    return 0\n")
+    verify(shop)
+
+    assert "part2" in run(shop, PROGRAM, "brief", "--todo", "part2").stdout
+    unknown = run(shop, PROGRAM, "brief", "--todo", "part9")
+    assert unknown.returncode == 2
+    assert "part9" in unknown.stderr
