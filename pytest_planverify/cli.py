@@ -60,13 +60,13 @@ COMMANDS: dict[str, Entry] = {
 """The commands that are not of ``planner``."""
 
 GROUPS = {
-    "Every day": ("init", "verify", "run", "next", "status", "answer"),
+    "Every day": ("init", "new", "decompose", "verify", "run", "next", "status", "answer"),
     "Decide": ("approve", "reject", "modify", "undo", "waves", "gaps", "iterate", "design", "workflow"),
-    "Look closer": ("explain", "validate", "history", "metrics", "report", "serve"),
+    "Look closer": ("explain", "validate", "history", "report", "serve"),
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),
 }
-"""In which order the commands are shown; those of no group, for programs, come last in one line."""
+"""In which order the commands are shown; those in no group, for programs mostly, come last in one line."""
 
 
 class Program(TyperGroup):
@@ -327,6 +327,15 @@ def run(
     brief_tokens: Annotated[
         int, typer.Option("--brief-tokens", min=200, metavar="N", help="No brief is longer.")
     ] = 800,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            min=0,
+            metavar="SECONDS",
+            help="Where only a person can go on, wait so long for an answer from a page or a command.",
+        ),
+    ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what happens as JSON, one object a line.")
     ] = False,
@@ -356,6 +365,7 @@ def run(
         executor=executor,
         turn_seconds=turn_seconds,
         brief_tokens=brief_tokens,
+        wait=wait,
         only=only or (),
         limits={name: limit for name, limit in limits.items() if limit is not None},
         as_json=as_json,

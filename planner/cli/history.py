@@ -101,7 +101,7 @@ def show(
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     subject = _about_plan(plan)
-    with _open(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
+    with open_index_of(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
         runs = questions.runs(rows, subject.plan_id)
         verified = questions.verifications(rows, subject.plan_id)
         branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
@@ -160,7 +160,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
     from planner.cli.glossary import load_glossary
     from planner.store import questions
 
-    with _open(_about_project(), store) as index, index.reading() as rows:
+    with open_index_of(about_project(), store) as index, index.reading() as rows:
         known = questions.signatures(rows)
         found = questions.failure(rows, questions.signature_meant(known, signature))
     if as_json:
@@ -215,9 +215,9 @@ def cached(
     from planner.planfile.fingerprint import repository_fingerprint
     from planner.store import questions
 
-    with _open(_about_project(), store) as index, index.reading() as rows:
+    with open_index_of(about_project(), store) as index, index.reading() as rows:
         plans = questions.plans_for(rows, goal)
-    loaded = _usual()
+    loaded = usual_loaded()
     here = None if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
     plans.sort(key=lambda each: here is not None and each["fingerprint"] != here)
     if as_plan and plans:
@@ -278,8 +278,8 @@ def correct(
             "a correction has to correct something: tell with --category what kind of failure it was, with "
             "--owner whose it was, or with --role who should have acted"
         )
-    subject = _about_project()
-    with _open(subject, None) as index, index.reading() as rows:
+    subject = about_project()
+    with open_index_of(subject, None) as index, index.reading() as rows:
         others = questions.signatures(rows)
         known = questions.failure(rows, questions.signature_meant(others, signature))
     if known is None:
@@ -287,7 +287,7 @@ def correct(
         raise UsageMistake(f"no run has seen a failure {signature}; {near}")
     diagnosed = Category(known["category"])
     usual = category.facts.default_role if category else known["role"] or diagnosed.facts.default_role
-    loaded = _usual()
+    loaded = usual_loaded()
     here = "" if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
     correction = Correction(
         at=datetime.now(UTC),
@@ -351,19 +351,19 @@ def _about_plan(plan: Path | None) -> Subject:
     from planner.planfile.loader import load_plan
 
     if plan is not None and not plan.exists() and plan.suffix not in (".yaml", ".yml", ".json"):
-        return Subject(_about_project().root, str(plan), str(plan))
+        return Subject(about_project().root, str(plan), str(plan))
     path = plan_or_usual(plan)
     loaded = load_plan(path)
     return Subject(loaded.root, loaded.plan.todo_list_id, f"{loaded.plan.todo_list_id} ({path})")
 
 
-def _about_project() -> Subject:
+def about_project() -> Subject:
     """Return what is asked about all plans of the project: below the usual plan's root, else here."""
-    loaded = _usual()
+    loaded = usual_loaded()
     return Subject(Path() if loaded is None else loaded.root)
 
 
-def _usual() -> LoadedPlan | None:
+def usual_loaded() -> LoadedPlan | None:
     """Return the plan that lies here, if one does and it can be read."""
     from planner.errors import PlannerError
     from planner.planfile.loader import load_plan
@@ -375,7 +375,9 @@ def _usual() -> LoadedPlan | None:
         return None
 
 
-def _open(subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False) -> Index:
+def open_index_of(
+    subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False
+) -> Index:
     """Return the index, which tells on standard error what it could not read."""
     from planner.store.index import Index, open_index
 

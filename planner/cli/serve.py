@@ -13,6 +13,7 @@ from planner.cli.answer import Said, give_answer, give_decision, login_name
 from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,12 +48,20 @@ def serve(
     path = plan_or_usual(plan)
     token = secrets.token_urlsafe(24)
     hosts = {*LOOPBACK, host} if host not in ("0.0.0.0", "::") else set[str]()
-    app = create_app(path, load_plan(path).root, token, hosts, record)
+    app = create_app(path, load_plan(path).root, token, hosts, record, login_name())
     if anywhere:
         complain("other machines can reach these pages, and what is sent is not encrypted")
     name = f"[{host}]" if ":" in host else host
     say(f"http://{name}:{port}/?token={token}")
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
     return Status.OK
 
 
@@ -65,9 +74,10 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
 
     given = {key: value.strip() for key, value in form.items() if value.strip()}
     run, decision = PlanRun.open(plan), given.get("decision")
+    by = one_line(given.get("by", ""), limit=100) or login_name()
     try:
         if decision is None:
-            told = give_answer(run, name, given.get("answer", ""), login_name())
+            told = give_answer(run, name, given.get("answer", ""), by)
         elif decision not in _DECISIONS:
             raise UsageMistake(f"{decision}: write {', '.join(_DECISIONS)}")
         else:
@@ -79,7 +89,7 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
             elif not changes:
                 raise UsageMistake("nothing is to be changed; fill in a field, or approve it as it is")
             digest = form.get("digest", "")
-            said = Said(decision, login_name(), given.get("because"), digest, changes)
+            said = Said(decision, by, given.get("because"), digest, changes)
             told = [give_decision(run, name, said)]
     except UsageMistake as error:
         raise ValueError(str(error)) from None

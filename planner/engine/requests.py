@@ -5,7 +5,8 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from planner.brief import write_brief
+from planner.brief import Consequences, write_brief, write_short_brief
+from planner.brief.page import CHARACTERS_PER_TOKEN, fit
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.verdicts import TodoLife
@@ -13,10 +14,15 @@ from planner.policy.criteria import commands_of, conventional_command, wants_con
 from planner.policy.limits import bounds_of
 
 if TYPE_CHECKING:
+    from planner.brief.page import Part
     from planner.engine.state import State, TodoRecord
     from planner.engine.transaction import Transaction
     from planner.model.actions import Fact
     from planner.model.plan import Todo
+
+PAGE_TOKENS = 800
+MOST_CRITERIA = 8
+"""So many of a todo that has no room for all."""
 
 MOST_RESULTS = 200
 """At most this many done todos are named to whoever plans a phase."""
@@ -119,7 +125,13 @@ def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = Fals
 
 
 def instructions_for(
-    state: State, primary: TodoRecord, red: TodoRecord, worker: Todo, tried: tuple[str, ...] = ()
+    state: State,
+    primary: TodoRecord,
+    red: TodoRecord,
+    worker: Todo,
+    tried: tuple[str, ...] = (),
+    *,
+    max_tokens: int = PAGE_TOKENS,
 ) -> str:
     """Return what whoever repairs a todo is told.
 
@@ -136,39 +148,70 @@ def instructions_for(
         rerun=(primary.failure and primary.failure.rerun) or _check(state, primary.id),
         worker=worker,
         tried=tried,
+        max_tokens=max_tokens,
     )
 
 
-def brief_of(state: State, todo_id: str) -> str:
+def brief_of(state: State, todo_id: str, *, max_tokens: int = PAGE_TOKENS) -> str:
     """Return what whoever works on a todo needs to know, in Markdown."""
     record = state.records[todo_id]
-    brief = _brief(state, record)
+    brief = _brief(state, record, max_tokens)
     if brief.instructions is not None:
         return brief.instructions.rstrip("\n")
     bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
-    lines = [f"# {brief.title}", ""]
-    lines += [brief.intent, ""] if brief.intent else []
-    lines += ["It is done when all of this holds:", "", *(f"- {each}" for each in brief.criteria), ""]
+    parts: list[Part] = [(0, f"# {brief.title}\n")]
+    if brief.intent:
+        parts.append((2, f"{brief.intent}\n"))
+    held = [f"- {each}" for each in brief.criteria]
+    few = [*held[:MOST_CRITERIA], f"- and {len(held) - MOST_CRITERIA} more"]
+    done_when = "It is done when all of this holds:"
+    parts.append((1, *("\n".join([done_when, "", *each, ""]) for each in (held, few))))
     if brief.target_file:
-        lines += [f"Begin with {brief.target_file}: {brief.hint or ''}".rstrip(": "), ""]
+        hint = f": {brief.hint}" if brief.hint else ""
+        parts.append((1, f"Begin with {brief.target_file}{hint}\n"))
     if bounds.allowed_files is not None:
-        lines += [f"Write only {', '.join(bounds.allowed_files)}.", ""]
+        parts.append((1, f"Write only {', '.join(bounds.allowed_files)}.\n"))
     if bounds.protected_files:
-        lines += [f"Never write {', '.join(bounds.protected_files)}.", ""]
-    return "\n".join([*lines, f"Check: {_check(state, todo_id)}"])
+        parts.append((1, f"Never write {', '.join(bounds.protected_files)}.\n"))
+    parts.append((0, f"Check: {_check(state, todo_id)}"))
+    return fit(parts, max_tokens * CHARACTERS_PER_TOKEN).rstrip("\n")
+
+
+def short_brief_of(
+    state: State, todo_id: str, reds: Consequences, *, verify: str | None, max_tokens: int
+) -> str:
+    """Return in few words what is red about a todo or branch.
+
+    ``verify`` checks all that the root cause makes red, where that is more than the todo.
+    """
+    record = state.records[todo_id]
+    primary = record if record.parent_id is None else state.records[record.parent_id]
+    red = primary if record.outcome is None else record
+    assert red.outcome is not None
+    return write_short_brief(
+        state.parts[primary.within].plan,
+        primary.todo,
+        red.outcome,
+        red.context,
+        reds=reds,
+        rerun=verify or (primary.failure and primary.failure.rerun) or _check(state, primary.id),
+        worker=record.todo,
+        tried=_tried(record),
+        max_tokens=max_tokens,
+    )
 
 
 def _check(state: State, todo_id: str) -> str:
     return f"pytest --planverify {quote(f'{state.path}::{todo_id}')}"
 
 
-def _brief(state: State, record: TodoRecord) -> Brief:
+def _brief(state: State, record: TodoRecord, max_tokens: int = PAGE_TOKENS) -> Brief:
     todo = record.todo
     task = todo.controller_task_spec
     return Brief(
         title=todo.title,
         intent=todo.intent,
-        instructions=_instructions(state, record),
+        instructions=_instructions(state, record, max_tokens),
         criteria=_criteria(todo),
         target_file=None if task is None else task.target_file,
         hint=None if task is None else task.hint,
@@ -177,17 +220,21 @@ def _brief(state: State, record: TodoRecord) -> Brief:
     )
 
 
-def _instructions(state: State, record: TodoRecord) -> str | None:
+def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | None:
     """Return what was seen, and before it what a person has said about it."""
     primary = record if record.parent_id is None else state.records[record.parent_id]
     told = record.todo.debug_instructions
     if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
-        tried: tuple[str, ...] = ()
-        if record.outcome is not None and record is not primary:
-            touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"
-            tried = (f"attempt {record.attempts}, which changed {touched}",)
-        told = instructions_for(state, primary, record, record.todo, tried)
+        told = instructions_for(state, primary, record, record.todo, _tried(record), max_tokens=max_tokens)
     return "\n\n".join(each for each in (record.instructions, told) if each is not None) or None
+
+
+def _tried(record: TodoRecord) -> tuple[str, ...]:
+    """Return what was done on a branch in vain."""
+    if record.outcome is None or record.parent_id is None:
+        return ()
+    touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"
+    return (f"attempt {record.attempts}, which changed {touched}",)
 
 
 def _criteria(todo: Todo) -> tuple[str, ...]:

@@ -63,6 +63,8 @@ class Index:
                 if found is None:
                     for table in METADATA.sorted_tables:
                         connection.execute(CreateTable(table, if_not_exists=True))
+                        for index in table.indexes:
+                            index.create(connection, checkfirst=True)
                     connection.execute(INDEX.delete())
                     connection.execute(INDEX.insert().values(version=VERSION))
                 elif found != VERSION:

@@ -38,20 +38,45 @@ _NEWEST_RUNS = (RUNS.c.opened.desc(), RUNS.c.run_id.desc(), RUNS.c.source)
 _WORTH = {PlanState.COMPLETED.value: 0, PlanState.HALTED.value: 2, PlanState.REJECTED.value: 3}
 
 
-def runs(connection: Connection, plan_id: str | None = None) -> list[Found]:
-    """Return the runs of the engine for a plan, or all, the newest first."""
-    return _rows(connection, _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS))
+def runs(
+    connection: Connection, plan_id: str | None = None, *, limit: int | None = None, offset: int = 0
+) -> list[Found]:
+    """Return the runs of the engine for a plan, or all, the newest first; of these a page, with a limit."""
+    wanted = _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS)
+    return _rows(connection, wanted if limit is None else wanted.limit(limit).offset(offset))
 
 
-def verifications(connection: Connection, plan_id: str | None = None) -> list[Found]:
+def count_runs(connection: Connection) -> tuple[int, int]:
+    """Return how many runs of the engine there are, and how many of them are blocked."""
+    blocked = func.count(RUNS.c.blocked_since)
+    total, waiting = connection.execute(select(func.count(), blocked).select_from(RUNS)).one()
+    return total, waiting
+
+
+def repair_rates(connection: Connection) -> list[Found]:
+    """Return by category and role how many repairs were tried and how many held, the most tried first."""
+    at, tried = REPAIRS.c, func.count()
+    wanted = select(at.category, at.role, tried, func.sum(case((at.fixed, 1), else_=0)))
+    wanted = wanted.where(at.fixed.is_not(None)).group_by(at.category, at.role)
+    rows = connection.execute(wanted.order_by(tried.desc(), at.category, at.role))
+    return [
+        {"category": category, "role": role, "tried": count, "fixed": fixed}
+        for category, role, count, fixed in rows
+    ]
+
+
+def verifications(
+    connection: Connection, plan_id: str | None = None, *, limit: int | None = None
+) -> list[Found]:
     """Return the runs of ``pytest --planverify`` for a plan, or all, the newest first.
 
     What a run has left for its plan is kept with the run, too: it is one verification.
     """
     at = VERIFICATIONS.c
     wanted = _of_plan(VERIFICATIONS, plan_id).order_by(at.started.desc(), at.run_id.desc(), at.source)
-    found = _rows(connection, wanted)
-    return list({(each["run_id"], each["plan_id"]): each for each in found}.values())
+    # Each may stand there twice.
+    found = _rows(connection, wanted if limit is None else wanted.limit(2 * limit))
+    return list({(each["run_id"], each["plan_id"]): each for each in found}.values())[:limit]
 
 
 def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:

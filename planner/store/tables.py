@@ -9,14 +9,26 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlalchemy.types import TypeEngine
 
-VERSION = 5
+VERSION = 6
 """Of these tables: those of another version are made anew."""
 
 PASSED = "passed"
@@ -130,3 +142,7 @@ CORRECTIONS = _table(
 """Memory: what people corrected."""
 
 OF_SOURCES = (RUNS, VERIFICATIONS, BRANCHES, FAILURES, QUESTIONS, TODOS, REPAIRS, CORRECTIONS)
+
+# What a page of the newest reads, of which there may be ten thousand.
+for _column in (RUNS.c.opened, VERIFICATIONS.c.started, BRANCHES.c.source):
+    Index(f"{_column.table.name}_by_{_column.name}", _column)

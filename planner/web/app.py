@@ -7,27 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy.exc import SQLAlchemyError
 
 from planner.errors import PlannerError
+from planner.model.actions import AskHuman  # noqa: TC001 - FastAPI reads the annotations
+from planner.planfile.dump import plain, yaml_text
 from planner.store import questions
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
 from planner.text.display import moment
 from planner.text.sanitizing import clean
+from planner.web.events import changes
 from planner.web.guard import Guard
+from planner.web.values import Run, Said, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from planner.model.actions import AskHuman
-
 HERE = Path(__file__).parent
 PER_PAGE = 50
+MOST_PAGES = 1_000_000
 MAX_FORM_BYTES = 64 * 1024
 
 
@@ -37,13 +40,22 @@ def create_app(
     token: str,
     hosts: Collection[str],
     record: Callable[[Path, str, Mapping[str, str]], list[str]],
+    person: str = "",
 ) -> FastAPI:
     """Return the pages for a plan and the runs below ``root``.
 
     ``record`` keeps an answer to a question, as the command line does, and returns what was taken in; it
-    raises ``ValueError`` or :class:`planner.errors.PlannerError` in words for a person.
+    raises ``ValueError`` or :class:`planner.errors.PlannerError` in words for a person. ``person`` is the
+    name that forms offer.
     """
-    app = FastAPI(title="planner", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="planner",
+        description="Runs of a plan, and the questions that wait for a person. Send the token of the "
+        "server as Authorization: Bearer TOKEN.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
     guard = Guard(token, hosts)
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
@@ -63,36 +75,71 @@ def create_app(
 
     @app.exception_handler(PlannerError)
     def tell_error(request: Request, error: Exception) -> Response:
+        if request.url.path.startswith("/api/"):
+            return JSONResponse({"told": [clean(str(error))]}, 500)
         return page("message.html", 500, title="This cannot be shown", told=[str(error)])
 
-    @app.get("/")
+    @app.get("/", include_in_schema=False)
     def dashboard(at: int = 1) -> Response:
-        at = max(at, 1)
+        at = min(max(at, 1), MOST_PAGES)
         with open_index(root) as index, index.reading() as rows:
-            runs = questions.runs(rows)
-            shown = runs[(at - 1) * PER_PAGE : at * PER_PAGE]
+            total, blocked = questions.count_runs(rows)
+            shown = questions.runs(rows, limit=PER_PAGE, offset=(at - 1) * PER_PAGE)
             branches = questions.branches(rows, shown)
-            verified = questions.verifications(rows)[:PER_PAGE]
+            verified = questions.verifications(rows, limit=PER_PAGE)
+            rates = questions.repair_rates(rows)
         return page(
             "dashboard.html",
+            live=f"/?at={at}",
             runs=list(zip(shown, branches, map(questions.mean_resolution, branches), strict=True)),
-            total=len(runs),
-            blocked=sum(each["blocked_since"] is not None for each in runs),
+            total=total,
+            blocked=blocked,
             verified=verified,
+            rates=rates,
             at=at,
-            last=max(1, -(-len(runs) // PER_PAGE)),
+            last=max(1, -(-total // PER_PAGE)),
             remarks=index.remarks,
         )
 
-    @app.get("/questions")
+    @app.get("/events", include_in_schema=False)
+    def events() -> Response:
+        return StreamingResponse(changes(root, plan), media_type="text/event-stream")
+
+    @app.get("/questions", include_in_schema=False)
     def waiting() -> Response:
         run = PlanRun.open(plan)
         asked = list(run.state.questions.values())
         return page(
-            "questions.html", asked=[(each, _proposal(each)) for each in asked], remarks=run.remarks
+            "questions.html",
+            live="/questions",
+            person=person,
+            asked=[(each, _hunk(each), _proposal(each)) for each in asked],
+            remarks=run.remarks,
         )
 
-    @app.post("/questions")
+    @app.get("/api/runs")
+    def api_runs(limit: int = Query(PER_PAGE, ge=1, le=1000), offset: int = Query(0, ge=0)) -> list[Run]:
+        """Return the runs of the engine, the newest first."""
+        with open_index(root) as index, index.reading() as rows:
+            found = questions.runs(rows, limit=limit, offset=offset)
+        return [Run.model_validate(each) for each in found]
+
+    @app.get("/api/questions")
+    def api_questions() -> list[AskHuman]:
+        """Return what waits for a person."""
+        return list(PlanRun.open(plan).state.questions.values())
+
+    @app.post("/api/questions/{question_id}", responses={409: {"model": Told}})
+    def api_decide(question_id: str, said: Said) -> Response:
+        """Answer a question, or decide on a branch or an edit; 409 and why, where nothing was recorded."""
+        try:
+            told = record(plan, question_id, said.as_form())
+        except (PlannerError, ValueError) as error:
+            why = [*_decided(root, question_id, said.digest), str(error)]
+            return JSONResponse({"told": [clean(each) for each in why]}, 409)
+        return JSONResponse({"told": [clean(each) for each in told]})
+
+    @app.post("/questions", include_in_schema=False)
     async def decide(request: Request) -> Response:
         form = await _form(request)
         if form is None or not guard.accepts_form(form.get("csrf", "")):
@@ -106,7 +153,7 @@ def create_app(
             return page("message.html", 409, title="Nothing was recorded", told=told)
         return page("message.html", title="Recorded", told=told)
 
-    @app.get("/favicon.ico")
+    @app.get("/favicon.ico", include_in_schema=False)
     def icon() -> Response:
         return RedirectResponse("/static/icon.svg")
 
@@ -118,10 +165,20 @@ def _shown(value: object) -> object:
     return clean(value) if isinstance(value, str) else value
 
 
+def _hunk(question: AskHuman) -> str:
+    """Return the change that most likely caused what was seen; empty where none did."""
+    failure = question.failure
+    found = next((each.hunk for each in failure.candidates if each.hunk), None) if failure else None
+    return f"{found.path}:{found.line}\n{found.text}" if found else ""
+
+
 def _proposal(question: AskHuman) -> str:
-    """Return what is proposed, as text; empty where nothing is."""
-    proposed = (question.branch, *question.edits)
-    return "\n".join(each.model_dump_json(indent=2, exclude_defaults=True) for each in proposed if each)
+    """Return what is proposed, as a plan would say it; empty where nothing is."""
+    proposed = [plain(each) for each in (question.branch, *question.edits) if each]
+    shown = [
+        {key: each[key] for key in each if key != "extensions" and key[:2] != "x-"} for each in proposed
+    ]
+    return "\n".join(yaml_text(each) for each in shown)
 
 
 def _decided(root: Path, name: str, digest: str) -> list[str]:

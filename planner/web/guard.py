@@ -59,7 +59,10 @@ class Guard:
             response = RedirectResponse(request.url.path, 303)
             response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
             return response
-        if not _same(request.cookies.get(COOKIE, ""), self._token):
+        is_program = _same(request.headers.get("authorization", ""), f"Bearer {self._token}")
+        if request.url.path.startswith("/api/") and request.method != "GET" and not is_program:
+            return PlainTextResponse("Send the token as Authorization: Bearer TOKEN.", 401)
+        if not is_program and not _same(request.cookies.get(COOKIE, ""), self._token):
             return PlainTextResponse("Open the address that planner serve has printed.", 401)
         return None
 

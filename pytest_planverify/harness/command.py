@@ -18,17 +18,18 @@ from planner.cli.arguments import nearest
 from planner.cli.exits import INTERRUPTED, Status, UsageMistake
 from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file
-from planner.planfile.plan_folder import HOME, PlanFolder
+from planner.planfile.plan_folder import HOME
 from planner.planfile.tree import load_tree
 from planner.policy.dependencies import with_dependencies
 from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
+from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
-from pytest_planverify.harness.questions import ask_at_terminal
+from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
 from pytest_planverify.harness.snapshots import Snapshots
 from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
 from pytest_planverify.harness.turns import delete_trees
@@ -67,6 +68,8 @@ class RunOptions:
     executor: str = THREADS
     turn_seconds: float | None = None
     brief_tokens: int = 800
+    wait: float = 0.0
+    """Seconds to wait for an answer from elsewhere, where only a person can go on."""
     only: Sequence[str] = ()
     """Ids of todos, or patterns of them."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -208,11 +211,7 @@ def _one_round(
                 loop.start(seen)
             ending, left = loop.run(), set[str]()
             work.progress.close()
-            while (
-                ending is Ending.WAITING
-                and work.progress.is_live
-                and ask_at_terminal(tree.loaded.path, log, loop.state.questions, left)
-            ):
+            while ending is Ending.WAITING and (_asked(work, log, loop, left) or _is_answered(work, log)):
                 loop.resume()
                 ending = loop.run()
                 work.progress.close()
@@ -225,6 +224,23 @@ def _one_round(
             if work.pool is not None:
                 work.pool.drop_all()
             snapshots.take(AFTER_RUN)
+
+
+def _asked(work: _Work, log: Path, loop: Loop, left: set[str]) -> bool:
+    """Ask at the terminal, where somebody sits there; return whether there was an answer."""
+    return work.progress.is_live and ask_at_terminal(work.tree.loaded.path, log, loop.state.questions, left)
+
+
+def _is_answered(work: _Work, log: Path) -> bool:
+    """Wait as long as the operator wishes for an answer from a page or another terminal."""
+    seconds = work.options.wait
+    if seconds <= 0:
+        return False
+    plan = shlex.quote(str(work.tree.loaded.path.name))
+    work.progress.line(
+        f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
+    )
+    return wait_for_answer(log, seconds)
 
 
 def _take_over(folder: Path, shown: str) -> None:
@@ -250,8 +266,7 @@ def _beginning(pid: int) -> float | None:
 
 
 def _baseline_of(tree: PlanTree) -> Path:
-    folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id)
-    return folder.baseline.with_name("run-baseline.json")
+    return run_baseline(tree.loaded.root, tree.loaded.plan.todo_list_id)
 
 
 def _plan_files(tree: PlanTree) -> tuple[str, ...]:

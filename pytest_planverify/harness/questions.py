@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.answer import Said, give_answer, give_decision, login_name
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from planner.model.actions import AskHuman
 
+_LOOKS = 0.2
+"""Seconds between two looks at the log."""
 DECISIONS = ("approve", "reject", "modify")
 _CHANGES = {
     "role": "role",
@@ -38,6 +41,16 @@ def ask_at_terminal(plan: Path, log: Path, questions: Mapping[str, AskHuman], le
     waiting = {question.question_id for question in asked if not _ask(plan, log, question)}
     left |= waiting
     return len(waiting) < len(asked)
+
+
+def wait_for_answer(log: Path, seconds: float) -> bool:
+    """Wait until somebody has answered from elsewhere; return whether that was within so many seconds."""
+    deadline, before = time.monotonic() + seconds, log.stat().st_size
+    while time.monotonic() < deadline:
+        if log.stat().st_size != before:
+            return True
+        time.sleep(_LOOKS)
+    return False
 
 
 def _ask(plan: Path, log: Path, question: AskHuman) -> bool:

@@ -126,3 +126,59 @@ def test_an_address_that_others_reach_has_to_be_allowed(command: Command, asking
 
     assert ran.status == 2
     assert "--allow-remote" in ran.err
+
+
+def test_programs_read_and_decide_with_the_token_in_a_header(asking: Path):
+    client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
+
+    (asked,) = client.get("/api/questions").json()
+    assert asked["question_id"] == "a_branch_01"
+    wrong = client.post("/api/questions/a_branch_01", json={"decision": "approve", "digest": "sha256:0"})
+    assert wrong.status_code == 409
+    said = {"decision": "approve", "digest": asked["digest"], "by": "eve"}
+    assert client.post("/api/questions/a_branch_01", json=said).json() == {
+        "told": ["approved: a_branch_01 (eve)"]
+    }
+    assert client.get("/api/questions").json() == []
+    assert [run["state"] for run in client.get("/api/runs").json()] == ["executing"]
+    again = client.post("/api/questions/a_branch_01", json=said)
+    assert again.status_code == 409
+    assert "was decided already: approve, by eve" in again.json()["told"][0]
+
+
+def test_a_page_of_another_origin_cannot_decide_with_the_cookie(asking: Path):
+    client = client_of(asking)
+
+    assert client.get("/api/questions").status_code == 200
+    assert client.post("/api/questions/a_branch_01", json={"decision": "approve"}).status_code == 401
+    assert client.get("/api/questions", headers={"Authorization": "Bearer x"}).status_code == 200
+    assert TestClient(client.app).get("/api/openapi.json").status_code == 401
+
+
+@pytest.mark.parametrize("said", [{"decision": "perhaps"}, {"colour": "red"}, {"max_debug_attempts": 0}])
+def test_what_no_program_may_say_is_refused(asking: Path, said: dict[str, object]):
+    client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
+
+    assert client.post("/api/questions/a_branch_01", json=said).status_code == 422
+
+
+def test_the_interface_is_described(asking: Path):
+    document = client_of(asking).get("/api/openapi.json").json()
+
+    assert set(document["paths"]) == {"/api/runs", "/api/questions", "/api/questions/{question_id}"}
+    assert document["openapi"].startswith("3.")
+
+
+def test_a_form_says_who_decides(asking: Path):
+    client = client_of(asking)
+    form = fields(client.get("/questions").text) | {"decision": "approve", "by": "Grace\x1b[31m Hopper"}
+
+    assert "approved: a_branch_01 (Grace Hopper)" in client.post("/questions", data=form).text
+
+
+def test_runs_are_read_a_page_at_a_time(asking: Path):
+    client = TestClient(client_of(asking).app, headers={"Authorization": "Bearer secret"})
+
+    assert client.get("/api/runs?limit=1001").status_code == 422
+    assert client.get("/api/runs?offset=5").json() == []
+    assert client.get("/?at=99999999999").status_code == 200

@@ -1,0 +1,148 @@
+"""A real browser and a real run: pages follow what happens, and an answer on a page lets the run go on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect, sync_playwright
+from real_command import LEAN_TERMINAL, unmeasured
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BIN = Path(sys.executable).parent
+PLAN = """\
+todo_list_id: shop
+metadata: {auto_fix_mode: false}
+items:
+  - id: price
+    title: A price
+    allowed_files: [shop.py]
+    verify: pytest test_shop.py
+"""
+TEST = """\
+from shop import PRICE
+
+
+def test_price():
+    assert PRICE == 2
+"""
+AGENT = """\
+import pathlib
+path = pathlib.Path("shop.py")
+path.write_text("PRICE = 1\\n" if "0" in path.read_text() else "PRICE = 2\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium is installed")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "plan.yaml").write_text(PLAN)
+    (root / "shop.py").write_text("PRICE = 0\n")
+    (root / "test_shop.py").write_text(TEST)
+    (tmp_path / "agent.py").write_text(AGENT)
+    return root
+
+
+def start(root: Path, *words: object, **settings: Any) -> subprocess.Popen[str]:
+    env = unmeasured(dict(os.environ)) | LEAN_TERMINAL
+    return subprocess.Popen(
+        [str(word) for word in words], cwd=root, env=env, text=True, stdout=subprocess.PIPE, **settings
+    )
+
+
+@pytest.fixture
+def address(shop: Path) -> Iterator[str]:
+    server = start(shop, BIN / "planner", "serve", "plan.yaml", "--port", 8700 + os.getpid() % 250)
+    assert server.stdout is not None
+    yield server.stdout.readline().strip()
+    server.terminate()
+    server.wait(20)
+
+
+def verify(shop: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-q"]
+    subprocess.run(command, cwd=shop, env=unmeasured(dict(os.environ)), check=False, timeout=60)
+
+
+def violations(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['html']}" for each in found for node in each["nodes"]]
+
+
+def open_page(browser: Any, address: str, dark: bool = False) -> Page:
+    page = browser.new_page(bypass_csp=True, color_scheme="dark" if dark else "light")
+    for _ in range(100):
+        try:
+            page.goto(address)
+            return page
+        except Exception:
+            time.sleep(0.1)
+    raise AssertionError("the server does not answer")
+
+
+def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: Path, address: str) -> None:
+    agent = f"{sys.executable} {shop.parent / 'agent.py'}"
+    page = open_page(browser, address)
+    page.get_by_role("link", name="Questions").click()
+    expect(page.get_by_text("Nothing waits for an answer.")).to_be_visible()
+    run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 60, "--agent", agent)
+
+    # The question appears by itself.
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible(timeout=60_000)
+    assert violations(page) == []
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_text("(Ada)")).to_be_visible()
+    out, _ = run.communicate(timeout=90)
+
+    assert run.returncode == 0, out
+    assert "waiting 60 s for an answer" in out
+    assert "completed: 1 of 1 todos done" in out
+    page.get_by_role("link", name="Runs").click()
+    expect(page.get_by_text("Repairs that held")).to_be_visible()
+    assert violations(page) == []
+    page.close()
+
+
+def test_a_page_that_is_being_filled_in_is_not_replaced(browser: Any, shop: Path, address: str) -> None:
+    verify(shop)
+    page = open_page(browser, address, dark=True)
+    page.goto(re.sub(r"/\?token=.*", "/questions", address))
+    page.get_by_label("Why").fill("half a sente")
+
+    verify(shop)
+
+    told = page.get_by_text("Something has changed since this page was loaded")
+    expect(told).to_be_visible(timeout=20_000)
+    assert page.get_by_label("Why").input_value() == "half a sente"
+    assert violations(page) == []
+    page.close()
+
+
+def test_a_run_that_nobody_answers_ends_as_without_waiting(shop: Path) -> None:
+    agent = f"{sys.executable} {shop.parent / 'agent.py'}"
+    run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 0.5, "--agent", agent)
+    out, _ = run.communicate(timeout=90)
+
+    assert run.returncode == 11
+    assert "answer with planverify answer, approve or reject" in out
