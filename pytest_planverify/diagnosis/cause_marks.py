@@ -10,6 +10,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.model.taxonomy import Category
 from planner.model.verdicts import Phase, Side
 from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.case import Case, is_a, raises_by_hand
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
+    from planner.model.outcome import Diagnosis
 
 
 class Mark(NamedTuple):
@@ -43,6 +45,7 @@ SENTENCES = {
     "value": "{1} ({0}) is what does not do as tests expect",
     "stuck": "{1} ({0}) does not come to an end",
     "file": "the file {0} is not there",
+    "changed": "{1} ({0}) was changed since their tests held",
 }
 """By the kind of mark: what is the same about the failures."""
 
@@ -74,6 +77,16 @@ def marks_of(case: Case) -> Iterator[Mark]:
         found = read(case, case.error)
         if found is not None:
             yield found
+
+
+def changed_mark(diagnosis: Diagnosis) -> Mark | None:
+    """The function whose change most likely made a test red that was green before."""
+    first = next(iter(diagnosis.candidates), None)
+    if diagnosis.category is not Category.TEST_REGRESSION or first is None or first.function is None:
+        return None
+    # What was only added has held nothing together before: two faults in it are two.
+    is_change = first.hunk is not None and first.hunk.side is Side.PRODUCT and first.hunk.removed > 0
+    return Mark("changed", (tidy(first.path), first.function)) if is_change else None
 
 
 def focus(evidence: Evidence) -> Case:

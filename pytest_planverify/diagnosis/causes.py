@@ -15,7 +15,7 @@ from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.case import is_a
-from pytest_planverify.diagnosis.cause_marks import ASSERTIONS, Mark, focus, marks_of
+from pytest_planverify.diagnosis.cause_marks import ASSERTIONS, Mark, changed_mark, focus, marks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -209,7 +209,7 @@ class _Joining:
         self._members.setdefault(signature, []).append(each)
         known = self._marks.setdefault(signature, set())
         case = focus(each.evidence)
-        for mark in marks_of(case):
+        for mark in filter(None, (*marks_of(case), changed_mark(each.diagnosis))):
             scoped = (each.root, mark)
             if scoped in known:
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import asks_for_work
-from planner.model.verdicts import Isolation, Verdict
+from planner.model.verdicts import Isolation, Since, Verdict
 from planner.policy.outcomes import consequences, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
@@ -103,7 +103,8 @@ class Details:
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
                 self._write_place(failure.location)
-            self._write_changes(failure.candidates)
+            if failure.since is not Since.PRE_EXISTING:  # no change of this work has made it red
+                self._write_changes(failure.candidates)
             if failure.suggestion:
                 self._label("fix" if asks_for_work(failure.suggestion) else "found", failure.suggestion)
         if failure.target_agent:
