@@ -187,7 +187,7 @@ def _exit_statuses() -> Iterator[str]:
     yield "# Exit statuses\n"
     yield paragraph(
         "The commands share their numbers. Where several apply, `pytest --planverify` ends with the first "
-        "of the order in the [README](../../README.md#running). What `planner next` ends with is listed "
+        "of the order in [Running](../running.md#running). What `planner next` ends with is listed "
         "with [its options](../planner-commands.md#planner-next)."
     )
     yield from _explained("status", _of_kind("exit status"))

@@ -1,0 +1,87 @@
+"""A run catches what the README says that it does: each change is made, and the real command is asked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documented_commands import CONFIDENCES
+from test_hygiene import Project
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+CATCHES = re.findall(r"```diff (\S+)\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+FILES = {
+    "shop/__init__.py": "",
+    "shop/prices.py": '''"""Prices in cents."""
+
+from pathlib import Path
+
+RATES = Path("rates.txt")
+
+
+def with_tax(net: int, percent: int = 19) -> int:
+    """Return the price with tax, rounded half up."""
+    return net * (100 + percent) // 100
+''',
+    "tests/test_prices.py": """import pytest
+
+from shop.prices import with_tax
+
+
+@pytest.mark.parametrize("net, gross", [(100, 119), (999, 1189)])
+def test_with_tax(net, gross):
+    assert with_tax(net) == gross
+""",
+    "tests/test_stock.py": "def test_stock():\n    assert sum([1, 2]) == 4\n",
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+    "plan.yaml": """todo_list_id: shop
+items:
+  - id: tax
+    title: Round the tax half up
+    acceptance_criteria:
+      tests: [{cmd: pytest tests/test_prices.py}, {cmd: pytest tests/test_stock.py}]
+""",
+}
+
+
+def test_the_readme_has_an_example_of_each_kind() -> None:
+    assert len(CATCHES) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "said"), CATCHES, ids=["weak", "vacuous", "special", "flaky", "old"]
+)
+def test_a_change_of_the_readme_is_caught_in_its_words(
+    path: str, change: str, said: str, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, FILES)
+    project.planverify("baseline", "plan.yaml")
+    old, new = ("".join(re.findall(rf"^{sign}(.*\n)", change, re.MULTILINE)) for sign in ("-", r"\+"))
+    text = (tmp_path / path).read_text()
+    assert text.count(old) == 1
+    (tmp_path / path).write_text(text.replace(old, new))
+
+    ran = project.verify()
+
+    assert ran.exit_code != 0
+    shown = _settled(ran.output)
+    assert not [line for line in said.splitlines() if _settled(line) not in shown], ran.output
+
+
+def test_no_change_is_shown_beside_a_red_that_was_there_before(tmp_path: Path) -> None:
+    project = Project(tmp_path, FILES)
+    project.planverify("baseline", "plan.yaml")
+    prices = tmp_path / "shop/prices.py"
+    prices.write_text(prices.read_text().replace("net * (100 + percent)", "(net * (100 + percent) + 50)"))
+
+    shown = project.verify().output
+
+    assert "red before the work began" in shown
+    assert "\n    changed " not in shown
+
+
+def _settled(text: str) -> str:
+    for pattern, replacement in CONFIDENCES:
+        text = pattern.sub(replacement, text)
+    return " ".join(text.split())
