@@ -24,7 +24,10 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "init": Entry("planner.cli.init:init", "Make a first plan: of this repository, or of a Markdown list."),
+    "new": Entry("planner.cli.new:new", "Write a plan for a goal, from a template."),
+    "decompose": Entry("planner.cli.decompose:decompose", "Break a goal into todos and phases."),
     "next": Entry("planner.cli.next:next_", "What comes next: repairs, ready todos, questions."),
+    "brief": Entry("planner.cli.brief:brief", "The root cause to fix first, in some hundred tokens."),
     "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
     "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or a start."),
     "reject": Entry("planner.cli.answer:reject", "Reject one of these."),
@@ -41,6 +44,7 @@ COMMANDS: dict[str, Entry] = {
     "serve": Entry("planner.cli.serve:serve", "Runs and questions as pages in a browser."),
     "schema": Entry("planner.cli.plan_file:schema", "The JSON Schema of a file that is read or written."),
     "contract": Entry("planner.cli.contract", "Make contract files from code."),
+    "tools": Entry("planner.cli.tools:tools", "The tools and recipes that plans may name."),
     "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
     "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
@@ -57,7 +61,7 @@ Exit status
    3  a fault of planner itself
    4  a file that cannot be read or does not fit
   10  next: only the environment stands in the way
-  11  next: only a person can go on
+  11  next, decompose: only a person can go on
   12  next: halted, the budget is used up
   13  next: halted, a violation of the sandbox, of hygiene or of the allowed files
  130  interrupted

@@ -14,6 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from real_command import LEAN_TERMINAL, unmeasured
+
 AGENT = """\
 import os, pathlib, time
 todo = os.environ["PLANVERIFY_TODO"]
@@ -100,6 +102,7 @@ def fresh(folder: Path) -> Path:
 
 def _start(root: Path, jobs: int, *words: str) -> subprocess.Popen[bytes]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = unmeasured(inherited) | LEAN_TERMINAL
     command = [
         str(Path(sys.executable).with_name("planverify")),
         "run",

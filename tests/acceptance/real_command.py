@@ -18,6 +18,8 @@ WORKER = "cold" if "PLANVERIFY_NO_FORK" in os.environ else "worker"
 """How a worker is started; with ``PLANVERIFY_NO_FORK=1`` these tests are of platforms that cannot fork."""
 
 PLAIN_TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+LEAN_TERMINAL = {**PLAIN_TERMINAL, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Without the plugins that the tests need: their loading is most of a short run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ STORIES = {
     "how-to-ci.md": 5,
     "how-to-coding-agents.md": 10,
     "iterations.md": 2,
+    "new-plans.md": 6,
     "design-plans.md": 24,
 }
 """The pages that tell a story, and how many commands they have at least."""
@@ -181,7 +182,8 @@ def test_every_page_can_be_found_from_the_index() -> None:
     assert {page for page in DOCS.rglob("*.md") if page.name != "README.md"} <= linked
 
 
-def test_the_readme_names_every_command_of_planner() -> None:
-    readme = (DOCS.parent / "README.md").read_text()
+def test_the_page_names_every_command_of_planner() -> None:
+    rows = re.findall(r"^\| (.+?) \|", (DOCS / "planner-commands.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(?:planner )?(\w+)", row)}
 
-    assert set(re.findall(r"^\| `planner (\w+)", readme, re.MULTILINE)) == set(COMMANDS)
+    assert set(COMMANDS) <= named

@@ -16,7 +16,7 @@ import pytest
 from example_project import Example, todo
 from mcp import Client, Implementation, MCPError, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
-from real_command import PLAIN_TERMINAL
+from real_command import LEAN_TERMINAL
 from test_one_program import planverify
 
 FILES = {
@@ -38,7 +38,7 @@ def connect(root: Path, *options: str) -> Client:
     program = str(Path(sys.executable).with_name("planverify"))
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     server = StdioServerParameters(
-        command=program, args=["mcp", *options], cwd=str(root), env=inherited | PLAIN_TERMINAL
+        command=program, args=["mcp", *options], cwd=str(root), env=inherited | LEAN_TERMINAL
     )
     return Client(stdio_client(server), client_info=Implementation(name="tester-bot", version="1"))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 from example_project import Example, todo
-from real_command import PLAIN_TERMINAL, run_pytest
+from real_command import LEAN_TERMINAL, run_pytest
 
 from pytest_planverify.cli import app
 
@@ -32,7 +32,7 @@ def planverify(
     return subprocess.run(
         [sys.executable, "-c", start, *words],
         cwd=cwd,
-        env={**os.environ, **PLAIN_TERMINAL},
+        env={**os.environ, **LEAN_TERMINAL},
         capture_output=True,
         text=True,
         timeout=300,
@@ -136,7 +136,7 @@ def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> 
     process = subprocess.Popen(
         [sys.executable, "-c", "from pytest_planverify.cli import main; main()", "verify"],
         cwd=tmp_path,
-        env={**os.environ, **PLAIN_TERMINAL},
+        env={**os.environ, **LEAN_TERMINAL},
         stdout=subprocess.PIPE,
         text=True,
     )

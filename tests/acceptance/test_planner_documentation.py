@@ -16,6 +16,7 @@ from planner.cli.plan_file import SCHEMAS
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "planner-commands.md"
 ELSEWHERE = {
+    **dict.fromkeys(("new", "decompose", "tools"), "new-plans.md"),
     "contract": "contracts.md",
     "step": "engine-protocol.md",
     "replay": "engine-protocol.md",

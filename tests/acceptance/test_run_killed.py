@@ -19,4 +19,7 @@ def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(tmp_path: Path
     for number, at in enumerate(moments(3, seconds, seed=jobs)):
         place = fresh(tmp_path / str(number))
         got, _ = run_killed(place, jobs, at)
+        others = {path: text for path, text in got.files.items() if wanted.files.get(path) != text}
+        gone = wanted.files.keys() - got.files.keys()
+        assert (others, gone) == ({}, set()), at
         assert got == wanted, (at, (place / "output.txt").read_text())

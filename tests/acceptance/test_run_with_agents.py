@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from real_command import PLAIN_TERMINAL, Finished
+from real_command import LEAN_TERMINAL, Finished
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -86,7 +86,7 @@ def surroundings() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     scripts = str(Path(sys.executable).parent)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
-    return inherited | PLAIN_TERMINAL | path
+    return inherited | LEAN_TERMINAL | path
 
 
 def run(root: Path, *words: str, timeout: float = 120) -> Finished:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from example_project import Example, todo
-from real_command import PLAIN_TERMINAL, Finished
+from real_command import LEAN_TERMINAL, Finished
 from test_one_program import planverify
 
 GREEN = "def test_it(): pass\n"
@@ -47,7 +47,7 @@ def stops(
     done = subprocess.run(
         words,
         cwd=root,
-        env={**os.environ, **PLAIN_TERMINAL, **path, "PYTHONIOENCODING": "utf-8", **(env or {})},
+        env={**os.environ, **LEAN_TERMINAL, **path, "PYTHONIOENCODING": "utf-8", **(env or {})},
         input=json.dumps({"session_id": "s", "hook_event_name": "Stop", **call}),
         capture_output=True,
         encoding="utf-8",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from documented_commands import PLUGINS_OF_A_READER
-from real_command import PLAIN_TERMINAL, Finished
+from real_command import PLAIN_TERMINAL, Finished, unmeasured
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -101,7 +101,7 @@ def run(root: Path, *words: str, limit: float) -> Finished:
     done = subprocess.run(
         [str(Path(scripts) / "planverify"), *words],
         cwd=root,
-        env=inherited | PLAIN_TERMINAL | only_required,
+        env=unmeasured(inherited) | PLAIN_TERMINAL | only_required,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

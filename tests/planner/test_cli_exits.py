@@ -132,6 +132,6 @@ def test_the_version_is_told(command: Command) -> None:
 
 def test_an_unknown_command_or_option_is_wrong_usage(command: Command) -> None:
     assert "did you mean 'status'" in command("statsu").err
-    assert "the commands are init, next" in command("xyzzy").err
+    assert "the commands are init, new" in command("xyzzy").err
     assert command("--nonsense").status == 2
     assert command().status == 2

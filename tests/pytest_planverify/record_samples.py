@@ -49,7 +49,8 @@ class Told:
         nodeid: str | None = None,
         file: str | None = None,
         timed_out: bool = False,
+        output: str = "",
     ) -> WorkerRecord:
         exited = Exited(code, None if code is not None else signal)
-        self.record.death = Death(exited, timed_out, nodeid, file, "", "")
+        self.record.death = Death(exited, timed_out, nodeid, file, stack="", output=output)
         return self.record

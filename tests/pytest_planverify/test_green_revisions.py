@@ -59,6 +59,13 @@ def write(folder: Path, shop: str, *, commit: bool = True) -> None:
         git(folder, "commit", "-qm", "a step")
 
 
+@pytest.fixture(autouse=True)
+def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of a short run is the loading of the plugins that the tests need."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin")
+
+
 def verify(folder: Path) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
     """Return whether it is green, the changed hunks that the outcome tells, and what it says."""
     command = [sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-p", "no:cacheprovider"]

@@ -111,6 +111,33 @@ def test_tests_that_take_longer_than_the_criterion_allows_fail_it():
     assert (evidence.timed_out, evidence.swallowed_timeout, evidence.nodeid) == (True, False, "a")
 
 
+def test_tests_that_take_just_what_is_allowed_pass():
+    session = Told().collected("a", "b").test("a", duration_ms=700).test("b", duration_ms=300)
+
+    judgement = judge(command(limit_seconds=1), session.ended())
+
+    assert judgement.verdict is Verdict.PASSED
+    assert judgement.duration_ms == 1_000
+
+
+def test_a_failure_is_told_with_the_seconds_it_took_and_its_limit():
+    session = Told().collected("a").test("a", "failed", duration_ms=2_500)
+
+    (evidence,) = judge(command(), session.ended(1)).evidence
+
+    assert (evidence.duration_seconds, evidence.limit_seconds) == (2.5, 10)
+
+
+@pytest.mark.parametrize("died_in", [{"nodeid": "a"}, {}])
+def test_of_what_a_dying_process_said_the_end_is_told(died_in: dict[str, str]):
+    session = Told().collected("a").test("a", "crashed") if died_in else Told()
+
+    (evidence,) = judge(command(), session.died(output="x" * 5_000 + "the end", **died_in)).evidence
+
+    assert evidence.stderr_tail.endswith("the end")
+    assert len(evidence.stderr_tail) == 4_000
+
+
 def test_one_test_that_outlives_its_limit_had_swallowed_it():
     session = Told().collected("a").test("a", duration_ms=1700)
 
@@ -260,6 +287,18 @@ def test_a_session_that_refused_its_options_says_what_pytest_said():
 
     assert evidence.headline == "unrecognized arguments: --foo"
     assert evidence.kind is EvidenceKind.SESSION
+
+
+def test_an_option_that_no_plugin_has_is_blamed_on_the_plan_with_the_nearest():
+    told = Told().tell("usage_error", message="unrecognized arguments: --maxfial=1 --other")
+    session = told.ended(4)
+
+    (evidence,) = judge(command(args=("--maxfial=1",)), session).evidence
+
+    assert evidence.kind is EvidenceKind.SELECTION
+    assert evidence.headline == "pytest does not know --maxfial=1"
+    (selector,) = evidence.selectors
+    assert (selector.text, selector.nearest[0]) == ("--maxfial=1", "--maxfail")
 
 
 def test_a_session_that_said_nothing_at_all_is_red():

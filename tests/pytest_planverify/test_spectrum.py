@@ -193,6 +193,13 @@ def test_other():
 """
 
 
+@pytest.fixture(autouse=True)
+def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of a short run is the loading of the plugins that the tests need."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin,xdist.plugin")
+
+
 def verify(pytester: pytest.Pytester, options: str = "", more: str = "") -> tuple[str, dict[str, Any]]:
     """Return the screen and the outcome of a plan whose product has one changed character."""
     path = pytester.path
