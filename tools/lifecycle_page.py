@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import PlanState, TodoLife
@@ -15,24 +14,12 @@ if TYPE_CHECKING:
 
     from planner.policy.lifecycle import PlanStep, TodoStep
 
-PAGE = Path(__file__).parents[1] / "docs" / "lifecycles.md"
-"""Where the page is, in a checkout."""
-
-_NOTE = "<!-- Written by python -m tools.reference_pages; whatever is changed here by hand is lost. -->"
-
-
 def text() -> str:
     """The text of the page."""
     return "\n".join(_lines())
 
 
-def write(page: Path = PAGE) -> None:
-    """Write the page."""
-    page.write_text(text(), encoding="utf-8")
-
-
 def _lines() -> Iterator[str]:
-    yield f"{_NOTE}\n"
     yield "# Life cycles\n"
     yield paragraph(
         "The states in which a todo and a plan may be while a plan is carried out, and every way from one "

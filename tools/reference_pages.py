@@ -1,7 +1,6 @@
 """The pages of docs/reference, written from the schemas, the taxonomy and the tables of rules.
 
-``python -m tools.reference_pages`` writes them, and the page of the life cycles, into the checkout
-that it is run from.
+``python -m tools.reference_pages`` writes them; git ignores them, and the site builds them anew.
 """
 
 from __future__ import annotations
@@ -72,6 +71,7 @@ def pages() -> dict[str, str]:
         "words.md": "\n".join(_words()),
         "exit-statuses.md": "\n".join(_exit_statuses()),
         "tools.md": "\n".join(_tools()),
+        "lifecycles.md": lifecycle_page.text(),
     }
     return {
         name: f"{_NOTE}\n\n{_BLANK_LINES.sub(chr(10) * 2, body.strip())}\n" for name, body in bodies.items()
@@ -267,4 +267,3 @@ def _keys_as_code(text: str) -> str:
 
 if __name__ == "__main__":
     write()
-    lifecycle_page.write()

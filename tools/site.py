@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools import reference_pages
+
 CONFIGURATION = Path(__file__).with_suffix(".yml")
 
 
 def build(folder: Path) -> int:
+    reference_pages.write()
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     command += ["--config-file", str(CONFIGURATION), "--site-dir", str(folder.resolve())]
     return subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}).returncode
