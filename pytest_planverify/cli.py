@@ -52,7 +52,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "qualify": Entry("pytest_planverify.qualification", "Check the checks: are they red before the work?"),
     "report": Entry("", "Render the last outcomes: junit, sarif, markdown, …"),
-    "recover": Entry("pytest_planverify.recovery", "Render the outcomes of a run that was killed."),
+    "recover": Entry("pytest_planverify.session.recovery", "Render the outcomes of a run that was killed."),
     "undo": Entry("pytest_planverify.harness.undo", "Undo the last run, or the last edit of the plan."),
     "hook": Entry("pytest_planverify.stop_hook", "Keep a coding agent from stopping before all is done."),
     "mcp": Entry("pytest_planverify.mcp", "Serve coding agents by the Model Context Protocol."),

@@ -225,7 +225,9 @@ def _prepare_nothing(*arguments: object) -> None:
 
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
-    from pytest_planverify.intermediate_process import can_fork  # a run without a plan does without it
+    from pytest_planverify.checks.intermediate_process import (
+        can_fork,  # a run without a plan does without it
+    )
     from pytest_planverify.reports.choice import parse_report
 
     given = config.stash[GIVEN]

@@ -13,8 +13,8 @@ from planner.catalog.output import proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
+from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import CheckResult
-from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ import threading
 import uuid
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from pytest_planverify.processes import TOKEN_VARIABLE
+from pytest_planverify.checks.processes import TOKEN_VARIABLE
 from pytest_planverify.session.cold_worker import TERMINAL
 from pytest_planverify.session.fork_server import Exited, ForkServerDied
 
@@ -82,7 +82,7 @@ class ColdLane:
         if self._ahead is not None:
             _, (process, _) = self._ahead
             self._ahead = None
-            from pytest_planverify.processes import end_process_tree
+            from pytest_planverify.checks.processes import end_process_tree
 
             end_process_tree(process.pid, token=None, grace_seconds=0)
             process.wait()

@@ -153,7 +153,7 @@ class ForkServer:
             deadline = time.monotonic() + _CLOSING_SECONDS
             while not os.waitpid(self.pid, os.WNOHANG)[0]:
                 if time.monotonic() > deadline:
-                    from pytest_planverify.processes import end_process_tree
+                    from pytest_planverify.checks.processes import end_process_tree
 
                     end_process_tree(self.pid)
                     os.waitpid(self.pid, 0)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.journal import Record
     from pytest_planverify.options import Settings
-    from pytest_planverify.tree_state import TreeWatch
+    from pytest_planverify.session.tree_state import TreeWatch
 
 WRITER = "parent"
 """Who writes these records, beside the sessions."""

@@ -176,7 +176,7 @@ class Watcher:
 
     def _end_tree(self, lane: Lane | ColdLane, pid: int) -> None:
         """End the worker's processes, and what they left behind for the lane to inherit."""
-        from pytest_planverify.processes import end_descendants, end_process_tree
+        from pytest_planverify.checks.processes import end_descendants, end_process_tree
 
         with contextlib.suppress(OSError):
             os.kill(lane.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from forked import in_fork
 
-from pytest_planverify.processes import TOKEN_VARIABLE
+from pytest_planverify.checks.processes import TOKEN_VARIABLE
 from pytest_planverify.session import fork_server as orphans
 from pytest_planverify.session.fork_server import end_orphans
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_ended_does_not_keep_this_process(monkeypatch: pytest.Mon
 
 
 def test_the_parent_marks_its_commands_with_its_number(tmp_path: Path):
-    from pytest_planverify.processes import run_process
+    from pytest_planverify.checks.processes import run_process
 
     script = f"import os; print(os.environ['{TOKEN_VARIABLE}'])"
     done = run_process(

@@ -22,7 +22,7 @@ from planner.planfile.record_files import baseline_bytes, read_outcomes
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
-from pytest_planverify.recovery import KILLED, RecoveryError, recover, recover_command
+from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
 from pytest_planverify.session.run_journal import append, close_journal
 
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from pytest_planverify.intermediate_process import stand_between
+from pytest_planverify.checks.intermediate_process import stand_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
