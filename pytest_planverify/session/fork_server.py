@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
-import mmap
 import os
 import pickle
 import platform
@@ -24,14 +22,11 @@ import struct
 import sys
 import time
 import traceback
-from array import array
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
@@ -79,29 +74,6 @@ class Exited:
     signal: int | None
     left_running: bool = field(default=False, compare=False)
     """Processes that it started are still there."""
-
-
-def lanes_of_last_run(
-    server: ForkServer, warm_file: Path, root: str, count: int
-) -> dict[Start, list[Lane]]:
-    """Let servers be made for the newest group of the last run, while the parent still reads the plan."""
-    from pytest_planverify.observe.spec import Start
-
-    try:
-        data: Any = json.loads(warm_file.read_bytes())
-        found = [_start_of(Start, each["start"]) for each in data["groups"].values()]
-        return {
-            start: server.lanes(start, start.level, count) for start in found[-1:] if start.root == root
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ForkServerDied):
-        return {}
-
-
-def _start_of(kind: type[Start], data: dict[str, Any]) -> Start:
-    def frozen(value: Any) -> Any:
-        return tuple(map(frozen, cast("list[Any]", value))) if isinstance(value, list) else value
-
-    return kind(**{name: frozen(value) for name, value in data.items()})
 
 
 class ForkServer:
@@ -296,12 +268,9 @@ def _serve_group(start: Start, level: int, connections: Sequence[socket.socket],
 
     server = os.getpid()
     code = 70
-    copies: list[PageCopies] = []
     try:
-        code = serve_group(start, Level(level), lambda: _serve_lanes(connections, group, copies))
+        code = serve_group(start, Level(level), lambda: _serve_lanes(connections, group))
         leave_interpreter()
-        for each in copies:
-            each.note()
     except CannotServe as failure:
         for each in connections:
             with contextlib.suppress(OSError):
@@ -316,11 +285,8 @@ def _serve_group(start: Start, level: int, connections: Sequence[socket.socket],
         os._exit(code & 0xFF)
 
 
-def _serve_lanes(connections: Sequence[socket.socket], group: int, copies: list[PageCopies]) -> WorkerSpec:
-    """Serve each connection in a process of its own. Return in workers only.
-
-    ``copies`` takes what a worker is to note at its end.
-    """
+def _serve_lanes(connections: Sequence[socket.socket], group: int) -> WorkerSpec:
+    """Serve each connection in a process of its own. Return in workers only."""
     gc.collect()
     gc.freeze()
     mine, server = connections[0], os.getpid()
@@ -340,15 +306,14 @@ def _serve_lanes(connections: Sequence[socket.socket], group: int, copies: list[
             if each is not mine:
                 each.close()
     _become_subreaper()
-    copies.append(PageCopies())
-    return _serve_lane(mine, group, server, copies[0])
+    return _serve_lane(mine, group, server)
 
 
-def _serve_lane(connection: socket.socket, group: int, server: int, copies: PageCopies) -> WorkerSpec:
+def _serve_lane(connection: socket.socket, group: int, server: int) -> WorkerSpec:
     """Fork a worker for each spec; one that stands by is forked while another works."""
     if not _tell(connection, ("ready", os.getpid(), server)):
         os._exit(0)
-    waiting = _stand_by(connection, group, copies)
+    waiting = _stand_by(connection, group)
     while isinstance(waiting, _Standby):
         _reap()
         try:
@@ -358,13 +323,13 @@ def _serve_lane(connection: socket.socket, group: int, server: int, copies: Page
         for _ in range(_MOST_FORKS):  # one that stands by may end with what another worker has left
             if waiting.hand_over(request):
                 break
-            waiting = _stand_by(connection, group, copies)
+            waiting = _stand_by(connection, group)
             if not isinstance(waiting, _Standby):
                 return waiting
         pid = waiting.pid
         if not _tell(connection, pid):
             break
-        waiting = _stand_by(connection, group, copies)
+        waiting = _stand_by(connection, group)
         if isinstance(waiting, _Standby) and not _tell(
             connection, _wait(pid, own_session=request[1], beside=waiting.pid)
         ):
@@ -406,7 +371,7 @@ class _Standby(NamedTuple):
             os.waitpid(self.pid, 0)
 
 
-def _stand_by(connection: socket.socket, group: int, copies: PageCopies) -> _Standby | WorkerSpec:
+def _stand_by(connection: socket.socket, group: int) -> _Standby | WorkerSpec:
     """Fork a process that waits to be a worker. Return its handle; in itself, the spec it is given."""
     from pytest_planverify.guards.tampering.loose_equality import skip_frozen_classes
 
@@ -425,7 +390,6 @@ def _stand_by(connection: socket.socket, group: int, copies: PageCopies) -> _Sta
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _die_with(lane)
         skip_frozen_classes()
-        copies.make()
         with os.fdopen(orders, "rb") as stream:
             (size,) = _HEADER.unpack(stream.read(_HEADER.size) or os._exit(0))
             spec, own_session = pickle.loads(stream.read(size))
@@ -635,79 +599,3 @@ def _is_marked(pid: int, parent: int) -> bool:
             return any(each.startswith(b"%s%d-" % (_TOKEN, parent)) for each in file.read().split(b"\0"))
     except OSError:
         return False
-
-
-# -- page copies --------------------------------------------------------------------------------------
-
-_MOST_RUNS = 8_192
-"""Ranges of neighbouring pages that are kept."""
-_POPULATE_WRITE = 23
-_IS_OWN = (1 << 63) | (1 << 56)
-"""An entry of ``/proc/PID/pagemap``: present, and mapped by this process only. See ``man 5 proc``."""
-
-
-class PageCopies:
-    """Pages of memory that are copied ahead of the process that will write to them.
-
-    A forked process shares its pages until one side writes, and each first write costs a fault. Workers of
-    one lane write to much the same pages. The first tells which ones; the next have them copied in a few
-    system calls, while they stand by and another works. Only Linux can do that; elsewhere nothing happens.
-    """
-
-    def __init__(self) -> None:
-        self._written = mmap.mmap(-1, 8 * (1 + 2 * _MOST_RUNS))
-        """Shared with the workers: how many ranges there are, and of each the address and the size."""
-        self._spaces = _writable_spaces()
-
-    def note(self) -> None:
-        """In a worker at its end: tell the lane what was written to, unless another has."""
-        view = memoryview(self._written).cast("Q")
-        if view[0] or not self._spaces:
-            return
-        runs = array("Q")
-        with suppress(OSError), open("/proc/self/pagemap", "rb", buffering=0) as file:
-            for start, end in self._spaces:
-                file.seek(start // mmap.PAGESIZE * 8)
-                entries = array("Q", file.read((end - start) // mmap.PAGESIZE * 8))
-                own = [index for index, entry in enumerate(entries) if entry & _IS_OWN == _IS_OWN]
-                for first, last in _runs(own):
-                    runs.extend((start + first * mmap.PAGESIZE, (last + 1 - first) * mmap.PAGESIZE))
-        del runs[2 * _MOST_RUNS :]
-        view[1 : 1 + len(runs)] = runs
-        view[0] = len(runs) // 2
-
-    def make(self) -> None:
-        """In a process that was just forked: copy what the others wrote to."""
-        view = memoryview(self._written).cast("Q")
-        if not view[0]:
-            return
-        import ctypes
-
-        advise = ctypes.CDLL(None).madvise
-        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-        for index in range(1, 1 + 2 * min(view[0], _MOST_RUNS), 2):
-            advise(view[index], view[index + 1], _POPULATE_WRITE)  # an error says that it is not mapped
-
-
-def _runs(indexes: list[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of each row of neighbours."""
-    found: list[tuple[int, int]] = []
-    for index in indexes:
-        if found and index == found[-1][1] + 1:
-            found[-1] = (found[-1][0], index)
-        else:
-            found.append((index, index))
-    return found
-
-
-def _writable_spaces() -> list[tuple[int, int]]:
-    """Return the private parts of this process's memory that may be written to, but for its stack."""
-    found: list[tuple[int, int]] = []
-    if sys.platform.startswith("linux") and os.path.exists("/proc/self/pagemap"):
-        with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                where, flags, *rest = line.split(None, 5)
-                if flags.startswith("rw") and flags.endswith("p") and "[stack]" not in rest[-1]:
-                    start, _, end = where.partition("-")
-                    found.append((int(start, 16), int(end, 16)))
-    return found

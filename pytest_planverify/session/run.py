@@ -13,13 +13,14 @@ from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun, JudgedCommand
 from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.session.check_runs import (
+    Evaluator,
     PlanResult,
+    check_run,
     failed_todos,
     is_settled,
     masked,
-    of_skip,
-    of_tests,
     quarantined,
+    skipped,
     unreached,
 )
 from pytest_planverify.session.confirm import confirm, is_worth_confirming
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.plan_guards import Guards
-    from pytest_planverify.session.evaluation import Evaluator
     from pytest_planverify.session.plans import PreparedPlan, RunFacts
     from pytest_planverify.session.records import WorkerRecord
     from pytest_planverify.session.workers import Workers
@@ -313,12 +313,11 @@ class PlanRun:
     def _run_here(self, job: Job) -> None:
         """Run a command that is no worker, while nothing else runs."""
         if self._settings.collect_only:
-            self._add(job.todo, of_skip(job.criterion, LEFT_OUT, Verdict.NOT_RUN))
+            self._add(job.todo, skipped(job.criterion, LEFT_OUT))
             return
         if self._settings.narrows:
             self._keep_last_or_skip(job.todo, job.criterion)
             return
-        self._workers.forget_ahead()  # it may change what an interpreter sees when it starts
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         try:
             if job.criterion.kind is CheckKind.TEST:
@@ -389,17 +388,19 @@ class PlanRun:
         final: bool = True,
     ) -> None:
         """Keep the verdict of a command; a ``final`` one holds for as long as nothing changes."""
-        reading = None
+        fixture = None
         if job.spec.fixture is not None:
-            reading = self._evaluator(job.todo.id).fixture(job.spec.fixture, job.criterion.id)
-        run = of_tests(
-            job,
+            from pytest_planverify.checks.artifact import read_fixture  # many runs name none
+
+            fixture = read_fixture(job.spec.fixture, job.plan.root, check_id=job.criterion.id)
+        run = check_run(
+            job.todo,
+            job.criterion,
             judgement,
             isolation=isolation,
             isolation_reason=reason,
             witness=witness,
-            fixture=None if reading is None else reading.use,
-            fixture_problem=None if reading is None else reading.evidence,
+            fixture=fixture,
         )
         if self.plan.demands is not None:
             run = self.plan.demands.decide(job.todo, run)
@@ -462,7 +463,7 @@ class PlanRun:
             if criterion.id in runs or criterion.kind in COMMANDS:
                 continue
             if left_out:
-                self._add(todo, of_skip(criterion, LEFT_OUT, Verdict.NOT_RUN))
+                self._add(todo, skipped(criterion, LEFT_OUT))
             elif not over:
                 self._add(todo, self._evaluator(todo.id).criterion(todo, criterion, before))
 
@@ -470,8 +471,6 @@ class PlanRun:
         owner = self._flat.owner(todo_id)
         known = self._evaluators.get(owner.root)
         if known is None:
-            from pytest_planverify.session.evaluation import Evaluator  # many runs have tests only
-
             known = Evaluator(self._flat.loaded, owner.root, self.plan.budget.check)
             self._evaluators[owner.root] = known
         return known
@@ -529,7 +528,7 @@ class PlanRun:
     def _keep_last_or_skip(self, todo: Todo, criterion: Criterion) -> None:
         if not self._keep_last(todo, criterion):
             why = f"{LEFT_OUT}; {self._last.why_not((todo.id, criterion.id))}"
-            self._add(todo, of_skip(criterion, why, Verdict.NOT_RUN))
+            self._add(todo, skipped(criterion, why))
 
     def _keep_unreached(self) -> None:
         """Let the last verdicts count of commands that a run which stopped early did not reach."""

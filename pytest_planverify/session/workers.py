@@ -9,7 +9,7 @@ import shlex
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -76,14 +76,8 @@ class _Group:
 class WarmPool:
     """Servers by group. Used by several threads, one for each lane."""
 
-    def __init__(
-        self, server: ForkServer, count: int, home: Path, ahead: Mapping[Start, list[Lane]] | None = None
-    ) -> None:
-        """``count`` lanes run at once; what was learned of modules is kept below ``home``.
-
-        ``ahead`` are lanes that are getting ready for groups which the last run had.
-        """
-        self._ahead = dict(ahead or {})
+    def __init__(self, server: ForkServer, count: int, home: Path) -> None:
+        """``count`` lanes run at once; what was learned of modules is kept below ``home``."""
         self._server = server
         self._count = count
         self._file = home / _WARM_FILE
@@ -98,7 +92,6 @@ class WarmPool:
             group = self._groups.get(start.key)
             if group is None:
                 group = self._groups[start.key] = self._new_group(start, level)
-                self._take_ahead(group)
             self._take_next(group)
             while True:
                 if not group.lanes:
@@ -155,7 +148,6 @@ class WarmPool:
                 "level": group.level,
                 "modules": group.modules,
                 "learns": group.learns,
-                "start": asdict(replace(group.start, modules=tuple(group.modules), level=group.level)),
             }
             for start, group in self._groups.items()
         }
@@ -166,16 +158,9 @@ class WarmPool:
 
     def close(self) -> None:
         """Let all servers end."""
-        of_groups = (lanes for group in self._groups.values() for lanes in (group.lanes, group.next_lanes))
-        for lane in (lane for lanes in (*of_groups, *self._ahead.values()) for lane in lanes):
-            lane.close()
-
-    def _take_ahead(self, group: _Group) -> None:
-        for start, lanes in self._ahead.items():
-            if start.key == group.start.key and start.level == group.level:
-                group.lanes, group.modules = lanes, list(start.modules)
-                del self._ahead[start]
-                return
+        for group in self._groups.values():
+            for lane in (*group.lanes, *group.next_lanes):
+                lane.close()
 
     def _new_group(self, start: Start, level: int) -> _Group:
         known = self._known.get(_digest(start.key), {})
@@ -280,14 +265,7 @@ class Workers:
             self._pool.learn(start, record.modules)
             return record
         self._watchers[lane].run(self._cold[lane], spec, record)
-        if confirming:  # there may be more to confirm
-            self._cold[lane].start_ahead(spec, own_session=spec.log is not None)
         return record
-
-    def forget_ahead(self) -> None:
-        """End the interpreters that stand by."""
-        for lane in self._cold:
-            lane.forget_ahead()
 
     def _spec(self, job: Job, lane: int, *, confirming: bool) -> WorkerSpec:
         with self._lock:
@@ -505,7 +483,6 @@ def _read_warm_file(file: Path) -> tuple[dict[str, Any], set[str]]:
                 "level": int(each["level"]),
                 "modules": [str(module) for module in each["modules"]],
                 "learns": bool(each["learns"]),
-                "start": each["start"],
             }
             for name, each in data["groups"].items()
         }
