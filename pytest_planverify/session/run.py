@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from pytest_planverify.session.workers import file_part, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact
@@ -131,56 +133,40 @@ class PlanRun:
         """Run everything. After ``KeyboardInterrupt`` the result holds what was known by then."""
         why = "not reached"
         self._workers = workers
-        running: list[Job] = []
+        running: dict[Future[Judgement], Job] = {}
         try:
             self._add_decided()
             self.plan.budget.start(self.guards.added)
             self._run_all(running)
             self.plan.budget.finish()
         except BudgetExceeded as over:
-            self.spent = over.fact, self._being_verified(running)
+            self.spent = over.fact, self._being_verified(running.values())
             why += f": the budget's {over.fact.name} was passed"
         finally:
-            self._keep_cut_short(running)
+            self._keep_cut_short(running.values())
             if self._is_over:
                 self._keep_unreached()
             self._fill_in(why)
 
-    def _run_all(self, running: list[Job]) -> None:
+    def _run_all(self, running: dict[Future[Judgement], Job]) -> None:
         """Hand out commands to as many threads as there are lanes, and take in what they find."""
-        count = self._settings.workers
-        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]] = queue.SimpleQueue()
-        tasks: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        threads = [
-            threading.Thread(target=self._work, args=(lane, tasks, results), name=f"planverify-lane-{lane}")
-            for lane in range(count)
-        ]
-        try:
-            for thread in threads:
-                thread.start()
-            self._schedule(running, tasks, results)
-        except BaseException:
-            self._stop.set()
-            raise
-        finally:
-            for _ in threads:
-                tasks.put(None)
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
+        with ThreadPoolExecutor(self._settings.workers, "planverify-lane") as threads:
+            try:
+                self._schedule(threads, running)
+            except BaseException:
+                self._stop.set()
+                raise
 
-    def _schedule(
-        self,
-        running: list[Job],
-        tasks: queue.SimpleQueue[Job | None],
-        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]],
-    ) -> None:
+    def _schedule(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
         """Do what ``_run_all`` says, once its threads run.
 
         A function of its own because CPython takes an interrupt at a jump back to a loop that begins a
         ``try`` for one outside of it: the ``finally`` beside the loop was passed over, one time in twenty.
         """
         count = self._settings.workers
+        lanes: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for lane in range(count):
+            lanes.put(lane)
         suspects: list[tuple[Job, Judgement]] = []
         """Reds of workers that were not alone, and records that a neighbour may have cut."""
         while True:
@@ -190,8 +176,7 @@ class PlanRun:
                 if job is None:
                     break
                 if self._start(job):
-                    running.append(job)
-                    tasks.put(job)
+                    running[threads.submit(self._judged, job, lanes)] = job
                 else:
                     self.schedule.done(job)
                     self._finish_todos()
@@ -204,32 +189,24 @@ class PlanRun:
                 suspects.clear()
                 continue
             self.look_around()
-            try:
-                job, found = results.get(timeout=_WAIT_SECONDS)
-            except queue.Empty:
-                continue
-            running.remove(job)
-            self._progress.worker_finished(job.key)
-            if isinstance(found, BaseException):
-                raise found
-            if count > 1 and (_is_cut(job) or self._confirms(found)):
-                suspects.append((job, found))
-            else:
-                self._settle(job, found)
-                self.schedule.done(job)
+            for ended in wait(running, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
+                job = running.pop(ended)
+                self._progress.worker_finished(job.key)
+                found = ended.result()
+                if count > 1 and (_is_cut(job) or self._confirms(found)):
+                    suspects.append((job, found))
+                else:
+                    self._settle(job, found)
+                    self.schedule.done(job)
         self._finish_todos()
 
-    def _work(
-        self,
-        lane: int,
-        tasks: queue.SimpleQueue[Job | None],
-        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]],
-    ) -> None:
-        while (job := tasks.get()) is not None:
-            try:
-                results.put((job, judge(self._command(job), self._workers.run(job, lane))))
-            except BaseException as error:
-                results.put((job, error))
+    def _judged(self, job: Job, lanes: queue.SimpleQueue[int]) -> Judgement:
+        """Run a command in a lane that is free, and judge it."""
+        lane = lanes.get()
+        try:
+            return judge(self._command(job), self._workers.run(job, lane))
+        finally:
+            lanes.put(lane)
 
     def _confirms(self, judgement: Judgement) -> bool:
         return self._settings.confirmations > 0 and is_worth_confirming(judgement)
@@ -568,7 +545,7 @@ class PlanRun:
         among = self._asked if todo.id in self._asked else self._by_id
         return blockers(todo.id, self._failed & among.keys(), among)
 
-    def _being_verified(self, running: Sequence[Job]) -> tuple[str, ...]:
+    def _being_verified(self, running: Iterable[Job]) -> tuple[str, ...]:
         """Return the todos that were being verified, or else the first that has no verdict yet."""
         current = tuple(dict.fromkeys(job.todo.id for job in running))
         waiting = [
