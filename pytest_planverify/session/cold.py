@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.spec import WorkerSpec
 
 
-class ColdLane:
-    """Starts one worker after the other; stands where a :class:`~.fork_server.Lane` stands."""
+class ColdWorker:
+    """The parent's handle on one worker; stands where a :class:`~.fork_server.ForkedWorker` stands."""
 
     def __init__(self, folder: Path) -> None:
-        """The specs of the workers are written into the folder."""
+        """The spec of the worker is written into the folder."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._said: queue.Queue[bytes] = queue.Queue()
@@ -98,6 +98,9 @@ class ColdLane:
         if not said.strip():
             return Exited(None, None, True)
         return Exited(**json.loads(said))
+
+    def close(self) -> None:
+        """Do nothing: the process has told its end, and nothing waits for it."""
 
 
 def _read(stream: IO[bytes], said: queue.Queue[bytes]) -> None:

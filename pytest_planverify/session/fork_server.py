@@ -1,8 +1,8 @@
 """Processes that fork workers, taken from the parent before the parent imports anything of its own.
 
 The parent forks one *base*. For each group of commands that start alike the base forks a *server*, which
-prepares pytest as far as no project takes part (see :mod:`pytest_planverify.observe.worker`) and serves
-one or several *lanes*: a lane runs one worker at a time, waits for it, and inherits what the worker leaves
+prepares pytest as far as no project takes part (see :mod:`pytest_planverify.observe.worker`). For each
+worker the server forks a *keeper*, which forks the worker, waits for it, and inherits what it leaves
 running. So a worker starts with exactly the modules that pytest and the installed plugins have imported,
 and a project that is itself a library which this plugin uses is tested in its own copy.
 """
@@ -20,18 +20,16 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
-_MOST_LANES = 64
 _CLOSING_SECONDS = 2.0
 """How long an idle base may take to notice that it is no longer needed."""
 _LEAVING_SECONDS = 0.2
@@ -53,7 +51,7 @@ _PRELOAD_FOR_PLUGINS = {"_hypothesis_pytestplugin": "hypothesis.internal.observa
 
 
 class ForkServerDied(Exception):
-    """A lane or the base is gone."""
+    """A server, a keeper or the base is gone."""
 
 
 class CannotFork(Exception):
@@ -86,8 +84,8 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         parent = os.getpid()
         self._socket = ours
-        self.lane_pids: set[int] = set()
-        """The processes that fork workers, and those that have forked them."""
+        self.pids: set[int] = set()
+        """The servers, and the keepers of workers: processes of ours that are not the project's."""
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
@@ -101,20 +99,9 @@ class ForkServer:
                 os._exit(code)
         theirs.close()
 
-    def lanes(self, start: Start, level: int, count: int) -> list[Lane]:
-        """Let a server be made for a group. Return its lanes, which get ready meanwhile.
-
-        Raises :class:`ForkServerDied`.
-        """
-        pairs = [socket.socketpair() for _ in range(min(count, _MOST_LANES))]
-        try:
-            _send(self._socket, (start, level), [theirs.fileno() for _, theirs in pairs])
-        except OSError as error:
-            raise ForkServerDied(str(error)) from error
-        finally:
-            for _, theirs in pairs:
-                theirs.close()
-        return [Lane(ours, self.lane_pids) for ours, _ in pairs]
+    def server(self, start: Start, level: int) -> Server:
+        """Let a server be made for a group; it gets ready meanwhile. Raises :class:`ForkServerDied`."""
+        return Server(_hand_over(self._socket, (start, level)), self.pids)
 
     def close(self) -> None:
         """End the base and reap it, together with all that it has started."""
@@ -133,59 +120,92 @@ class ForkServer:
                 time.sleep(0.002)
 
 
-class Lane:
-    """The parent's handle on one process that forks workers one after the other."""
-
-    token: str | None = None
-    """Its workers need no mark: whatever leaves them comes to the lane."""
+class Server:
+    """The parent's handle on a process that forks the workers of one group."""
 
     def __init__(self, connection: socket.socket, pids: set[int]) -> None:
-        """``pids`` takes the processes that stand behind the lane, once they are known."""
+        """``pids`` takes the processes of ours, once they are known."""
+        self.pids = pids
         self._socket = connection
-        self._pids = pids
-        self.pid = 0
+        self._is_ready = False
+        self._lock = threading.Lock()
 
     def is_ready(self, seconds: float | None = None) -> bool:
         """Wait until workers can be forked. Raises :class:`CannotFork` and :class:`ForkServerDied`."""
-        if not self.pid:
-            if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
-                return False
-            said = self._receive()
-            if said[0] != "ready":
-                self.close()
-                raise CannotFork(*said[1:])
-            self.pid = said[1]
-            self._pids.update(said[1:])
+        with self._lock:
+            if not self._is_ready:
+                if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
+                    return False
+                said = _answer(self._socket)
+                if said[0] != "ready":
+                    self.close()
+                    raise CannotFork(*said[1:])
+                self._is_ready = True
+                self.pids.add(said[1])
         return True
 
+    def fork(self, spec: WorkerSpec, *, own_session: bool) -> socket.socket:
+        """Let a worker be forked. Return the connection with its keeper."""
+        with self._lock:
+            return _hand_over(self._socket, (spec, own_session))
+
+    def close(self) -> None:
+        """Let the process end; workers that it has forked go on."""
+        self._socket.close()
+
+
+class ForkedWorker:
+    """The parent's handle on one forked worker, and on the keeper that has forked it."""
+
+    token: str | None = None
+    """It needs no mark: whatever leaves it comes to its keeper."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._socket: socket.socket | None = None
+        self.pid = 0
+        """The keeper's: the process below which all is found that the worker started."""
+
     def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
-        """Fork a worker. Return its process id. Raises :class:`ForkServerDied` and :class:`CannotFork`."""
-        self.is_ready()
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGCONT)  # a test may have stopped it
-        try:
-            _send(self._socket, (spec, own_session))
-        except OSError as error:
-            raise ForkServerDied(str(error)) from error
-        return int(self._receive())
+        """Fork it. Return its process id. Raises :class:`ForkServerDied`."""
+        connection = self._socket = self._server.fork(spec, own_session=own_session)
+        self.pid, worker = _answer(connection)
+        self._server.pids.add(self.pid)
+        return int(worker)
 
     def poll(self, seconds: float) -> Exited | None:
-        """Return how the worker ended, or ``None`` if it still runs after so many seconds."""
-        ready, _, _ = select.select([self._socket], [], [], max(seconds, 0))
-        if not ready:
+        """Return how it ended, or ``None`` if it still runs. Raises :class:`ForkServerDied`."""
+        assert self._socket is not None
+        if not select.select([self._socket], [], [], max(seconds, 0))[0]:
             return None
-        exited: Exited = self._receive()
+        exited: Exited = _answer(self._socket)
         return exited
 
     def close(self) -> None:
-        """Let the process end."""
-        self._socket.close()
+        """Let the keeper end, which has had to wait until nothing is left of its worker."""
+        if self._socket is not None:
+            self._socket.close()
+        self._server.pids.discard(self.pid)
 
-    def _receive(self) -> Any:
-        try:
-            return _receive(self._socket)[0]
-        except (EOFError, OSError) as error:
-            raise ForkServerDied("the process that forks workers is gone") from error
+
+def _hand_over(connection: socket.socket, request: object) -> socket.socket:
+    """Send a request with one end of a new connection. Return the other end."""
+    ours, theirs = socket.socketpair()
+    try:
+        _send(connection, request, theirs.fileno())
+    except OSError as error:
+        ours.close()
+        raise ForkServerDied(str(error)) from error
+    finally:
+        theirs.close()
+    return ours
+
+
+def _answer(connection: socket.socket) -> Any:
+    try:
+        return _receive(connection)[0]
+    except (EOFError, OSError) as error:
+        raise ForkServerDied("the process that forks workers is gone") from error
 
 
 # -- in the base --------------------------------------------------------------------------------------
@@ -208,7 +228,7 @@ def _serve_base(requests: socket.socket, parent: int, rewriting: Any) -> None:
     while True:
         _reap()
         try:
-            request, descriptors = _receive(requests)
+            request, connection = _receive(requests)
         except EOFError:  # seen before the kernel tells that the parent has died
             end_orphans(parent)
             return
@@ -217,19 +237,17 @@ def _serve_base(requests: socket.socket, parent: int, rewriting: Any) -> None:
             if children_of(os.getpid()):
                 end_orphans(parent)
             return
-        connections = [socket.socket(fileno=number) for number in descriptors]
-        pid = os.fork()
-        if pid == 0:
+        assert connection is not None
+        if os.fork() == 0:
             requests.close()
             signal.signal(_PARENT_DIED, signal.SIG_DFL)
             start, level = request
-            _serve_group(start, level, connections, group)
-        for each in connections:
-            each.close()
+            _serve_group(start, level, connection, group)
+        connection.close()
 
 
 def _wait_for_servers() -> None:
-    """Reap the servers, which end when the parent lets go of their lanes, so that their time is counted."""
+    """Reap the servers, which end when their connections are closed, so that their time is counted."""
     deadline = time.monotonic() + _LEAVING_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline:
@@ -262,165 +280,92 @@ def _warm_up(rewriting: Any) -> None:
 # -- in a server of a group ---------------------------------------------------------------------------
 
 
-def _serve_group(start: Start, level: int, connections: Sequence[socket.socket], group: int) -> None:
-    """Prepare pytest and serve the lanes; never returns, neither in the server nor in its workers."""
+def _serve_group(start: Start, level: int, connection: socket.socket, group: int) -> None:
+    """Prepare pytest and fork workers; never returns, neither in the server nor in its workers."""
     from pytest_planverify.observe.worker import CannotServe, Level, leave_interpreter, serve_group
 
     server = os.getpid()
     code = 70
     try:
-        code = serve_group(start, Level(level), lambda: _serve_lanes(connections, group))
+        code = serve_group(start, Level(level), lambda: _fork_workers(connection, group))
         leave_interpreter()
     except CannotServe as failure:
-        for each in connections:
-            with contextlib.suppress(OSError):
-                _send(each, ("unfit", int(failure.level), str(failure), failure.module))
+        _tell(connection, ("unfit", int(failure.level), str(failure), failure.module))
     except BaseException:
         traceback.print_exc()
         if os.getpid() == server:
-            for each in connections:
-                with contextlib.suppress(OSError):
-                    _send(each, ("unfit", 0, traceback.format_exc(limit=-3), None))
+            _tell(connection, ("unfit", 0, traceback.format_exc(limit=-3), None))
     finally:
         os._exit(code & 0xFF)
 
 
-def _serve_lanes(connections: Sequence[socket.socket], group: int) -> WorkerSpec:
-    """Serve each connection in a process of its own. Return in workers only."""
+def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
+    """Fork a keeper for each request, which forks the worker. Return in workers only."""
     gc.collect()
     gc.freeze()
-    mine, server = connections[0], os.getpid()
-    if len(connections) > 1:
-        for each in connections:
-            if os.fork() == 0:
-                mine = each
-                break
-        else:
-            for each in connections:
-                each.close()
-            with contextlib.suppress(ChildProcessError):
-                while True:
-                    os.waitpid(-1, 0)
-            os._exit(0)
-        for each in connections:
-            if each is not mine:
-                each.close()
-    _become_subreaper()
-    return _serve_lane(mine, group, server)
-
-
-def _serve_lane(connection: socket.socket, group: int, server: int) -> WorkerSpec:
-    """Fork a worker for each spec; one that stands by is forked while another works."""
-    if not _tell(connection, ("ready", os.getpid(), server)):
-        os._exit(0)
-    waiting = _stand_by(connection, group)
-    while isinstance(waiting, _Standby):
+    _tell(requests, ("ready", os.getpid()))
+    while True:
         _reap()
         try:
-            request, _ = _receive(connection)
+            (spec, own_session), connection = _receive(requests)
         except (EOFError, OSError):
-            break
-        for _ in range(_MOST_FORKS):  # one that stands by may end with what another worker has left
-            if waiting.hand_over(request):
-                break
-            waiting = _stand_by(connection, group)
-            if not isinstance(waiting, _Standby):
-                return waiting
-        pid = waiting.pid
-        if not _tell(connection, pid):
-            break
-        waiting = _stand_by(connection, group)
-        if isinstance(waiting, _Standby) and not _tell(
-            connection, _wait(pid, own_session=request[1], beside=waiting.pid)
+            os._exit(0)
+        assert connection is not None
+        if os.fork() == 0:
+            requests.close()
+            _keep_worker(connection, group, own_session=own_session)
+            return spec
+        connection.close()
+
+
+def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
+    """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only.
+
+    The keeper stays until the parent has ended what is left: nobody else would know whose it is.
+    """
+    _become_subreaper()
+    keeper = os.getpid()
+    worker = os.fork()
+    if worker:
+        if _tell(connection, (keeper, worker)) and _tell(
+            connection, _wait(worker, own_session=own_session)
         ):
-            break
-    if isinstance(waiting, _Standby):
-        waiting.dismiss()
+            with contextlib.suppress(OSError):
+                connection.recv(1)
         os._exit(0)
-    return waiting
-
-
-_MOST_FORKS = 10
-"""So often a process is forked for one worker; one that is gone before it hears of it is no worker."""
-
-
-class _Standby(NamedTuple):
-    """A process that will be the next worker."""
-
-    pid: int
-    orders: int
-
-    def hand_over(self, request: object) -> bool:
-        """Tell it what to run. Return whether it was still there."""
-        data = pickle.dumps(request)
-        try:
-            os.write(self.orders, _HEADER.pack(len(data)) + data)
-        except BrokenPipeError:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
-            return False
-        finally:
-            os.close(self.orders)
-        return True
-
-    def dismiss(self) -> None:
-        """End it: no worker is asked for any more."""
-        os.close(self.orders)
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-
-
-def _stand_by(connection: socket.socket, group: int) -> _Standby | WorkerSpec:
-    """Fork a process that waits to be a worker. Return its handle; in itself, the spec it is given."""
     from pytest_planverify.guards.tampering.loose_equality import skip_frozen_classes
 
-    lane = os.getpid()
-    orders, ours = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(orders)
-        return _Standby(pid, ours)
-    try:
-        connection.close()
-        os.close(ours)
-        for number in _MEANT_FOR_WORKERS:
-            if number is not None:
-                signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        _die_with(lane)
-        skip_frozen_classes()
-        with os.fdopen(orders, "rb") as stream:
-            (size,) = _HEADER.unpack(stream.read(_HEADER.size) or os._exit(0))
-            spec, own_session = pickle.loads(stream.read(size))
-    except BaseException:
-        traceback.print_exc()
-        os._exit(70)
+    connection.close()
+    for number in _MEANT_FOR_WORKERS:
+        if number is not None:
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _die_with(keeper)
+    skip_frozen_classes()
     with contextlib.suppress(OSError):
         if own_session:
             os.setsid()
         else:
             os.setpgid(0, group)  # to which the terminal belongs
-    return spec
 
 
-def _wait(pid: int, *, own_session: bool, beside: int = 0) -> Exited:
-    """Wait for a worker; ``beside`` stands by for the next one."""
+def _wait(pid: int, *, own_session: bool) -> Exited:
+    """Wait for a worker."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:  # and no orphan of the worker, which this process inherits
             break
     code = os.waitstatus_to_exitcode(status)
-    left = _leaves_something(pid, own_session=own_session, beside=beside)
+    left = _leaves_something(pid, own_session=own_session)
     return Exited(code, None, left) if code >= 0 else Exited(None, -code, left)
 
 
-def _leaves_something(pid: int, *, own_session: bool, beside: int) -> bool:
+def _leaves_something(pid: int, *, own_session: bool) -> bool:
     """Return whether what the worker started still runs when it has had a moment to end; reap the dead."""
     deadline = time.monotonic() + _LEAVING_SECONDS
     while True:
         _reap()
-        if not children_of(os.getpid()) - {beside} and (not own_session or not _has_group(pid)):
+        if not children_of(os.getpid()) and (not own_session or not _has_group(pid)):
             return False
         if time.monotonic() > deadline:
             return True
@@ -471,7 +416,7 @@ _PARENT_DIED = getattr(signal, "SIGUSR1", signal.SIGINT)
 
 
 def _die_with(parent: int) -> None:
-    """On Linux, end when the lane is killed: nothing goes on that nobody watches."""
+    """On Linux, end when the keeper is killed: nothing goes on that nobody watches."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -502,23 +447,23 @@ def _tell(connection: socket.socket, value: object) -> bool:
     return True
 
 
-def _send(connection: socket.socket, value: object, descriptors: Sequence[int] = ()) -> None:
+def _send(connection: socket.socket, value: object, descriptor: int | None = None) -> None:
     data = pickle.dumps(value)
-    if descriptors:
-        socket.send_fds(connection, [_HEADER.pack(len(data))], list(descriptors))
-        connection.sendall(data)
-    else:
-        connection.sendall(_HEADER.pack(len(data)) + data)
+    descriptors = [] if descriptor is None else [descriptor]
+    socket.send_fds(connection, [_HEADER.pack(len(data))], descriptors)
+    connection.sendall(data)
 
 
-def _receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, _MOST_LANES)
-    while len(header) < _HEADER.size:
-        more = connection.recv(_HEADER.size - len(header))
-        if not more:
-            raise EOFError
-        header += more
+def _receive(connection: socket.socket) -> tuple[Any, socket.socket | None]:
+    """Return a message, and the connection that came with it."""
+    header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, 1)
+    header += _read(connection, _HEADER.size - len(header))
     (size,) = _HEADER.unpack(header)
+    value = pickle.loads(_read(connection, size))
+    return value, socket.socket(fileno=descriptors[0]) if descriptors else None
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
     parts: list[bytes] = []
     while size:
         data = connection.recv(min(size, 1 << 20))
@@ -526,7 +471,7 @@ def _receive(connection: socket.socket) -> tuple[Any, list[int]]:
             raise EOFError
         parts.append(data)
         size -= len(data)
-    return pickle.loads(b"".join(parts)), descriptors
+    return b"".join(parts)
 
 
 # -- orphans: what a run had started, when the parent was killed and can do nothing any more ----------

@@ -176,7 +176,7 @@ def _run_plans(facts: RunFacts, runs: Sequence[PlanRun]) -> bool:
         criteria = sum(len(each.plan.loaded.criteria[todo.id]) for each in runs for todo in each.plan.todos)
         progress.run_started(len(runs), criteria, settings.workers)
     if facts.server is not None:
-        pool = WarmPool(facts.server, settings.workers, runs[0].plan.folder.home)
+        pool = WarmPool(facts.server, runs[0].plan.folder.home)
     try:
         if not settings.collect_only and not settings.recording:
             for each in runs:

@@ -62,7 +62,9 @@ def untraced() -> Any:
     sys.settrace(tracer)
 
 
-def test_a_probe_sees_the_functions_of_the_product_and_their_depth(total: Callable[[list[int]], int], untraced: None):
+def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
+    total: Callable[[list[int]], int], untraced: None
+):
     probe = module.probe_of(only_shop)
 
     assert probe.start()
@@ -93,7 +95,9 @@ def test_a_tracer_of_the_test_is_left_alone(untraced: None):
     assert sys.gettrace() is ignore
 
 
-def test_what_renders_a_failed_assertion_is_no_part_of_the_test(total: Callable[[list[int]], int], untraced: None):
+def test_what_renders_a_failed_assertion_is_no_part_of_the_test(
+    total: Callable[[list[int]], int], untraced: None
+):
     names: dict[str, Any] = {}
     exec(compile("def render(call):\n    call([])", "/lib/_pytest/assertion/util.py", "exec"), names)
     probe = module.probe_of(only_shop)
