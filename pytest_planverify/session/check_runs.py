@@ -12,7 +12,7 @@ from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Evidence
@@ -35,6 +35,10 @@ class PlanResult:
     todos: list[Todo]
     checks: dict[str, dict[str, CheckRun]]
     """By todo id and check id."""
+    asked: frozenset[str] | None = None
+    """The todos that were asked for; ``None`` is all of them."""
+    failed: set[str] = field(default_factory=set[str])
+    """The todos that have failed by now, and the parents above them."""
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By todo id, the failed todos in its way."""
     notes: list[str] = field(default_factory=list[str])
@@ -47,6 +51,54 @@ class PlanResult:
     def plan(self) -> LoadedPlan:
         """The plan with the todos of its sub-plans."""
         return self.flat.loaded
+
+    @property
+    def by_id(self) -> dict[str, Todo]:
+        """The todos by their ids."""
+        return {each.id: each for each in self.todos}
+
+    def settle(self, todos: Iterable[Todo]) -> None:
+        """Take note of those that have failed: a check is red, and nothing blocks them.
+
+        Each todo comes after those that it depends on. With a todo fails every parent above it, so that
+        what depends on the parent is blocked.
+        """
+        by_id = self.by_id
+        parents = {each: parent for parent, below in self.flat.children.items() for each in below}
+        for todo in todos:
+            red = any(run.check.counts_as.is_red for run in self.checks[todo.id].values())
+            if red and not self.blockers(todo):
+                name: str | None = todo.id
+                while name in by_id:
+                    self.failed.add(name)
+                    name = parents.get(name)
+
+    def blockers(self, todo: Todo) -> tuple[str, ...]:
+        """Return the failed todos in the way; what was not asked for blocks nothing that was."""
+        among = self.by_id
+        if self.asked is not None and todo.id in self.asked:
+            among = {name: each for name, each in among.items() if name in self.asked}
+        return blockers(todo.id, self.failed & among.keys(), among)
+
+    def fill_in(self, why: Callable[[str, str], str], *, keep_going: bool) -> list[tuple[Todo, CheckRun]]:
+        """Lay ``blocked`` over what a failed todo is in the way of. Return the checks that are missing.
+
+        ``why`` says of a todo and a criterion why it was not run.
+        """
+        missing: list[tuple[Todo, CheckRun]] = []
+        for todo in self.todos:
+            runs, blocked = self.checks[todo.id], self.blockers(todo)
+            if blocked:
+                self.blocked[todo.id] = blocked
+            for criterion in self.plan.criteria[todo.id]:
+                if criterion.id in runs and blocked and not keep_going:
+                    runs[criterion.id] = masked(runs[criterion.id], blocked)
+                elif criterion.id not in runs and blocked:
+                    skip = skipped(criterion, blocked_reason(blocked), Verdict.BLOCKED)
+                    missing.append((todo, skip))
+                elif criterion.id not in runs:
+                    missing.append((todo, skipped(criterion, why(todo.id, criterion.id))))
+        return missing
 
 
 def check_run(
@@ -107,13 +159,6 @@ def _check(criterion: Criterion, verdict: Verdict, reason: str | None, **more: A
     return Check(id=criterion.id, kind=criterion.kind, verdict=verdict, reason=reason, **more)
 
 
-def unreached(criterion: Criterion, blocked: Sequence[str], why: str = "not reached") -> CheckRun:
-    """A criterion that the run did not come to: a failed todo is in the way, or the run was stopped."""
-    if blocked:
-        return skipped(criterion, blocked_reason(blocked), Verdict.BLOCKED)
-    return skipped(criterion, why)
-
-
 def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
     """The same check where a failed dependency stands before it: what it said is not counted."""
     update = {"verdict": Verdict.BLOCKED, "reason": blocked_reason(blocked)}
@@ -123,24 +168,6 @@ def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
 def is_settled(check: Check) -> bool:
     """Return whether a verdict is an answer. A flaky check in quarantine is run again: that may end."""
     return check.verdict is Verdict.PASSED or check.counts_as.is_red
-
-
-def failed_todos(
-    checks: Mapping[str, Mapping[str, CheckRun]],
-    order: Iterable[str],
-    by_id: Mapping[str, Todo],
-    parent_of: Mapping[str, str],
-) -> set[str]:
-    """Return the todos of which a check is red and which nothing blocks, and the parents above them."""
-    failed: set[str] = set()
-    for todo_id in order:
-        red = any(run.check.counts_as.is_red for run in checks.get(todo_id, {}).values())
-        if red and not blockers(todo_id, failed, by_id):
-            name: str | None = todo_id
-            while name is not None and name in by_id:
-                failed.add(name)
-                name = parent_of.get(name)
-    return failed
 
 
 def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:

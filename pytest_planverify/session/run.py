@@ -10,19 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
-from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun, JudgedCommand
 from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.session.check_runs import (
     Evaluator,
     PlanResult,
     check_run,
-    failed_todos,
     is_settled,
-    masked,
     quarantined,
     skipped,
-    unreached,
 )
 from pytest_planverify.session.confirm import confirm, is_worth_confirming
 from pytest_planverify.session.interrupts import raise_if_requested
@@ -73,11 +69,9 @@ class PlanRun:
         self._flat = flat = plan.flat
         self._last = plan.last
         self._digests = FileDigests(plan.loaded.root)
-        self._parent_of = {each: parent for parent, below in flat.children.items() for each in below}
         self._by_id = {todo.id: todo for todo in plan.todos}
         self._asked = {name: todo for name, todo in self._by_id.items() if name in plan.asked}
         self._order = [todo.id for todo in run_order(plan.todos, flat.children)]
-        self._failed: set[str] = set()
         self._evaluators: dict[Path, Evaluator] = {}
         self._stop = threading.Event()
         self._main = threading.get_ident()
@@ -91,7 +85,7 @@ class PlanRun:
         self._decided = self._last.taken | unasked
         """Commands that are not run: they keep their last verdict, or were not asked for."""
         self.schedule = Schedule(flat, plan.todos, self._decided)
-        self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos})
+        self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos}, plan.asked)
         self.result.notes += self._last.remarks
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
@@ -408,8 +402,7 @@ class PlanRun:
                 if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
                 runs = self.result.checks[todo.id].values()
-                if not self._blockers(todo) and any(run.check.counts_as.is_red for run in runs):
-                    self._fail(todo.id)
+                self.result.settle([todo])
                 if not self._settings.collect_only and todo.id in self._asked:
                     self._tell(todo, [run.check for run in runs])
 
@@ -422,7 +415,7 @@ class PlanRun:
         self._progress.todo_decided(
             todo.id,
             todo.title,
-            Verdict.BLOCKED if self._blockers(todo) else worst,
+            Verdict.BLOCKED if self.result.blockers(todo) else worst,
             seconds=sum(check.duration_ms for check in checks) / 1000 if checks else None,
             passed=sum(check.counts_as is Verdict.PASSED for check in checks),
             checks=len(checks),
@@ -464,7 +457,7 @@ class PlanRun:
         for violation in held:
             check, evidence = violation.check()
             self.result.checks[violation.todo_id][check.id] = CheckRun(check=check, evidence=(evidence,))
-            self._fail(violation.todo_id)
+            self.result.settle([self._by_id[violation.todo_id]])
         if held:
             self._fill_in()
 
@@ -491,8 +484,7 @@ class PlanRun:
             for criterion in self._flat.loaded.criteria[todo.id]:
                 if (todo.id, criterion.id) in self._decided:
                     self._keep_last_or_skip(todo, criterion)
-        for todo_id in failed_todos(self.result.checks, self._order, self._by_id, self._parent_of):
-            self._fail(todo_id)
+        self.result.settle(self._by_id[name] for name in self._order)
 
     def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
         """Let the last verdict count, if it holds; with ``passed`` only if that is what it was."""
@@ -511,39 +503,20 @@ class PlanRun:
         """Let the last verdicts count of commands that a run which stopped early did not reach."""
         for todo in self.result.todos:
             runs = self.result.checks[todo.id]
-            if not self._blockers(todo):
+            if not self.result.blockers(todo):
                 commands = [each for each in self._flat.loaded.criteria[todo.id] if each.kind in COMMANDS]
                 missing = [each for each in commands if each.id not in runs]
                 if [self._keep_last(todo, each) for each in missing].count(False) == 0:
                     self._evaluate(todo)
 
-    def _fail(self, todo_id: str) -> None:
-        """With a todo fails every parent above it, so that what depends on the parent is blocked."""
-        name: str | None = todo_id
-        while name in self._by_id:
-            self._failed.add(name)
-            name = self._parent_of.get(name)
-
     def _is_blocked(self, todo: Todo) -> bool:
-        return not self._settings.keep_going and bool(self._blockers(todo))
+        return not self._settings.keep_going and bool(self.result.blockers(todo))
 
     def _fill_in(self, why: str = "not reached") -> None:
         """Give every criterion a verdict, blocked or not run; none is left out of the outcome."""
-        for todo in self.result.todos:
-            runs = self.result.checks[todo.id]
-            blocked = self._blockers(todo)
-            if blocked:
-                self.result.blocked[todo.id] = blocked
-            for criterion in self._flat.loaded.criteria[todo.id]:
-                if criterion.id not in runs:
-                    self._add(todo, unreached(criterion, blocked, why))
-                elif blocked and not self._settings.keep_going:
-                    runs[criterion.id] = masked(runs[criterion.id], blocked)
-
-    def _blockers(self, todo: Todo) -> tuple[str, ...]:
-        """Return the failed todos in the way; what was not asked for blocks nothing that was."""
-        among = self._asked if todo.id in self._asked else self._by_id
-        return blockers(todo.id, self._failed & among.keys(), among)
+        keep_going = self._settings.keep_going
+        for todo, run in self.result.fill_in(lambda _todo, _check: why, keep_going=keep_going):
+            self._add(todo, run)
 
     def _being_verified(self, running: Iterable[Job]) -> tuple[str, ...]:
         """Return the todos that were being verified, or else the first that has no verdict yet."""

@@ -155,7 +155,7 @@ def test_what_a_session_says_is_no_verdict(tmp_path: Path):
     killed.forged(
         '{"record": "check_judged", "session": "parent"}\n{"record": "run_unexplained", "session": 1}'
     )
-    append(killed.folder.journal, [("run_unexplained", '"reason": "too little coverage"')])
+    append(killed.folder.journal, ("run_unexplained", {"reason": "too little coverage"}))
 
     assert verdicts(tmp_path)["a", "tests[0]"] == "not_run"
     notes = recover(tmp_path / "plan.yaml").document.run.notes
