@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.consequences import fail, offer, red
 from planner.engine.plans import digest_of_edits, draft_of, publish
 from planner.engine.requests import implement, instructions_for
 from planner.engine.state import PendingStep
@@ -53,7 +52,7 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
     elif (said := retry(tx, record, "its criteria do not hold")) is not None:
         tx.enqueue(record, "implement", "retry-by-the-same-role", said)
     elif record.todo.is_temporary:
-        fail(tx, record)
+        tx.fail(record)
     else:
         _first_branch(tx, record)
 
@@ -75,7 +74,7 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
     tx.begin_lifetime(branch, tx.now)
     branch = tx.update(branch, attempts=branch.attempts + 1)
     if branch.attempts >= allowed or _is_over(tx, branch):
-        fail(tx, branch)
+        tx.fail(branch)
         return
     said = f"{because} after attempt {branch.attempts} of {allowed}"
     work_again(tx, branch, "branch-has-attempts-left", said, attempt=branch.attempts + 1)
@@ -83,11 +82,11 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
 
 def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: int) -> None:
     """Ask for another turn of work at once, or let it wait for its turn where the todo is red."""
-    if record.life is TodoLife.ACTIVE and tx.may_work():
+    if record.life is TodoLife.ACTIVE and tx.check_budget(before_work=True):
         implement(tx, record, rule, because, **facts)
         return
     if record.life is TodoLife.ACTIVE:
-        record = red(tx, record, TodoLife.TESTING, deadline=None)
+        record = tx.red(record, TodoLife.TESTING, deadline=None)
     tx.enqueue(record, "implement", rule, because)
 
 
@@ -195,7 +194,7 @@ def _after_branch(tx: Transaction, record: TodoRecord) -> None:
         because = f"its branch {last.id} waits for the very todo that it is there to repair"
         escalate(tx, record, "branches-in-a-circle", because)
     else:
-        offer(tx, (last.id,))
+        tx.offer((last.id,))
 
 
 def _attempts(tx: Transaction, record: TodoRecord) -> int:
