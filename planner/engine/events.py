@@ -46,7 +46,7 @@ from planner.policy.outcomes import (
     state_of,
     violations_of,
 )
-from planner.revise.preexisting import set_apart
+from planner.revise.strategies import set_apart
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
