@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -84,6 +85,59 @@ def retries_of(todo: Todo, failure: Failure | None) -> int:
     """Return how many retries by the same role a todo has; an unknown failure is retried once."""
     limit = todo.max_retries
     return min(limit, 1) if failure is not None and failure.category in RETRIED_ONCE else limit
+
+
+class RedTodo(NamedTuple):
+    """What decides about the repair of a todo whose criteria do not hold."""
+
+    id: str
+    """Qualified by its parents."""
+    todo: Todo
+    failure: Failure
+    retries: int
+    by_person: bool
+    """The turn that failed was granted by a person."""
+    passed_branch: str | None
+    """The id of the last branch, which passed while the todo stayed red."""
+    depth: int
+    """Of that branch."""
+
+
+class Repair(NamedTuple):
+    """What follows for a red todo: ``retry``, ``branch``, ``ask`` a person, or ``give_up``; and why."""
+
+    kind: str
+    rule: str
+    because: str
+
+
+def decide_repair(red: RedTodo, policy: Policy) -> Repair:
+    """Decide how a todo is repaired: by the same role, then by ever deeper branches, then by a person."""
+    said, limit = "its criteria do not hold", retries_of(red.todo, red.failure)
+    attempts = attempts_of(branch_reason(red.failure.category), policy)
+    if red.by_person:
+        return Repair("ask", "attempts-used-up", "the turn that a person has granted did not mend it")
+    if red.passed_branch is not None:
+        said = f"{red.passed_branch} passed and {red.id} is still red"
+        if attempts < 1:
+            said += "; the plan allows no attempts at such a repair"
+            return Repair("ask", "attempts-used-up", said)
+        if red.depth + 1 > policy.max_branch_depth:
+            said += f"; a deeper branch would have depth {red.depth + 1}"
+            return Repair(
+                "ask", "branch-depth", f"{said}, and max_branch_depth is {policy.max_branch_depth}"
+            )
+        return Repair("branch", "deeper-branch", said)
+    if red.retries < limit:
+        return Repair("retry", "retry-by-the-same-role", f"{said}; retry {red.retries + 1} of {limit}")
+    if red.todo.is_temporary:
+        return Repair("give_up", "step-failed", said)
+    if policy.max_branch_depth < 1:
+        return Repair("ask", "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
+    if attempts < 1:
+        return Repair("ask", "attempts-used-up", "the plan allows no attempts at a repair")
+    said += f" after {counted(red.retries, 'retry')}" if red.retries else ""
+    return Repair("branch", "failed-todo-gets-a-branch", said)
 
 
 def branch_todo(
