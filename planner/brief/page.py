@@ -344,7 +344,7 @@ def _role(role: Role) -> str:
 
 
 def _sure(failure: Failure) -> str:
-    owner = f", {OWNERS[failure.owner]}" if failure.owner else ""
+    owner = f", {OWNERS[who]}" if (who := failure.owner) and who in OWNERS else ""
     return f"{owner}, {failure.confidence:.0%} sure" if failure.confidence is not None else owner
 
 
