@@ -20,7 +20,6 @@ from planner.engine.events import (
     budget_spent,
     conflict_found,
     expire,
-    is_due,
     plan_revised,
     question_answered,
     stop_requested,
@@ -167,8 +166,7 @@ def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction
     tx.now = max(state.now, event.at.timestamp())
     tx.events += 1
     try:
-        if is_due(tx):
-            expire(tx)
+        expire(tx)
         tx.check_budget()
         _TAKEN_IN[kind](tx, event)
         settle(tx)

@@ -16,7 +16,6 @@ from planner.engine.repair import (
     failure_class,
     open_branch,
     repair,
-    retry,
     waits_for,
     work_again,
 )
@@ -32,6 +31,7 @@ from planner.model.plan import MAX_TODOS, TodoStatus
 from planner.model.taxonomy import Category, Family, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
 from planner.policy.allowed_files import widened_by
+from planner.policy.branches import retries_of
 from planner.policy.limits import asks_a_person
 from planner.policy.outcomes import (
     HALTING,
@@ -123,9 +123,12 @@ def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -
     """Try again, or let a verification tell what is wrong. The todo is ``active``."""
     if record.is_branch:
         attempt_failed(tx, record, because)
-    elif not (record.by_person or record.branches) and (said := retry(tx, record, because)) is not None:
-        record = tx.records[record.id]
-        work_again(tx, record, "retry-by-the-same-role", said, retries=record.retries)
+    elif record.retries < (limit := retries_of(record.todo, record.failure)) and not (
+        record.by_person or record.branches
+    ):
+        record = tx.update(record, retries=record.retries + 1)
+        because += f"; retry {record.retries} of {limit}"
+        work_again(tx, record, "retry-by-the-same-role", because, retries=record.retries)
     elif record.todo.requires_testing:
         because += ", and no retry is left: a verification tells what is wrong"
         verify(tx, record, "failed-turn-is-diagnosed", because)
@@ -212,14 +215,9 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
     return record
 
 
-def is_due(tx: Transaction) -> bool:
-    """Return whether a limit has passed."""
-    return bool(tx.timers) and tx.timers[0][0] < tx.now
-
-
 def expire(tx: Transaction) -> None:
     """End what has lasted longer than its limit."""
-    while is_due(tx):
+    while tx.timers and tx.timers[0][0] < tx.now:
         time, name = heappop(tx.timers)
         record = tx.records[name]
         if record.life.is_final:

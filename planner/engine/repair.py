@@ -24,7 +24,6 @@ from planner.policy.branches import (
     decide_repair,
     needs_approval,
     next_branch_id,
-    retries_of,
     role_for,
 )
 from planner.policy.limits import asks_a_person
@@ -85,15 +84,6 @@ def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> No
         escalate(tx, record, "branches-in-a-circle", because)
     else:
         tx.offer((last.id,))
-
-
-def retry(tx: Transaction, record: TodoRecord, because: str) -> str | None:
-    """Use up a retry by the same role, and return why; ``None`` where none is left."""
-    limit = retries_of(record.todo, record.failure)
-    if record.retries >= limit:
-        return None
-    tx.update(record, retries=record.retries + 1)
-    return f"{because}; retry {record.retries + 1} of {limit}"
 
 
 def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
