@@ -16,7 +16,7 @@ from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Notify, QuestionKind
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoLife
-from planner.policy.lifecycle import plan_may, todo_may
+from planner.policy.lifecycle import check_move
 from planner.policy.limits import exceeded
 
 if TYPE_CHECKING:
@@ -136,14 +136,15 @@ class Transaction(State):
 
     def move(self, record: TodoRecord, life: TodoLife, **changes: Any) -> TodoRecord:
         """Bring a todo into another state. Raises :class:`planner.errors.IllegalTransition`."""
-        todo_may(record.id, record.life, life, self.trigger)
+        check_move(f"todo '{record.id}'", record.life, life, self.trigger)
         return self.update(record, life=life, **changes)
 
     def plan_to(self, *states: PlanState) -> None:
         """Bring the plan into states, one after the other; one that it is in is passed over."""
         for state in states:
             if state is not self.plan_state:
-                self.plan_state = plan_may(self.plan_state, state, self.trigger)
+                check_move("the plan", self.plan_state, state, self.trigger)
+                self.plan_state = state
 
     def enqueue(
         self, record: TodoRecord, kind: str, rule: str, because: str, proposal: AskHuman | None = None

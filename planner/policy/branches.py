@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import Field, ValidationError
 
 from planner.catalog.test_paths import is_test_path
+from planner.model.base import ReadValue
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
@@ -32,29 +34,21 @@ RETRIED_ONCE = frozenset((Category.UNKNOWN,))
 """Categories whose branch has one attempt only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(ReadValue):
     """What a branch remembers of itself."""
 
     opened_at: str | None = None
-    attempts: int = 0
+    attempts: int = Field(default=0, ge=0)
     signature: str | None = None
     diff_hash: str | None = None
 
 
 def tried(branch: Todo) -> Tried:
     """Return what a branch remembers; whatever is not as it should be is passed over."""
-    held: Any = branch.extensions.get(MEMORY)
-    if not isinstance(held, dict):
+    try:
+        return Tried.model_validate(branch.extensions.get(MEMORY, {}))
+    except ValidationError:
         return Tried()
-    memory = cast("dict[str, Any]", held)
-    attempts = memory.get("attempts")
-    return Tried(
-        opened_at=_text(memory.get("opened_at")),
-        attempts=attempts if isinstance(attempts, int) and attempts > 0 else 0,
-        signature=_text(memory.get("signature")),
-        diff_hash=_text(memory.get("diff_hash")),
-    )
 
 
 def branch_reason(category: Category) -> BranchReason:
@@ -157,12 +151,7 @@ def branch_todo(
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
-    memory = {
-        "opened_at": opened_at,
-        "attempts": 0,
-        "signature": failure.signature,
-        "diff_hash": outcome.diff_hash,
-    }
+    memory = Tried(opened_at=opened_at, signature=failure.signature, diff_hash=outcome.diff_hash)
     fields: dict[str, Any] = {
         "id": branch_id,
         "parent_id": parent.id,
@@ -185,7 +174,7 @@ def branch_todo(
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "timeout_seconds": parent.timeout_seconds,
         "priority": parent.priority,
-        "extensions": {MEMORY: {name: held for name, held in memory.items() if held not in (None, "")}},
+        "extensions": {MEMORY: {name: held for name, held in memory if held not in (None, "")}},
     }
     return Todo.model_validate({name: held for name, held in fields.items() if held is not None})
 
@@ -205,10 +194,6 @@ def _conventional(parent: Todo, outcome: Outcome) -> str | None:
         return None
     said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
     return said or conventional_command(parent)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:
