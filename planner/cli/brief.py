@@ -43,7 +43,7 @@ def brief(
     from planner.brief.page import CHARACTERS_PER_TOKEN
     from planner.cli.runs import known_todo, open_run, readiness
     from planner.cli.screen import write
-    from planner.engine.requests import PAGE_TOKENS, brief_of, short_brief_of
+    from planner.engine.requests import PAGE_TOKENS, brief_of
 
     choice = choose_plan(plan)
     named = [todo] if todo else [*(choice.todo_ids or ())]
@@ -74,7 +74,7 @@ def brief(
         text = brief_of(run.state, worker, max_tokens=room)
     else:
         verify = run.found.verify if len(reds.todos) > 1 else None
-        text = short_brief_of(run.state, worker, reds, verify=verify, max_tokens=room)
+        text = brief_of(run.state, worker, max_tokens=room, reds=reds, verify=verify)
     write("\n".join([*lines, text.rstrip("\n")]) + "\n")
     return Status.OK
 
