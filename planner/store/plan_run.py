@@ -20,7 +20,6 @@ from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
-from planner.store.lines import without_secrets
 from planner.store.recorded_run import RecordedRun, run_of_log
 from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter
@@ -134,7 +133,7 @@ class PlanRun:
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
-        taken = Step.take(self.state, without_secrets(self._completer.completed(event, self.state)))
+        taken = self._completer.take(self.state, event)
         self._state = taken.after
         self._new.append(taken)
         return taken.actions
@@ -145,7 +144,7 @@ class PlanRun:
             return
         make_log_folder(self.log)
         with closing(RunLog.append_to(self.log)) as log, log.hold():
-            for _ in log.entries(parses=False):
+            for _ in log.entries():
                 pass
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
