@@ -11,7 +11,6 @@ from sqlalchemy import case, func, select
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.model.verdicts import PlanState
 from planner.store.tables import (
-    BRANCHES,
     CORRECTIONS,
     FAILURES,
     PASSED,
@@ -81,7 +80,8 @@ def verifications(
 
 def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
     """Return the branches of each of these runs."""
-    return _of_runs(connection, BRANCHES, found)
+    rows = _of_runs(connection, REPAIRS, found)
+    return [[row for row in those if row["branch_id"] is not None] for those in rows]
 
 
 def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
@@ -137,16 +137,17 @@ def failure(connection: Connection, signature: str) -> Found | None:
     if not rows and not corrected:
         return None
     told, newest = [*rows, *corrected], rows[0] if rows else {}
-    tried = [row for row in known(REPAIRS) if row["fixed"] is not None]
+    repaired = known(REPAIRS, REPAIRS.c.opened.desc(), REPAIRS.c.source, REPAIRS.c.branch_id)
+    tried = [row for row in repaired if row["fixed"] is not None]
     repairs: list[Found] = [
         {
             "role": role,
             "strategy": strategy,
-            "fixed": sum(row["fixed"] for row in repaired),
-            "tried": len(repaired),
-            "last": max(row["at"] for row in repaired),
+            "fixed": sum(row["fixed"] for row in rows_of_one),
+            "tried": len(rows_of_one),
+            "last": max(row["at"] for row in rows_of_one),
         }
-        for (role, strategy), repaired in _group(tried, "role", "strategy")
+        for (role, strategy), rows_of_one in _group(tried, "role", "strategy")
     ]
     return {
         "signature": signature,
@@ -159,7 +160,7 @@ def failure(connection: Connection, signature: str) -> Found | None:
         "role": newest.get("role"),
         "features": next((row["features"] for row in told if row["features"]), list[str]()),
         "repairs": sorted(repairs, key=lambda each: (-each["fixed"], each["tried"])),
-        "branches": known(BRANCHES, BRANCHES.c.opened.desc(), BRANCHES.c.source, BRANCHES.c.branch_id),
+        "branches": [row for row in repaired if row["branch_id"] is not None],
         "corrections": corrected,
     }
 
@@ -196,7 +197,7 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
         found: list[_Past] = []
         for row in _rows(connection, wanted.limit(limit)):
             with suppress(ValidationError):  # a role or category of another version is of no use here
-                found.append(kind.model_validate(row | without))
+                found.append(kind.model_validate({**row, "attempts": row.get("attempts") or 1, **without}))
         return tuple(found)
 
     return PastRecords(

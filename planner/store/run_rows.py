@@ -19,7 +19,7 @@ from planner.model.events import (
     Verified,
     WorkFinished,
 )
-from planner.model.taxonomy import Family
+from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
@@ -27,7 +27,6 @@ from planner.planfile.record_files import read_outcomes
 from planner.store.corrections import corrections_of
 from planner.store.recorded_run import run_of_log
 from planner.store.tables import (
-    BRANCHES,
     CORRECTIONS,
     FAILURES,
     PASSED,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan
+    from planner.model.taxonomy import Role
     from planner.store.run_log import Step
 
 Row: TypeAlias = "dict[str, Any]"
@@ -97,7 +97,7 @@ class _RunRows:
             "opened": moment(event.at),
             "blocked_since": None,
         }
-        self._rows: Rows = {table: [] for table in (RUNS, BRANCHES, FAILURES, QUESTIONS, TODOS, REPAIRS)}
+        self._rows: Rows = {table: [] for table in (REPAIRS, FAILURES, QUESTIONS, TODOS)}
         self._turns: dict[str, int] = {}
         """The last turn of work on each todo."""
         self._failure: dict[str, Failure] = {}
@@ -105,10 +105,10 @@ class _RunRows:
         self._categories: dict[str, list[str]] = {}
         self._verified: set[str] = set()
         self._branches: dict[str, Row] = {}
+        self._retries: dict[str, Row] = {}
+        """By todo, the turn of its own of which it is not known yet what came."""
         self._questions: dict[str, Row] = {}
         """Those that are open."""
-        self._repairs: dict[str, Row] = {}
-        """Open repairs by who works on them: the todo itself, or a branch."""
 
     def add(self, step: Step) -> None:
         """Take in the next step."""
@@ -171,22 +171,12 @@ class _RunRows:
         strategy = next((each.rule for each in action.edits if not isinstance(each, AddBranch)), "")
         for todo in (edit.todo for edit in action.edits if isinstance(edit, AddBranch)):
             name, parent = (qualified(action.within, each or "") for each in (todo.id, todo.parent_id))
-            failure = self._failure.get(parent)
-            self._branches[name] = row = {
+            self._branches[name] = self._open_repair(parent, strategy, todo.agent_role) | {
                 "branch_id": name,
-                "parent_id": parent,
                 "depth": todo.branch_depth or 1,
                 "via": None if todo.via is None else qualified(action.within, todo.via),
-                "role": todo.agent_role.value,
-                "category": "UNKNOWN" if failure is None else failure.category.value,
-                "signature": None if failure is None else failure.signature,
-                "opened": self._at,
-                "attempts": 0,
-                "outcome": None,
-                "resolution": None,
             }
-            self._rows[BRANCHES].append(row)
-            self._open_repair(name, parent, strategy, todo.agent_role.value)
+            self._rows[REPAIRS].append(self._branches[name])
 
     def _begin_turn(self, action: Implement) -> None:
         """Take in a turn of work; one that is asked for again after a break is no new one."""
@@ -196,40 +186,39 @@ class _RunRows:
         self._turns[name] = action.attempt
         if name in self._branches:
             self._branches[name] |= {"attempts": action.attempt, "role": action.role.value}
-        elif name in self._repairs:  # nothing was verified since: it belongs to the same repair
-            self._repairs[name]["attempts"] += 1
-        else:
-            self._open_repair(name, name, RETRY, action.role.value)
+        elif name in self._retries:  # nothing was verified since: it belongs to the same repair
+            self._retries[name]["attempts"] += 1
+        elif name in self._failure:
+            self._retries[name] = self._open_repair(name, RETRY, action.role) | {"attempts": 1}
+            self._rows[REPAIRS].append(self._retries[name])
 
-    def _open_repair(self, worker: str, name: str, strategy: str, role: str) -> None:
-        record, failure = self._step.after.records.get(name), self._failure.get(name)
-        if record is None or failure is None:
-            return
-        self._repairs[worker] = row = {
-            **self._experience(record, failure),
-            "signature": failure.signature,
-            "category": failure.category.value,
+    def _open_repair(self, name: str, strategy: str, role: Role) -> Row:
+        failure = self._failure.get(name)
+        return {
+            **self._experience(self._step.after.records[name], failure),
+            "parent_id": name,
+            "depth": 0,
+            "role": role.value,
+            "category": (Category.UNKNOWN if failure is None else failure.category).value,
+            "signature": None if failure is None else failure.signature,
+            "opened": self._at,
+            "attempts": 0,
             "strategy": strategy,
-            "role": role,
-            "fixed": None,
-            "attempts": 1,
         }
-        self._rows[REPAIRS].append(row)
 
     def _close_repairs(self, name: str, *, fixed: bool, came: str) -> None:
         """Say what came of a todo's own repair, and of its branches that have passed."""
-        self._close_repair(name, fixed=fixed)
-        for branch_id, branch in self._branches.items():
-            if branch["parent_id"] == name and branch["outcome"] == PASSED:
-                self._close_repair(branch_id, fixed=fixed)
-                branch["resolution"] = branch["resolution"] or came
+        if (retry := self._retries.pop(name, None)) is not None:
+            retry |= {"fixed": fixed, "at": self._at}
+        for branch in self._branches.values():
+            if branch["parent_id"] == name and branch.get("outcome") == PASSED:
+                self._close_branch(branch, fixed=fixed, came=came)
 
-    def _close_repair(self, worker: str, *, fixed: bool) -> None:
-        row = self._repairs.pop(worker, None)
-        if row is not None:
-            row |= {"fixed": fixed, "at": self._at}
-            if worker in self._branches:
-                row["attempts"] = max(self._turns.get(worker, 0), 1)
+    def _close_branch(self, branch: Row, *, fixed: bool, came: str) -> None:
+        if "resolution" not in branch:
+            # Nothing is learnt of the repair of what nobody has diagnosed.
+            is_known = branch["signature"] is not None
+            branch |= {"fixed": fixed if is_known else None, "at": self._at, "resolution": came}
 
     def _end(self, record: TodoRecord, event: Event) -> None:
         """Take in that a todo has come to its end."""
@@ -240,14 +229,14 @@ class _RunRows:
             branch["outcome"] = PASSED if is_done else record.life.value
             branch |= {"closed": self._at, "duration_seconds": seconds.total_seconds()}
             if not is_done:
-                branch["resolution"] = branch["resolution"] or self._reason(event)
-                self._close_repair(name, fixed=False)
+                self._close_branch(branch, fixed=False, came=self._reason(event))
             return
         if not is_done:
             self._close_repairs(name, fixed=False, came="parent_still_red")
         if name in (self._verified if is_done else self._turns) and not record.todo.has_sub_plan:
             categories = list(dict.fromkeys(self._categories.get(name, ())))
             row = {
+                "todo_id": name,
                 "role": record.todo.agent_role.value,
                 "done": is_done,
                 "first_time": is_done and not categories,
@@ -266,7 +255,6 @@ class _RunRows:
     def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
         """Return what similar work is found by."""
         return {
-            "todo_id": record.id,
             "at": self._at,
             "fingerprint": self._run["fingerprint"],
             "task_kind": task_kind(record.todo).value,

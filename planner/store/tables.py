@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.types import TypeEngine
 
-VERSION = 6
+VERSION = 7
 """Of these tables: those of another version are made anew."""
 
 PASSED = "passed"
@@ -44,14 +44,11 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
     "bool": Boolean(),
     "json": JSON(none_as_null=True),
 }
-_FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
-_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def moment(at: datetime | float) -> str:
-    """Return a time as the tables hold it; the first or last that can be written where it lies beyond."""
-    seconds = at.timestamp() if isinstance(at, datetime) else at
-    known = datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
+    """Return a time as the tables hold it."""
+    known = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -88,13 +85,17 @@ VERIFICATIONS = _table(
 )
 """Runs of ``pytest --planverify``."""
 
-BRANCHES = _table(
-    "branches",
+REPAIRS = _table(
+    "repairs",
     """
-    branch_id:text parent_id:text depth:count via:text? role:word category:word signature:text?
+    branch_id:text? parent_id:text depth:count via:text? role:word category:word signature:text?
     opened:word closed:word? attempts:count outcome:word? resolution:word? duration_seconds:float?
+    at:word fingerprint:text task_kind:word text:text strategy:text fixed:bool?
     """,
 )
+"""Who repaired which todo, ``parent_id``, in a branch or in a turn of its own, and how it went.
+
+``fixed`` is absent until that is known, and where memory has nothing to learn of it."""
 
 FAILURES = _table(
     "failures",
@@ -123,15 +124,6 @@ TODOS = _table(
 )
 """Memory: how todos went that were worked on to their end."""
 
-REPAIRS = _table(
-    "repairs",
-    """
-    todo_id:text at:word fingerprint:text task_kind:word text:text signature:text? category:word
-    strategy:text role:word fixed:bool? attempts:count
-    """,
-)
-"""Memory: who repaired what, and how it went; ``fixed`` is absent until that is known."""
-
 CORRECTIONS = _table(
     "corrections",
     """
@@ -141,8 +133,8 @@ CORRECTIONS = _table(
 )
 """Memory: what people corrected."""
 
-OF_SOURCES = (RUNS, VERIFICATIONS, BRANCHES, FAILURES, QUESTIONS, TODOS, REPAIRS, CORRECTIONS)
+OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
 
 # What a page of the newest reads, of which there may be ten thousand.
-for _column in (RUNS.c.opened, VERIFICATIONS.c.started, BRANCHES.c.source):
+for _column in (RUNS.c.opened, VERIFICATIONS.c.started, REPAIRS.c.source):
     Index(f"{_column.table.name}_by_{_column.name}", _column)
