@@ -6,7 +6,7 @@ plan's newest log; a run that a driver keeps by ``planner step`` is only looked 
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -143,9 +143,8 @@ class PlanRun:
         if self.log is None or not self._new:
             return
         make_log_folder(self.log)
-        with closing(RunLog.append_to(self.log)) as log, log.hold():
-            for _ in log.entries():
-                pass
+        with RunLog.append_to(self.log) as log, log.hold():
+            log.skip()
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
             log.append(*self._new)
@@ -156,7 +155,7 @@ class PlanRun:
         self.log = given or plan_logs(self.tree.loaded)[-1]
         state: State | None = None
         if self.log.exists():
-            with closing(RunLog.read(self.log)) as log:
+            with RunLog.read(self.log) as log:
                 events = [entry.event for entry in log.entries()]
             state = fold(events) if events else None  # a kill may have left no line
         if state is not None:

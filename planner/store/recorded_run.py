@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
@@ -41,7 +40,7 @@ def run_of_log(path: Path) -> RecordedRun:
 
 def _steps(path: Path, name: str, remarks: list[str]) -> Iterator[Step]:
     state: State | None = None
-    with closing(RunLog.read(path)) as log:
+    with RunLog.read(path) as log:
         for entry in log.entries():
             try:
                 step = Step.take(state, entry.event)
@@ -104,7 +103,7 @@ class Replay:
         log is damaged before that.
         """
         replay = cls()
-        with closing(RunLog.read(path)) as log, collector_paused():
+        with RunLog.read(path) as log, collector_paused():
             for entry in log.entries():
                 try:
                     taken = Step.take(replay.state, entry.event)

@@ -27,7 +27,6 @@ from planner.store import index as index_module
 from planner.store import questions
 from planner.store.index import USUAL, Index, open_index
 
-
 Found = TypeVar("Found")
 
 

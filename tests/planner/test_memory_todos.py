@@ -87,7 +87,7 @@ def test_failures_that_a_recipe_shows_make_it_worth_running_first() -> None:
     )
 
     assert memory.recipe(todo("Add a parser"), NOW) == RecipeAdvice(
-        "python-quick", "12 like this; 7 met LINT_ERROR, 2 COMPILATION_ERROR"
+        "python-quick", "of 12 like this 7 met COMPILATION_ERROR or LINT_ERROR"
     )
 
 
@@ -146,7 +146,7 @@ def test_the_kind_alone_may_be_the_reason() -> None:
     memory = remembering(*[past_todo("Refactor the order book", False, categories=LINT)] * 4)
 
     assert memory.recipe(todo("Refactor zzzyyy wwwvvv qqqppp uuuttt"), NOW) == RecipeAdvice(
-        "python-quick", "4 of the kind refactor; 4 met LINT_ERROR"
+        "python-quick", "of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR"
     )
     assert memory.recipe(todo("Speed up zzz"), NOW) is None
 
