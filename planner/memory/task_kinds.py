@@ -84,6 +84,13 @@ _FILES = (
 )
 """What a file is, by its path; the first that fits."""
 
+_DEED_DECIDES = {
+    (TaskKind.FIX_BUG, TaskKind.DESIGN),
+    *((TaskKind.PERFORMANCE, kind) for kind in TaskKind),
+    *((TaskKind.REFACTOR, kind) for kind in TaskKind if kind is not TaskKind.DOCS),
+}
+"""What is done, and to what, where that is told better by the deed than by the thing."""
+
 _OF_A_BRANCH = re.compile(r"Repair (.+) \([^()]*\)", re.DOTALL)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _WORD = re.compile(r"[^\W\d]+|\d+(?:\.\d+)*")
@@ -116,10 +123,7 @@ def task_kind(todo: Todo) -> TaskKind:
     thing = thing or (found.pop() if len(found) == 1 else None)  # where all files are one thing
     if deed is TaskKind.FIX_BUG and thing is TaskKind.ADD_TEST:
         return TaskKind.FIX_TEST
-    if deed in (TaskKind.REFACTOR, TaskKind.PERFORMANCE) or thing is None:
-        kind = deed
-    else:
-        kind = deed if deed is TaskKind.FIX_BUG and thing is TaskKind.DESIGN else thing
+    kind = deed if (deed, thing) in _DEED_DECIDES or thing is None else thing
     criteria = todo.acceptance_criteria
     if kind is None and (criteria.expected_artifacts or criteria.metrics):
         return TaskKind.ADD_FEATURE

@@ -23,8 +23,16 @@ from planner.planfile.plan_folder import HOME, PLANS, make_home
 from planner.store.chain import one_line
 from planner.store.corrections import CORRECTIONS
 from planner.store.run_log import FOLDER
-from planner.store.run_rows import rows_of_corrections, rows_of_log, rows_of_outcomes
-from planner.store.tables import INDEX, METADATA, OF_SOURCES, SOURCES, VERSION
+from planner.store.run_rows import (
+    INDEX,
+    METADATA,
+    OF_SOURCES,
+    SOURCES,
+    VERSION,
+    rows_of_corrections,
+    rows_of_log,
+    rows_of_outcomes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

@@ -10,7 +10,7 @@ from sqlalchemy import case, func, select
 
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.model.verdicts import PlanState
-from planner.store.tables import (
+from planner.store.run_rows import (
     CORRECTIONS,
     FAILURES,
     PASSED,
