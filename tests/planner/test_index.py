@@ -48,7 +48,7 @@ def rows_of(project: Project, *, rebuild: bool = False) -> dict[str, list[str]]:
         return everything(index)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_what_was_brought_up_to_date_step_by_step_is_what_is_made_anew(seed: int) -> None:
     chance = random.Random(seed)
