@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -89,10 +90,19 @@ def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found
     return _of_runs(connection, QUESTIONS, found)
 
 
+def decided(connection: Connection, question_id: str, digest: str) -> Found | None:
+    """Return the same question as it was asked and decided before, the latest decision first."""
+    at = QUESTIONS.c
+    wanted = select(QUESTIONS).where(
+        at.question_id == question_id, at.digest == digest, at.decision.is_not(None)
+    )
+    return next(iter(_rows(connection, wanted.order_by(at.decided.desc()).limit(1))), None)
+
+
 def mean_resolution(found: Iterable[Found]) -> float | None:
     """Return how long branches that passed took on average, in seconds; ``None`` where none has."""
     times = [each["duration_seconds"] for each in found if each["outcome"] == PASSED]
-    return sum(times) / len(times) if times else None
+    return fmean(times) if times else None
 
 
 def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
@@ -215,8 +225,8 @@ def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
 def _of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> list[list[Found]]:
     """Return the rows of a table for each of these runs, in the order in which they were made."""
     wanted = select(table).where(table.c.source.in_([run["source"] for run in found])).order_by(table.c.id)
-    rows = _rows(connection, wanted)
-    return [[row for row in rows if row["source"] == run["source"]] for run in found]
+    rows = {source: those for (source,), those in _group(_rows(connection, wanted), "source")}
+    return [rows.get(run["source"], []) for run in found]
 
 
 def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:

@@ -262,11 +262,9 @@ def _proposal(question: AskHuman) -> str:
 def _decided(root: Path, name: str, digest: str) -> list[str]:
     """Return who has decided the same before, and how; empty where nobody has."""
     with suppress(PlannerError, SQLAlchemyError), open_index(root) as index, index.reading() as rows:
-        for asked in questions.questions(rows, questions.runs(rows)):
-            for each in asked:
-                if (each["question_id"], each["digest"]) == (name, digest) and each["decision"]:
-                    who = each["decided_by"] or "somebody"
-                    return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
+        if (each := questions.decided(rows, name, digest)) is not None:
+            who = each["decided_by"] or "somebody"
+            return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
     return []
 
 
