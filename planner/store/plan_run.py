@@ -16,7 +16,7 @@ from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
-from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
+from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
@@ -29,7 +29,7 @@ from planner.store.run_log import (
     plan_logs,
     run_of_log,
 )
-from planner.store.session import EventCompleter
+from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,22 +182,11 @@ class PlanRun:
             self.log = next_log(self.tree.loaded)
 
     def _submit(self, *, allow_unproved: bool) -> None:
-        from planner.planfile.project_facts import configured_tools
-
-        loaded, document, at = self.tree.loaded, self.found.document, self._now
+        document, at = self.found.document, self._now
         with suppress(ValueError):
             at = datetime.fromisoformat("" if document is None else document.run.started_at)
-        event = PlanSubmitted(
-            at=at if at.tzinfo is not None else at.replace(tzinfo=UTC),
-            plan=loaded.plan,
-            digest=loaded.digest,
-            path=shown_path(loaded.path),
-            policy=RunPolicy(
-                driven=False,
-                allow_unproved=allow_unproved,
-                tools=tuple(sorted(configured_tools(loaded.root))),
-            ),
-        )
-        taken = Step.take(None, event)
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        policy = RunPolicy(driven=False, allow_unproved=allow_unproved)
+        taken = Step.take(None, submission(self.tree.loaded, at, policy))
         self._state = taken.after
         self._new.append(taken)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Outcome
     from planner.model.plan import Plan
+    from planner.planfile.loader import LoadedPlan
     from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
@@ -73,6 +74,20 @@ class RunSettings:
     """Makes of the plan what is carried out of it: some todos, lower limits."""
     watch: Callable[[Step], None] | None = None
     """Is told each step that was taken, those of earlier processes too."""
+
+
+def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmitted:
+    """Return the submission of a plan, with the tools that its project is set up for."""
+    from planner.planfile.project_facts import configured_tools
+
+    tools = tuple(sorted(configured_tools(loaded.root)))
+    return PlanSubmitted(
+        at=at,
+        plan=loaded.plan,
+        digest=loaded.digest,
+        path=shown_path(loaded.path),
+        policy=policy.model_copy(update={"tools": tools}),
+    )
 
 
 class RunSession:
@@ -184,31 +199,25 @@ class RunSession:
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
         from planner.planfile.fingerprint import repository_fingerprint
-        from planner.planfile.project_facts import configured_tools
 
         loaded, settings = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
         problems: tuple[str, ...] = ()
         if settings.validates:
             problems = problems_of(loaded.path, self._tree.boundary, at.date().isoformat())
-        tools = tuple(sorted(configured_tools(loaded.root)))
         # The same for the same plan and the same beginning, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
         self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
-        return PlanSubmitted(
-            at=at,
-            plan=loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
-            digest=loaded.digest,
-            path=shown_path(loaded.path),
-            problems=problems,
-            policy=RunPolicy(
-                jobs=settings.jobs,
-                tools=tools,
-                allow_unproved=settings.allow_unproved,
-                fingerprint=fingerprint,
-            ),
-            memory=self._past(fingerprint, at),
-            run_id=self.run_id,
+        policy = RunPolicy(
+            jobs=settings.jobs, allow_unproved=settings.allow_unproved, fingerprint=fingerprint
+        )
+        return submission(loaded, at, policy).model_copy(
+            update={
+                "plan": loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
+                "problems": problems,
+                "memory": self._past(fingerprint, at),
+                "run_id": self.run_id,
+            }
         )
 
     def _past(self, fingerprint: str, at: datetime) -> PastRecords:
