@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from planner.engine.plans import current_plan
 from planner.memory import task_kind, text_of
-from planner.model.actions import AskHuman, Implement, PublishPlan
+from planner.model.actions import Implement, PublishPlan
 from planner.model.base import qualified
 from planner.model.edits import AddBranch
 from planner.model.events import (
@@ -47,12 +47,13 @@ from planner.store.corrections import corrections_of
 from planner.store.run_log import run_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from sqlalchemy.types import TypeEngine
 
     from planner.engine import TodoRecord
+    from planner.model.actions import AskHuman
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan
@@ -238,14 +239,12 @@ class _RunRows:
         self._at = moment(after.now)
         if isinstance(event, Verified):
             self._judge(event.outcome)
-        self._answer(event, after.questions)
+        self._ask(event, after.questions)
         for action in actions:
             if isinstance(action, PublishPlan):
                 self._open_branches(action)
             elif isinstance(action, Implement):
                 self._begin_turn(action)
-            elif isinstance(action, AskHuman):
-                self._ask(action)
         for name, record in after.records.items():
             was = None if before is None else before.records.get(name)
             if record.life.is_final and (was is None or not was.life.is_final):
@@ -383,27 +382,9 @@ class _RunRows:
             "text": text_of(record.todo, failure),
         }
 
-    def _ask(self, action: AskHuman) -> None:
-        known = self._questions.get(action.question_id)
-        if known is not None and known["digest"] == action.digest:
-            return
-        if known is not None:
-            known |= {"decision": WITHDRAWN, "decided": self._at}
-        self._questions[action.question_id] = row = {
-            "question_id": action.question_id,
-            "kind": action.kind.value,
-            "todo_id": action.todo_id,
-            "question": f"{action.question} ({action.because})",
-            "rule": action.rule,
-            "digest": action.digest,
-            "asked": self._at,
-        }
-        self._rows[QUESTIONS].append(row)
-
-    def _answer(self, event: Event, still_open: Collection[str]) -> None:
-        """Take in an answer, and which questions nobody waits for any more."""
-        said: Row = {}
-        answered, others = None, WITHDRAWN
+    def _ask(self, event: Event, asked: Mapping[str, AskHuman]) -> None:
+        """Take in an answer, which questions nobody waits for any more, and which are new."""
+        answered, others, said = None, WITHDRAWN, dict[str, Any]()
         if isinstance(event, ApprovalGiven):
             answered, said = event.approval_id, {"decision": event.decision.value}
             others = SIMILAR if event.decision is Decision.APPROVE_SIMILAR else WITHDRAWN
@@ -411,10 +392,22 @@ class _RunRows:
             answered, said = event.question_id, {"decision": event.answer}
         if isinstance(event, ApprovalGiven | QuestionAnswered):
             said |= {"decided_by": event.by, "because": event.because}
-        for name in list(self._questions):
-            if name == answered or name not in still_open:
-                row = said if name == answered else {"decision": others}
-                self._questions.pop(name).update(row, decided=self._at)
+        for name, row in list(self._questions.items()):
+            if name == answered or name not in asked or asked[name].digest != row["digest"]:
+                row |= (said if name == answered else {"decision": others}) | {"decided": self._at}
+                del self._questions[name]
+        for name, question in asked.items():
+            if name not in self._questions:
+                self._questions[name] = {
+                    "question_id": name,
+                    "kind": question.kind.value,
+                    "todo_id": question.todo_id,
+                    "question": f"{question.question} ({question.because})",
+                    "rule": question.rule,
+                    "digest": question.digest,
+                    "asked": self._at,
+                }
+                self._rows[QUESTIONS].append(self._questions[name])
 
 
 def rows_of_outcomes(path: Path) -> Rows:
