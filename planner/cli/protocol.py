@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.errors import PlannerError
     from planner.model.events import Event
-    from planner.store.recorded_run import Replay
+    from planner.store.run_log import Replay
     from planner.store.session import RunSession
 
 STEP_EPILOG = """\
@@ -211,7 +211,7 @@ def replay(
     The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
     """
     from planner.errors import LogError
-    from planner.store.recorded_run import Replay
+    from planner.store.run_log import Replay
 
     found = Replay.of(log, until=until)
     for remark in found.remarks:
