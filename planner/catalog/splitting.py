@@ -83,7 +83,7 @@ def _refuse_shell(text: str, masked: str) -> None:
     for found in _REFUSED.finditer(masked):
         before = masked[: found.start()]
         if found[0] in "*?" and "[" in re.split(r"[ \t]", before)[-1].partition("::")[2]:
-            continue  # in test_a.py::test_b[a*b] no shell finds a file to put there, and pytest gets it as it is
+            continue  # no shell finds a file for test_a.py::test_b[a*b], and pytest gets it as it is
         if found[0][0] in "&|;\n" and before.split()[:1] == ["cd"]:
             _refuse(
                 "changes the folder with 'cd'",
