@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.authoring.iterations import Gap, GapReport, constraints_of
-from planner.authoring.markdown_list import read_list
+from planner.authoring.outline import read_outline
 from planner.errors import PlannerError
 from planner.planfile.loader import shown_path
 from planner.planfile.project_files import open_regular
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from planner.authoring.markdown_list import ListItem
+    from planner.authoring.outline import Piece
     from planner.model.outcome import Outcome, OutcomeDocument
 
 MOST_BYTES = 8 * 1024 * 1024
@@ -88,20 +88,20 @@ def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
                 description=one_line(title, limit=MOST_TEXT),
                 evidence=(_relative(path, root),),
                 constraints=tuple(one_line(each, limit=MOST_TEXT) for each in constraints_of(text)),
-                commands=tuple(each for item in read_list(text).items for each in item.commands),
+                commands=tuple(each for item in read_outline(text).boxes() for each in item.commands),
             )
 
 
 def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
     """Yield a gap for each check box that is not checked, of those below one another the innermost."""
 
-    def innermost(items: Iterable[ListItem]) -> Iterator[ListItem]:
+    def innermost(items: Iterable[Piece]) -> Iterator[Piece]:
         for item in items:
-            yield from innermost(item.children)
-            if not item.is_checked and all(each.is_checked for each in item.children):
+            yield from innermost(item.parts)
+            if not item.is_checked and all(each.is_checked for each in item.parts):
                 yield item
 
-    for item in innermost(read_list(_read(path).decode("utf-8", "replace")).items):
+    for item in innermost(read_outline(_read(path).decode("utf-8", "replace")).boxes()):
         yield Gap(
             category="roadmap",
             description=one_line(item.title, limit=MOST_TEXT),
