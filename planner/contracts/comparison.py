@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import griffe
 
-from planner.contracts.annotations import Likeness, compare_annotations, resolve
-from planner.contracts.modules import (
+from planner.contracts.signatures import (
+    Likeness,
+    compare_annotations,
+    compare_signature,
+    render,
+    render_signature,
+    resolve,
+)
+from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
+    Names,
+    bindings_of,
     definitions,
     describe_function,
     may_be_changed,
@@ -19,8 +28,6 @@ from planner.contracts.modules import (
     properties,
     uncertainty,
 )
-from planner.contracts.names import Names, bindings_of
-from planner.contracts.signatures import compare_signature, render, render_signature
 from planner.model.contract import ContractDifference
 from planner.text.sanitizing import clean
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from planner.contracts.modules import Scope
+    from planner.contracts.source import Scope
     from planner.model.contract import ClassContract, Contract, FunctionContract, PropertyContract
 
 MAX_MESSAGE = 1_000

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.contracts.annotations import Likeness, compare_annotations, compare_defaults
-from planner.contracts.modules import ModuleReader
-from planner.contracts.names import Names
+from planner.contracts.signatures import Likeness, compare_annotations, compare_defaults
+from planner.contracts.source import ModuleReader, Names
 
 
 def names_of(source: str) -> Names:
