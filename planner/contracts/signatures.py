@@ -13,12 +13,11 @@ import typing
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from planner.contracts.source import Names
     from planner.model.contract import FunctionContract, ParameterContract
 
 MAX_NAMED = 5
@@ -49,6 +48,23 @@ class Likeness(Enum):
     DIFFERENT = "different"
     UNKNOWN = "unknown"
     """One of them names what cannot be resolved without running the code."""
+
+
+class Names(Protocol):
+    """The names as they are seen from one place in a source."""
+
+    def find(self, name: str) -> str | None:
+        """Return the full name; ``""`` where only running the code would tell, ``None`` if unbound."""
+        ...
+
+    def value(self, name: str) -> str | None:
+        """Return the source of the type or value that the module gives a name once: ``Price = float``."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the module may have names that its source does not show."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -289,13 +289,12 @@ def bindings_of(owner: Any) -> Bindings:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """The names as they are seen from a module, a class or a function of griffe's."""
+class ScopeNames:
+    """The names as they are seen from a module, a class or a function of griffe's: :class:`Names`."""
 
     scope: Any
 
     def find(self, name: str) -> str | None:
-        """Return the full name; ``""`` where only running the code would tell, ``None`` if unbound."""
         try:
             path: str = self.scope.resolve(name)
         except griffe.NameResolutionError:
@@ -310,7 +309,6 @@ class Names:
         return path if is_known else ""
 
     def value(self, name: str) -> str | None:
-        """Return the source of the type or value that the module gives a name once: ``Price = float``."""
         module = self.scope.module
         member = module.members.get(name)
         if member is None or member.is_alias or not (member.is_attribute or member.is_type_alias):
@@ -321,7 +319,6 @@ class Names:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the module may have names that its source does not show."""
         return bindings_of(self.scope.module).is_open
 
     def _scopes(self) -> Iterator[Any]:
@@ -406,7 +403,7 @@ def describe_function(found: griffe.Function) -> FoundFunction:
         ),
         line=found.lineno or 0,
         decorators=tuple(map(_decorator, found.decorators)),
-        names=Names(found),
+        names=ScopeNames(found),
         is_method=found.parent is not None and found.parent.is_class,
     )
 
