@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.text.fencing import fence, inline
 from planner.text.sanitizing import clean
@@ -28,7 +28,8 @@ def _template() -> Template:
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    environment.filters.update(one=_one_line, because=_because, prose=_prose, fence=_fence, inline=inline)
+    filters: dict[str, Any] = environment.filters
+    filters.update(one=_one_line, because=_because, prose=_prose, fence=_fence, inline=inline)
     return environment.from_string((files("planner.authoring.design") / "plan.md.jinja").read_text("utf-8"))
 
 
