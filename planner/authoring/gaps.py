@@ -63,7 +63,7 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
 
 def gaps_of_ruff(path: Path) -> Iterator[Gap]:
     """Yield the gap of a file that ``ruff check --output-format json`` wrote, if it has findings."""
-    held = cast("list[Any]", _json(path, list, "the output of ruff check --output-format json"))
+    held: Any = _json(path, list, "the output of ruff check --output-format json")
     yield from _gap_of_tool(
         "ruff", "ruff check", (_text(each, "filename") for each in cast("list[Any]", held))
     )
