@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.authoring.first_plan import fresh_id, root_for, short_title
 from planner.authoring.plan_templates import values_of_goal
+from planner.catalog.tables import load_table
 from planner.model.plan import Plan
 from planner.planfile.dump import plain
 from planner.planfile.loader import load_plan_text
@@ -30,25 +31,7 @@ MANY_TODOS = 15
 MANY_DOMAINS = 3
 """From so many different domains on phases are suggested."""
 
-_TEMPLATES = (
-    ("bugfix", r"fix(?:es|ed|ing)?|bugs?|crash\w*|regressions?|broken|repair\w*"),
-    ("refactor", r"refactor\w*|restructur\w*|reorgani[sz]\w*|renam\w+|simplif\w+|optimi[sz]\w+|speed up"),
-    ("migration", r"migrat\w*|port(?:ing|ed)? (?:to|from)|replac\w+ .+ (?:with|by)"),
-    ("strategy", r"trading|backtest\w*|momentum|rsi|candle\w*|(?:entry|exit) conditions?"),
-    ("service", r"services?|servers?|daemon|rest|grpc|web ?hooks?|endpoints?|http api|microservice"),
-    ("library", r"library|package|sdk|client library"),
-)
-"""What words ask for which template; the first that fits, else a feature."""
-_DOMAINS = {
-    "storage": r"databases?|sql\w*|schema|storage|tables?|cache|persist\w*|files?",
-    "interface": r"ui|frontend|pages?|html|css|browser|display|screens?|widgets?|forms?",
-    "service": r"api|endpoints?|servers?|http|rest|grpc|backend|services?",
-    "command line": r"cli|command[- ]line|commands?|terminal|options?",
-    "operation": r"deploy\w*|docker\w*|kubernetes|ci|monitoring|release|packag\w+|install\w*",
-    "security": r"auth\w*|login|permissions?|encrypt\w*|tokens?|secrets?",
-    "data": r"import\w*|export\w*|csv|parquet|etl|pipelines?|training|models?|statistics",
-    "documentation": r"docs?|documentation|guides?|tutorials?|manual",
-}
+_WORDS = load_table("goal_words", "planner.authoring")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,7 +171,7 @@ def _as_written(todo: Todo, before: Sequence[str], done_before: str) -> dict[str
 
 def template_for(text: str) -> str:
     """Return the template for a piece of work, by its words."""
-    return next((name for name, words in _TEMPLATES if _says(words, text)), "feature")
+    return next((name for name, words in _WORDS["templates"].items() if _says(words, text)), "feature")
 
 
 def reasons_for_phases(goal: Piece, todos: int) -> list[str]:
@@ -200,8 +183,9 @@ def reasons_for_phases(goal: Piece, todos: int) -> list[str]:
         reasons.append(f"about {todos} todos, and more than {MANY_TODOS} are hard to overlook")
     if any(part.is_phase or part.parts for part in goal.parts):
         reasons.append("the goal is written in phases")
+    titles = [each.title for each in goal.leaves()]
     domains = sorted(
-        {name for each in goal.leaves() for name, words in _DOMAINS.items() if _says(words, each.title)}
+        name for name, words in _WORDS["domains"].items() if any(_says(words, each) for each in titles)
     )
     if len(domains) >= MANY_DOMAINS and todos > 2 * MANY_DOMAINS:
         reasons.append(f"it spans several domains: {', '.join(domains)}")
