@@ -21,6 +21,8 @@ LONGEST_GOAL = 20_000
 MAX_PIECES = 200
 """Of a goal; what follows is text of the last piece."""
 MAX_ITEMS = 100_000
+MAX_DEPTH = 50
+"""What is nested deeper stands beside the last."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(\s*)(?:[-*+]|(\d{1,9}[.)]))\s+(?:\[([ xX])\]\s+)?(\S.*)$")
@@ -115,7 +117,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
                 _add_commands(current, [span for _, span in _SPAN.findall(line)])
         elif heading is not None or item is not None:
             depth = len(heading[1]) if heading else _BELOW_HEADINGS + len(item[1] if item else "")
-            while above[-1][0] >= depth:
+            while above[-1][0] >= depth or len(above) > MAX_DEPTH:
                 above.pop()
             piece = _piece(heading[2] if heading else item[4] if item else "", number)
             if item is not None and item[3] is not None:

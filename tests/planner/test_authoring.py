@@ -229,6 +229,14 @@ def test_whatever_a_list_holds_the_plan_of_it_loads(found: list[str]) -> None:
     assert len(plan.items) == page.count_boxes()
 
 
+def test_a_list_that_is_nested_without_end_is_read_as_far_as_anybody_reads() -> None:
+    page = read_outline("\n".join(f"{' ' * depth}- [ ] item {depth}" for depth in range(900)))
+    text, plan = plan_of_list(page, "x", "TODO.md")
+
+    assert len(plan.items) == 900
+    assert load_plan_text(text, Path("planverify.yaml")).plan == plan
+
+
 def test_the_section_for_agents_is_renewed_between_its_markers() -> None:
     page = with_section("# Agents\n\nBe kind.\n", "plan.yaml")
     renewed = with_section(page + "\nAfter.\n", "other.yaml")
