@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.base import Value
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["l
     ]
     if any(each.startswith("domain/") or "/domain/" in each for each in changed):
         return "high"
-    return "medium" if any(not _is_test(each) for each in changed) else "low"
+    return "medium" if any(not is_test_path(each) for each in changed) else "low"
 
 
 def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
@@ -366,7 +367,7 @@ def _modules_in(description: str) -> Iterator[str]:
 def _test_targets(description: str, begin: str, state: ProjectState) -> list[str]:
     """Return the files of tests that a description names, else the folder of tests of what it names."""
     paths = _paths_in(description)
-    if tests := [each for each in paths if _is_test(each)]:
+    if tests := [each for each in paths if is_test_path(each)]:
         return tests
     names = [
         parts[1] if parts[0] == "modules" and len(parts) > 2 else parts[-1].partition(".")[0]
@@ -390,16 +391,6 @@ def _is_there(target: str, state: ProjectState) -> bool:
     if target.endswith("/"):
         return any(each.startswith(target) for each in state.files)
     return target in state.files
-
-
-def _is_test(path: str) -> bool:
-    name = posixpath.basename(path)
-    return (
-        "tests/" in f"{path}/"
-        or name.startswith("test_")
-        or name.endswith("_test.py")
-        or name == "conftest.py"
-    )
 
 
 def _forbids(constraint: str) -> bool:
