@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from planner.catalog.tools import Purpose
 from planner.model.plan import Plan
 from planner.planfile.dump import plain, render
+from planner.text.display import counted
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def plan_of_repository(
     unproved = unproved or {}
     every = list(_todos_of(repository))
     todos = [_todo(*each) for each in every if each[0] not in unproved]
-    found = [f"{repository.test_files} files with tests"] if repository.test_files else []
+    found = [f"{counted(repository.test_files, 'file')} with tests"] if repository.test_files else []
     found += sorted({each.source for each in repository.checks if each.is_installed})
     after = [
         f"Beside verify, a todo may say: allowed_files: [{', '.join(repository.sources) or 'src/**'}], "

@@ -54,7 +54,8 @@ class Piece:
     @property
     def goal(self) -> str:
         """The title and what belongs to it, for whoever works on the piece."""
-        return f"{self.title}\n{self.text}".strip()
+        proofs = "".join(f"\nIt is proved by: {each}" for each in self.commands if each not in self.text)
+        return f"{self.title}\n{self.text}".strip() + proofs
 
     def leaves(self) -> Iterator[Piece]:
         """Yield the parts without parts, in order."""

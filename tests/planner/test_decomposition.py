@@ -63,6 +63,13 @@ def test_headings_items_and_semicolons_are_the_pieces_of_a_goal(
     assert titles(piece) == parts
 
 
+def test_a_command_in_a_goal_is_told_to_whoever_works_on_the_piece() -> None:
+    (cart,) = read_goal("Shop:\n- totals: `pytest tests/test_cart.py`").parts
+
+    assert (cart.title, cart.commands) == ("totals", ["pytest tests/test_cart.py"])
+    assert cart.goal == "totals\nIt is proved by: pytest tests/test_cart.py"
+
+
 @given(st.text(max_size=400).filter(lambda text: text.strip()))
 def test_every_goal_has_a_bounded_number_of_pieces(goal: str) -> None:
     assert 1 <= len(list(read_goal(goal).leaves())) <= MAX_PIECES + 1
