@@ -17,7 +17,7 @@ from planner.cli.new import ForceOption, OutputOption, TemplatesOption, refuse_s
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from planner.authoring.goals import Piece
+    from planner.authoring.outline import Piece
     from planner.model.plan import Plan
 
 _MOST_DONE = 20
@@ -68,10 +68,9 @@ def decompose(
     phases, many todos or several domains, a plan for each phase is suggested, and asked for. A goal that
     was completed here before is answered with its plan. Nothing is executed.
     """
-    from planner.authoring.decomposition import Decomposer
-    from planner.authoring.goals import LONGEST_GOAL, read_goal, reasons_for_phases
-    from planner.authoring.plan_templates import PlanTemplates
-    from planner.authoring.template_values import read_values
+    from planner.authoring.decomposition import Decomposer, reasons_for_phases
+    from planner.authoring.outline import LONGEST_GOAL, read_goal
+    from planner.authoring.plan_templates import PlanTemplates, read_values
     from planner.text.sanitizing import clean
 
     here = Path.cwd()

@@ -116,17 +116,17 @@ def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> t
             "there are no tests here, and no checks whose tools are installed; write todos as a list with "
             f"check boxes, and name it: {program()} init --from TODO.md"
         )
-    text, count = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
+    text, plan = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
     files = repository.test_files
     told = [f"{counted(files, 'file')} with tests"] if files else []
     told += [each.cmd for each in checks]
     left_out = f"; {len(unproved)} left out that prove nothing" if unproved else ""
-    return text, f"{counted(count, 'todo')} for {', '.join(told)}{left_out}"
+    return text, f"{counted(len(plan.items), 'todo')} for {', '.join(told)}{left_out}"
 
 
 def _of_list(source: Path, output: Path) -> tuple[str, str]:
-    from planner.authoring.first_plan import count_items, is_too_long, plan_of_list, root_for
-    from planner.authoring.markdown_list import read_list
+    from planner.authoring.first_plan import plan_of_list, root_for
+    from planner.authoring.outline import read_outline
     from planner.authoring.repository import LARGEST_READ
     from planner.model.plan import MAX_TODOS
 
@@ -135,18 +135,17 @@ def _of_list(source: Path, output: Path) -> tuple[str, str]:
         raise UsageMistake(
             f"--from {source}: it is larger than {LARGEST_READ:,} bytes; name a shorter list"
         )
-    page = read_list(source.read_text(encoding="utf-8-sig", errors="replace"))
-    if not page.items:
+    page = read_outline(source.read_text(encoding="utf-8-sig", errors="replace"))
+    count = page.count_boxes()
+    if not count:
         return "", f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
-    if is_too_long(page):
+    if count > MAX_TODOS:
         raise UsageMistake(
-            f"--from {source}: it has {count_items(page.items):,} check boxes, and a plan at most "
-            f"{MAX_TODOS:,} todos; make several lists of it"
+            f"--from {source}: it has {count:,} check boxes, and a plan at most {MAX_TODOS:,} todos; "
+            "make several lists of it"
         )
-    text, count = plan_of_list(
-        page, here.name or "project", str(source), root=root_for(here / output, here)
-    )
-    proved = text.count("    verify: ") + text.count("    acceptance_criteria:")
+    text, plan = plan_of_list(page, here.name or "project", str(source), root=root_for(here / output, here))
+    proved = sum(bool(each.verify or each.acceptance_criteria) for each in plan.items)
     return text, f"{count} todos of {source}, {proved} with a command"
 
 

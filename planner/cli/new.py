@@ -45,8 +45,7 @@ def new(
     the code. Nothing is executed.
     """
     from planner.authoring.first_plan import root_for
-    from planner.authoring.plan_templates import PlanTemplates
-    from planner.authoring.template_values import read_values
+    from planner.authoring.plan_templates import PlanTemplates, read_values
     from planner.text.sanitizing import clean
 
     here = Path.cwd()

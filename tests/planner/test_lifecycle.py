@@ -14,7 +14,6 @@ from tools import lifecycle_page
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
 
 def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
