@@ -67,7 +67,7 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
     """
     from griffe import Kind
 
-    from planner.contracts.modules import (
+    from planner.contracts.source import (
         ModuleProblem,
         ModuleReader,
         describe_function,
