@@ -67,6 +67,7 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
     """
     from griffe import Kind
 
+    from planner.contracts.signatures import render_signature
     from planner.contracts.source import (
         ModuleProblem,
         ModuleReader,
@@ -74,7 +75,6 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
         members,
         uncertainty,
     )
-    from planner.contracts.signatures import render_signature
 
     *classes, name = callee.split(".")
     first = (*classes, name)[0]
