@@ -164,14 +164,6 @@ class Progress:
             Span("".join(GAP + fact for fact in facts if fact)),
         )
 
-    def note(self, text: str) -> None:
-        """Write a line that a reader should see now, and that stays."""
-        if self._verbosity >= 0:
-            self._wipe()
-            self._screen.paragraph(self._screen.text(text), style=Style.WARN)
-            self._screen.tw.flush()
-            self.tick()
-
     def tick(self) -> None:
         """Redraw the block where it is time to; to be called now and then while nothing happens."""
         if self._is_live and (moment := self._clock()) >= self._due:

@@ -149,7 +149,7 @@ class Documents:
             plans=tuple(each.plan.reference for each in runs),
             run=run,
             summary=summary_of(found.outcomes, compared=compared),
-            outcomes=tuple(found.outcomes),
+            outcomes=found.outcomes,
             causes=found.causes,
         )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.model.outcome import (
     Check,
@@ -28,10 +27,10 @@ from pytest_planverify.session.check_runs import PlanResult, blocked_reason, rec
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import ChangedFile, Evidence, Hunk, ProcessEnd
+    from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
     from planner.model.outcome import Cause
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.green_revisions import GreenRevisions
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
-    from pytest_planverify.session.plans import PreparedPlan
     from pytest_planverify.session.run import PlanRun
 
 TOP_TESTS = 10
@@ -52,6 +50,26 @@ MOST_CHANGED = 50
 """How many changed files evidence holds."""
 
 _PYTHON = (".py", ".pyi")
+
+
+class Assembled(NamedTuple):
+    """The outcome of one todo, and what it was made of."""
+
+    flat: FlatPlan
+    todo: Todo
+    outcome: Outcome
+    diagnosed: tuple[tuple[Evidence, Diagnosis], ...]
+    """What was seen of each failure, and what it was taken for."""
+
+    @property
+    def plan_id(self) -> str:
+        """The id of the plan."""
+        return self.flat.loaded.plan.todo_list_id
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What was seen of its failures."""
+        return tuple(piece for piece, _ in self.diagnosed)
 
 
 class Assembler:
@@ -73,27 +91,25 @@ class Assembler:
         self._changes = changes
         self._first_opinion = first_opinion
         self._recording = recording
-        self._changed_files: dict[Changes, tuple[ChangedFile, ...] | None] = {}
-        self._changed_pieces: dict[Changes, tuple[Hunk, ...]] = {}
+        self._changed: dict[Changes, dict[str, object]] = {}
+        """The members of evidence that tell what was changed, by the changes that they are made of."""
         self._baseline = baseline
         self._green = green
-        self.diagnosed: list[tuple[str, Evidence, Diagnosis]] = []
-        """Every failure that was looked at, with the id of its todo."""
         self._comparison: Comparison | None = None
         if baseline is not None:
             from pytest_planverify.baseline.comparison import Comparison
 
             self._comparison = Comparison(result.flat, baseline)
 
-    def outcomes(self) -> list[tuple[Outcome, tuple[Evidence, ...]]]:
-        """The outcome of each todo in the plan's order, with the evidence of its failures."""
-        found: dict[str, tuple[Outcome, tuple[Evidence, ...]]] = {}
+    def assemble(self) -> list[Assembled]:
+        """Return the outcome of each todo in the plan's order, with its diagnosed failures."""
+        found: dict[str, Assembled] = {}
         for todo in reversed(self._result.todos):  # the todos of a sub-plan stand after their parent
             below = self._result.flat.children.get(todo.id, ())
-            found[todo.id] = self._outcome(todo, [found[each][0] for each in below if each in found])
+            found[todo.id] = self._todo(todo, [found[each].outcome for each in below if each in found])
         return [found[todo.id] for todo in self._result.todos]
 
-    def _outcome(self, todo: Todo, children: Sequence[Outcome]) -> tuple[Outcome, tuple[Evidence, ...]]:
+    def _todo(self, todo: Todo, children: Sequence[Outcome]) -> Assembled:
         criteria = self._result.plan.criteria[todo.id]
         runs = self._result.checks[todo.id]
         guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
@@ -112,8 +128,8 @@ class Assembler:
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
-        failures = self._failures(todo, counted)
-        evidence = tuple(piece for run in counted for piece in run.evidence)
+        diagnosed = self._diagnosed([piece for run in counted for piece in run.evidence])
+        failures = self._failures(todo, diagnosed)
         touched, digest = self._changes[root].of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
@@ -125,7 +141,10 @@ class Assembler:
             tests_passed=_tests_passed(own, children),
             blocked_by=blocked,
             at_base=self._comparison.todo(todo.id) if self._comparison is not None else None,
-            checks=tuple(self._check(todo, run) for run in ordered),
+            checks=tuple(
+                run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
+                for run in ordered
+            ),
             touched_files=touched,
             diff_hash=digest,
             metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
@@ -133,7 +152,7 @@ class Assembler:
             failure_evidence=failures[0] if failures else None,
             failures=tuple(failures),
         )
-        return _own_first(todo, outcome), evidence
+        return Assembled(self._result.flat, todo, _own_first(todo, outcome), diagnosed)
 
     def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """The check with what only the parent knows of its failures: promises, permissions and changes."""
@@ -141,42 +160,29 @@ class Assembler:
             return run
         from pytest_planverify.session.installation import with_installation  # no use for a green run
 
-        granted = self._granted(todo, root)
-        pieces = (with_installation(with_promise(each, root), root, granted) for each in run.evidence)
-        update: dict[str, object] = {}
-        changes = self._changes[root]
+        flat, changes = self._result.flat, self._changes[root]
+        below = (each for each in flat.loaded.plan.items if flat.owner(each.id).root == root)
+        granted = dict.fromkeys(glob for each in (todo, *below) for glob in each.allowed_files or ())
         if self._green is not None:
             changes = self._green.changes_since(todo.id, changes) or changes
-        changed = self._changed(root, changes)
-        if changed is not None:
-            hunks = self._hunks(root, changes)
-            update = {"changed": changed, "changed_since": changes.since, "hunks": hunks}
-        evidence = tuple(
-            each if each.changed is not None else each.model_copy(update=update) for each in pieces
-        )
-        return replace(run, evidence=evidence)
+        if changes not in self._changed:
+            self._changed[changes] = self._facts_of(root, changes)
+        evidence: list[Evidence] = []
+        for piece in run.evidence:
+            told = with_installation(with_promise(piece, root), root, tuple(granted))
+            update = self._changed[changes] if told.changed is None else {}
+            evidence.append(told.model_copy(update=update))
+        return replace(run, evidence=tuple(evidence))
 
-    def _granted(self, todo: Todo, root: Path) -> tuple[str, ...]:
-        """Return what the todos below a root may write, the todo's own first."""
-        flat = self._result.flat
-        todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
-        return tuple(dict.fromkeys(glob for each in todos for glob in each.allowed_files or ()))
-
-    def _changed(self, root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
-        if changes not in self._changed_files:
-            self._changed_files[changes] = changed_files(root, changes)
-        return self._changed_files[changes]
-
-    def _hunks(self, root: Path, changes: Changes) -> tuple[Hunk, ...]:
-        if changes not in self._changed_pieces:
-            kept = self._baseline if root == self._result.flat.loaded.root else None
-            sides = {each.path: each.side for each in self._changed(root, changes) or ()}
-            before = None if kept is None else kept.snapshot()
-            self._changed_pieces[changes] = changes.hunks(sides, before)
-        return self._changed_pieces[changes]
-
-    def _check(self, todo: Todo, run: CheckRun) -> Check:
-        return run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
+    def _facts_of(self, root: Path, changes: Changes) -> dict[str, object]:
+        """Return the members of evidence that tell what the work has changed; none where nothing tells."""
+        changed = changed_files(root, changes)
+        if changed is None:
+            return {}
+        kept = self._baseline if root == self._result.flat.loaded.root else None
+        before = None if kept is None else kept.snapshot()
+        hunks = changes.hunks({each.path: each.side for each in changed}, before)
+        return {"changed": changed, "changed_since": changes.since, "hunks": hunks}
 
     def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
         """The check of a parent that the todos of its sub-plan decide."""
@@ -206,16 +212,17 @@ class Assembler:
                 found[name] = tuple(kept)
         return found
 
-    def _failures(self, todo: Todo, runs: Sequence[CheckRun]) -> list[Failure]:
-        """One failure a root cause, the one that decides the route first."""
-        if not runs:
-            return []
+    def _diagnosed(self, evidence: Sequence[Evidence]) -> tuple[tuple[Evidence, Diagnosis], ...]:
+        if not evidence:
+            return ()
         from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
 
+        return tuple((piece, self._first_opinion(piece) or diagnose(piece)) for piece in evidence)
+
+    def _failures(self, todo: Todo, diagnosed: Iterable[tuple[Evidence, Diagnosis]]) -> list[Failure]:
+        """Return one failure a root cause, the one that decides the route first."""
         groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
-        for evidence in (piece for run in runs for piece in run.evidence):
-            diagnosis = self._first_opinion(evidence) or diagnose(evidence)
-            self.diagnosed.append((todo.id, evidence, diagnosis))
+        for evidence, diagnosis in diagnosed:
             first, seen, tests = groups.get(diagnosis.signature, (diagnosis, evidence, {}))
             if diagnosis.confidence > first.confidence:  # one cause, seen more clearly here
                 first, seen = diagnosis, evidence
@@ -346,143 +353,129 @@ def _plain(value: Any) -> float | str:
         return str(value)
 
 
-Diagnosed = tuple["FlatPlan", Iterable[tuple[str, "Evidence", "Diagnosis"]]]
-"""A plan, and what was diagnosed in it: the todo, what was seen, what it was taken for."""
-
-
-def root_causes(
-    plans: Sequence[Diagnosed], todos: Mapping[tuple[str | None, str], Todo]
-) -> tuple[Cause, ...]:
-    """The causes, the first to mend first. ``todos`` are the run's by plan and id, in their order."""
-    found = [(flat, each) for flat, diagnosed in plans for each in diagnosed]
-    if not found:
+def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
+    """Return the causes of all failures, the first to mend first."""
+    if not any(each.diagnosed for each in results):
         return ()
     from pytest_planverify.diagnosis.causes import Seen, find_causes  # a green run has no causes
 
-    depends = {
-        (plan, name): [(plan, dependency) for dependency in todo.dependencies]
-        for (plan, name), todo in todos.items()
+    depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
+        (each.plan_id, each.todo.id): [(each.plan_id, name) for name in each.todo.dependencies]
+        for each in results
     }
     seen = [
-        Seen((flat.loaded.plan.todo_list_id, todo), evidence, diagnosis, str(flat.owner(todo).root))
-        for flat, (todo, evidence, diagnosis) in found
+        Seen((each.plan_id, each.todo.id), evidence, diagnosis, str(each.flat.owner(each.todo.id).root))
+        for each in results
+        for evidence, diagnosis in each.diagnosed
     ]
     return find_causes(seen, depends)
-
-
-FailedTodo = tuple["FlatPlan", "Outcome", tuple["Evidence", ...]]
-"""What a failure report is written of."""
 
 
 @dataclass(slots=True)
 class Found:
     """All that a run found."""
 
+    results: list[Assembled] = field(default_factory=list["Assembled"])
     causes: tuple[Cause, ...] = ()
     """Of all failures, the first to mend first."""
-    outcomes: list[Outcome] = field(default_factory=list["Outcome"])
-    longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = field(
-        default_factory=dict[tuple[str, str, str], list[tuple[str, str]]]
-    )
-    """Titles and texts of pytest's own failure reports, by plan, todo and check."""
-    todos: dict[tuple[str | None, str], Todo] = field(default_factory=dict[tuple[str | None, str], "Todo"])
-    """By plan and id."""
-    unasked: frozenset[tuple[str | None, str]] = frozenset()
+    unasked: set[tuple[str | None, str]] = field(default_factory=set[tuple[str | None, str]])
     """Todos that nobody asked for, and that only keep their last verdicts."""
     unexplained: frozenset[str] = frozenset()
     """The plans of which a session failed for no test's reason."""
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The outcome of each todo, in the order of the plans."""
+        return tuple(each.outcome for each in self.results)
+
+    @property
+    def longreprs(self) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
+        """Titles and texts of pytest's own failure reports, by plan, todo and check."""
+        found: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+        for each in self.results:
+            for piece in filter(lambda piece: piece.longrepr, each.evidence):
+                texts = found.setdefault((each.plan_id, each.todo.id, piece.check_id), [])
+                texts.append((piece.nodeid or piece.check_id, piece.longrepr))
+        return found
 
     def of(self, plan_ids: Collection[str]) -> Found:
         """Return the part of the findings that concerns some of the plans."""
         return replace(
             self,
+            results=[each for each in self.results if each.plan_id in plan_ids],
             causes=tuple(each for each in self.causes if any(todo.plan in plan_ids for todo in each.todos)),
-            outcomes=[outcome for outcome in self.outcomes if outcome.plan in plan_ids],
             unexplained=self.unexplained & frozenset(plan_ids),
         )
 
     def status(self, scope: Scope, *, interrupted: bool) -> ExitStatus:
-        """The exit status that follows."""
-        counted = counting(self.outcomes, self.todos, scope, self.unasked)
+        """Return the exit status that follows."""
+        todos: dict[tuple[str | None, str], Todo] = {
+            (each.plan_id, each.todo.id): each.todo for each in self.results
+        }
+        counted = counting(self.outcomes, todos, scope, self.unasked)
         return exit_status(counted, interrupted=interrupted, unexplained=bool(self.unexplained))
 
 
 def find_outcomes(
     runs: Sequence[PlanRun], opinions: Opinions, *, run_id: str, recording: bool = False
 ) -> Found:
-    """The outcome of each todo, and the causes of all failures; a failed one's report is written, that of
-    one that is green now is removed.
+    """Return the outcome of each todo, and the causes of all failures.
 
-    ``recording`` is of a run that is made to be compared with: it has the failures of blocked todos as
-    well, and no reports.
+    A failed todo's report is written, that of one that is green now is removed. ``recording`` is of a run
+    that is made to be compared with: it has the failures of blocked todos as well, and no reports.
     """
     found = Found()
-    diagnosed: list[Diagnosed] = []
-    failed: list[FailedTodo] = []
     for each in runs:
+        plan = each.plan
         if each.result.unexplained is not None:
-            found.unexplained |= {each.plan.id}
-        found.todos |= {(each.plan.id, todo.id): todo for todo in each.plan.todos}
-        found.unasked |= {
-            (each.plan.id, todo.id) for todo in each.plan.todos if todo.id not in each.plan.asked
-        }
-        root = each.plan.flat.loaded.root
+            found.unexplained |= {plan.id}
+        found.unasked |= {(plan.id, todo.id) for todo in plan.todos if todo.id not in plan.asked}
+        changes = plan.changes[plan.loaded.root]
         green = None
-        if not recording and each.plan.changes[root].under_git:
+        if not recording and changes.under_git:
             from pytest_planverify.baseline.green_revisions import GreenRevisions
 
-            green = GreenRevisions(root, each.plan.id)
+            green = GreenRevisions(plan.loaded.root, plan.id)
         assembler = Assembler(
             each.result,
-            shown_path=each.plan.shown,
-            changes=each.plan.changes,
-            first_opinion=opinions.below(each.plan.folder.home),
+            shown_path=plan.shown,
+            changes=plan.changes,
+            first_opinion=opinions.below(plan.folder.home),
             recording=recording,
-            baseline=each.plan.baseline,
+            baseline=plan.baseline,
             green=green,
         )
-        made_outcomes = assembler.outcomes()
+        results = assembler.assemble()
         if green is not None:
-            done = [made.todo_id for made, _ in made_outcomes if made.success and made.verified]
-            green.note(done, each.plan.changes[root])
-        for made, evidence in made_outcomes:
-            outcome = _with_right_suggestions(made, evidence, each.plan)
-            found.outcomes.append(outcome)
-            for piece in evidence:
-                if piece.longrepr:
-                    texts = found.longreprs.setdefault((each.plan.id, outcome.todo_id, piece.check_id), [])
-                    texts.append((piece.nodeid or piece.check_id, piece.longrepr))
-            if outcome.failure_evidence is not None and not outcome.blocked_by and not recording:
-                failed.append((each.plan.flat, outcome, evidence))
-            elif outcome.success and outcome.state is TodoState.DONE and not recording:
-                _remove_report(each.plan.flat, outcome)
-        diagnosed.append((each.plan.flat, assembler.diagnosed))
-    found.causes = root_causes(diagnosed, found.todos)
-    write_reports(failed, run_id, found.causes)
+            made = (result.outcome for result in results)
+            green.note([one.todo_id for one in made if one.success and one.verified], changes)
+        found.results += [_with_right_suggestions(result) for result in results]
+    found.causes = root_causes(found.results)
+    if not recording:
+        write_reports(found.results, run_id, found.causes)
+        for result in found.results:
+            if result.outcome.success and result.outcome.state is TodoState.DONE:
+                _remove_report(result)
     return found
 
 
-def _with_right_suggestions(
-    outcome: Outcome, evidence: tuple[Evidence, ...], plan: PreparedPlan
-) -> Outcome:
+def _with_right_suggestions(result: Assembled) -> Assembled:
     """Return an outcome without suggestions that the tree, or what the todo permits, contradicts."""
+    outcome, todo = result.outcome, result.todo
     if not outcome.failures:
-        return outcome
+        return result
     from planner.brief.instructions import read_instruction, right_suggestion  # a green run never asks
     from planner.planfile.rooted_files import RootedFiles
     from planner.planfile.source_excerpts import look_up
 
-    todo = next((each for each in plan.todos if each.id == outcome.todo_id), None)
-    if todo is None:
-        return outcome
-    files = RootedFiles(plan.flat.owner(outcome.todo_id).root)
-    protected = plan.flat.loaded.plan.metadata.protected_files
+    files = RootedFiles(result.flat.owner(todo.id).root)
+    protected = result.flat.loaded.plan.metadata.protected_files
 
     def checked(failure: Failure) -> Failure:
         told = read_instruction(failure.suggestion or "")
         if not (told.makes or told.changes):
             return failure
-        context = look_up(files, outcome.todo_id, failure, evidence)
+        context = look_up(files, todo.id, failure, result.evidence)
         if right_suggestion(failure, todo, context, protected) is not None:
             return failure
         return failure.model_copy(update={"suggestion": None})
@@ -492,7 +485,7 @@ def _with_right_suggestions(
         "failures": tuple(map(checked, outcome.failures)),
         "failure_evidence": None if deciding is None else checked(deciding),
     }
-    return outcome.model_copy(update=changes)
+    return result._replace(outcome=outcome.model_copy(update=changes))
 
 
 def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
@@ -514,13 +507,19 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
     return tuple(sorted(told, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
 
 
-def write_reports(failed: Iterable[FailedTodo], run_id: str, causes: Sequence[Cause]) -> None:
-    """Below the top plan's root, also for a sub-plan with another: one place to look for them all."""
-    for flat, outcome, evidence in failed:
+def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Cause]) -> None:
+    """Write the report of each todo that has failed, and that nothing blocks.
+
+    They lie below the top plan's root, also those of sub-plans with another: one place for them all.
+    """
+    for flat, _, outcome, diagnosed in results:
+        if outcome.failure_evidence is None or outcome.blocked_by:
+            continue
         from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 
         owner = flat.owner(outcome.todo_id)
         plan = replace(flat.loaded, path=owner.path, root=owner.root, digest=owner.digest)
+        evidence = tuple(piece for piece, _ in diagnosed)
         write_failure_report(
             failure_report(outcome, evidence, plan=plan, run_id=run_id, causes=causes),
             root=flat.loaded.root,
@@ -528,12 +527,12 @@ def write_reports(failed: Iterable[FailedTodo], run_id: str, causes: Sequence[Ca
         )
 
 
-def _remove_report(flat: FlatPlan, outcome: Outcome) -> None:
-    if (flat.loaded.root / "diagnostics").is_dir():  # else there is nothing to import this for
+def _remove_report(result: Assembled) -> None:
+    root, outcome = result.flat.loaded.root, result.outcome
+    if (root / "diagnostics").is_dir():  # else there is nothing to import this for
         from pytest_planverify.reports.failure_report import remove_failure_report
 
-        plan_id = flat.loaded.plan.todo_list_id
-        remove_failure_report(plan_id, outcome, root=flat.loaded.root, name=_report_name(outcome))
+        remove_failure_report(result.plan_id, outcome, root=root, name=_report_name(outcome))
 
 
 def _report_name(outcome: Outcome) -> str:

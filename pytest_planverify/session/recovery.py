@@ -10,7 +10,7 @@ import os
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,17 +25,14 @@ from planner.planfile.record_files import write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
-from pytest_planverify.session.outcomes import Assembler, root_causes, summary_of, write_reports
+from pytest_planverify.session.outcomes import Assembled, Assembler, root_causes, summary_of, write_reports
 from pytest_planverify.session.run_folder import RunFolder, keep_outcomes
 from pytest_planverify.session.run_journal import PastRun, baseline_digest, past_runs
 from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from planner.model.evidence import Evidence
-    from planner.model.outcome import Cause, Outcome
-    from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
     from pytest_planverify.baseline import KeptBaseline
 
@@ -55,8 +52,8 @@ class Recovered:
     run: PastRun
     latest: bool
     """No later run of the plan is kept."""
-    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict[str, "tuple[Evidence, ...]"])
-    """By todo, of a run that was killed."""
+    results: Sequence[Assembled] = ()
+    """Of a run that was killed, what its outcomes are made of."""
 
 
 def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
@@ -83,16 +80,17 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     flat = tree.flat()
     _require_same_plan(run, flat, plan)
     baseline = _compared_with(run, flat)
-    outcomes, evidence, causes = _assembled(run, flat, baseline)
+    results = _assembled(run, flat, baseline)
+    outcomes = tuple(each.outcome for each in results)
     plan_id = loaded.plan.todo_list_id
     document = OutcomeDocument(
         plans=() if run.started.reference is None else (run.started.reference,),
         run=_told(run, baseline),
         summary=summary_of(outcomes, compared=() if baseline is None else (plan_id,)),
-        outcomes=tuple(outcomes),
-        causes=causes,
+        outcomes=outcomes,
+        causes=root_causes(results),
     )
-    return Recovered(document=document, flat=flat, run=run, latest=latest, evidence=evidence)
+    return Recovered(document=document, flat=flat, run=run, latest=latest, results=results)
 
 
 def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = None) -> int:
@@ -121,7 +119,8 @@ def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
             "was changed: name a file with --outcomes to have them written there"
         )
     target = _write(found, outcomes)
-    _write_reports(found)
+    if found.latest:  # the reports of failed todos, which a run that was killed had not come to
+        write_reports(found.results, found.run.run_id, found.document.causes)
     render_summary(
         TerminalWriter(),
         found.document,
@@ -184,9 +183,7 @@ def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
             yield baseline_of_file(root, path)
 
 
-def _assembled(
-    run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None
-) -> tuple[list[Outcome], dict[str, tuple[Evidence, ...]], tuple[Cause, ...]]:
+def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> list[Assembled]:
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
@@ -207,12 +204,7 @@ def _assembled(
         first_opinion=lambda _: None,
         baseline=baseline,
     )
-    found = assembler.outcomes()
-    named: dict[tuple[str | None, str], Todo] = {
-        (flat.loaded.plan.todo_list_id, todo.id): todo for todo in todos
-    }
-    causes = root_causes([(flat, assembler.diagnosed)], named)
-    return [outcome for outcome, _ in found], {outcome.todo_id: facts for outcome, facts in found}, causes
+    return assembler.assemble()
 
 
 class _Unknown:
@@ -285,15 +277,3 @@ def _write(found: Recovered, given: Path | None) -> Path:
             keep_outcomes(found.document, latest)
     keep_outcomes(found.document, place)
     return place
-
-
-def _write_reports(found: Recovered) -> None:
-    """The reports of failed todos, which a run that was killed had not come to; only the latest has any."""
-    failed = [
-        (found.flat, outcome, evidence)
-        for outcome in (found.document.outcomes if found.latest else ())
-        if (evidence := found.evidence.get(outcome.todo_id))
-        and outcome.failure_evidence is not None
-        and not outcome.blocked_by
-    ]
-    write_reports(failed, found.run.run_id, found.document.causes)

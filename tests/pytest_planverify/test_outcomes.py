@@ -108,8 +108,8 @@ def outcomes_of(
     assembler = Assembler(
         result, shown_path="my plan.yaml", changes={root: Changes(root)}, first_opinion=ask
     )
-    ((outcome, evidence),) = assembler.outcomes()
-    return outcome, evidence
+    (found,) = assembler.assemble()
+    return found.outcome, found.evidence
 
 
 TWO = todo("a", "pytest x.py", "pytest y.py")

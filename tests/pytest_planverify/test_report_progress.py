@@ -172,15 +172,6 @@ def test_the_block_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None
     assert 19 <= terminal.written.count("criteria  0:") - before <= 21
 
 
-def test_a_note_stays_above_the_block(terminal: Terminal) -> None:
-    run = Run(terminal)
-    progress = started(run, workers=1)
-    run.screen()
-    progress.note("a worker died: it is started again")
-    assert run.screen()[:2] == ["verifying 21 criteria of 1 plan", "a worker died: it is started again"]
-    assert len(run.screen()) == 4
-
-
 def test_colour_adds_nothing_but_escapes() -> None:
     shown: list[list[str]] = []
     for color in (False, True):
@@ -264,7 +255,6 @@ def test_verbose_is_one_line_a_test() -> None:
 def test_quiet_is_nothing_but_the_end(at_terminal: bool, terminal: Terminal) -> None:
     run = Run(terminal if at_terminal else None, verbosity=-1)
     progress = started(run)
-    progress.note("not for quiet ears")
     progress.test_finished("a", "t.py::test_0", "failed", 1)
     progress.todo_decided("t1", "One", Standing.FAILED)
     progress.tick()
