@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from _pytest._io import TerminalWriter
 
+    from planner.model.outcome import Check
+
 REDRAW_SECONDS = 0.5
 
 ROOM_FOR_COUNTS = 48
@@ -130,34 +132,20 @@ class Progress:
             self._other += 1
         self.tick()
 
-    def todo_decided(
-        self,
-        todo_id: str,
-        title: str,
-        state: str,
-        *,
-        seconds: float | None = None,
-        passed: int = 0,
-        checks: int = 0,
-        taken_from: str | None = None,
-    ) -> None:
-        """Every criterion of a todo has its verdict.
-
-        ``state`` is a value of ``Standing``, ``TodoState`` or ``Verdict``, ``passed`` the number of its
-        ``checks`` that hold. ``taken_from`` is the earlier run that all its verdicts are from.
-        """
+    def todo_decided(self, todo_id: str, title: str, state: str, checks: Sequence[Check] = ()) -> None:
+        """Every criterion of a todo has its verdict; ``state`` is one of a todo, or a verdict."""
         if self._is_live or self._verbosity < 0:
             return
         screen, word = self._screen, word_of(state)
-        total = counted(checks, "check")
-        if word.style is Style.QUIET:  # what it depends on failed, or it was left out: nothing counts
-            checks, seconds = 0, None
-        facts = [
-            "" if screen.text(title) == screen.text(todo_id) else screen.text(title),
-            (total if passed == checks else f"{passed}/{total}") if checks else "",
-            "" if seconds is None else duration(round(seconds * 1000)),
-            f"from run {taken_from}" if taken_from else "",
-        ]
+        taken = {check.taken_from for check in checks}
+        facts = ["" if screen.text(title) == screen.text(todo_id) else screen.text(title)]
+        if checks and word.style is not Style.QUIET:  # else it was blocked or left out: nothing counts
+            passed = sum(check.counts_as is Verdict.PASSED for check in checks)
+            total = counted(len(checks), "check")
+            facts.append(total if passed == len(checks) else f"{passed}/{total}")
+            facts.append(duration(sum(check.duration_ms for check in checks)))
+        if len(taken) == 1 and None not in taken:
+            facts.append(f"from run {taken.pop()}")
         self._write(
             Span(word.mark(screen.glyphs) + " " + word.text.ljust(len("blocked")), word.style),
             Span(GAP + screen.text(todo_id), Style.STRONG),

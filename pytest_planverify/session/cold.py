@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.spec import WorkerSpec
 
 
+_PROGRAM = "pytest_planverify.session.cold_worker"
+
+
 class ColdWorker:
     """The parent's handle on one worker; stands where a :class:`~.fork_server.ForkedWorker` stands."""
 
@@ -46,36 +49,26 @@ class ColdWorker:
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as file:
             file.write(spec.to_json())
-        if spec.log is None:
-            self._process = self._interpreter(spec, TERMINAL, str(path), own_session=own_session)
-            return self._process.pid
-        process = self._process = self._interpreter(spec, own_session=own_session)
-        self._said = queue.Queue()
-        threading.Thread(target=_read, args=(process.stdout, self._said), daemon=True).start()
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.write(f"{path}\n".encode())
-            process.stdin.flush()
-        first = self._said.get()
-        if first.strip().isdigit():
-            return int(first)
-        raise ForkServerDied(f"{sys.executable} did not start a worker")
-
-    def _interpreter(self, spec: WorkerSpec, *arguments: str, own_session: bool) -> subprocess.Popen[bytes]:
-        """Start an interpreter; without arguments it reads the name of the spec's file from a pipe."""
-        stream = None if arguments else subprocess.PIPE
+        stream, flags = (None, [TERMINAL]) if spec.log is None else (subprocess.PIPE, [])
         try:
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", "pytest_planverify.session.cold_worker", *arguments],
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _PROGRAM, *flags, str(path)],
                 cwd=spec.root,
                 env={**os.environ, **dict(spec.start.env), TOKEN_VARIABLE: self.token or ""},
-                stdin=stream,
+                stdin=stream,  # let go of by a parent that dies
                 stdout=stream,
-                stderr=None if arguments else subprocess.DEVNULL,
+                stderr=None if stream is None else subprocess.DEVNULL,
                 start_new_session=own_session,
             )
         except OSError as error:
             raise ForkServerDied(str(error)) from error
+        if process.stdout is None:
+            return process.pid
+        threading.Thread(target=_read, args=(process.stdout, self._said), daemon=True).start()
+        first = self._said.get()
+        if first.strip().isdigit():
+            return int(first)
+        raise ForkServerDied(f"{sys.executable} did not start a worker")
 
     def poll(self, seconds: float) -> Exited | None:
         """Return how the worker ended, or ``None`` if it still runs after so many seconds."""
@@ -91,16 +84,16 @@ class ColdWorker:
         except queue.Empty:
             return None
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
         if not said.strip():
             return Exited(None, None, True)
         return Exited(**json.loads(said))
 
     def close(self) -> None:
-        """Do nothing: the process has told its end, and nothing waits for it."""
+        """Let go of the process, which has ended."""
+        for stream in () if self._process is None else (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
 
 def _read(stream: IO[bytes], said: queue.Queue[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""A worker in an interpreter of its own, which is told the file of its spec by a line on standard input.
+"""A worker in an interpreter of its own: ``python -m pytest_planverify.session.cold_worker SPECFILE``.
 
 The session is a child of the process that was started, which waits for it and tells on standard output how
 it ended: so a test may do what it likes to whoever started it. Where nothing can be forked, the child is
@@ -8,7 +8,6 @@ another interpreter.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import signal
@@ -27,13 +26,14 @@ TERMINAL = "--terminal"
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Run the session in a child and tell how it ended, or be that child."""
-    tells = not arguments
-    if arguments[:1] == [INNER]:
-        _run(arguments[1])
+    """Run the session of the spec that is named last in a child and tell how it ended, or be that child."""
+    *flags, path = arguments
+    if INNER in flags:
+        _run(path)
+    tells = TERMINAL not in flags
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    exited = (_guard_fork if can_fork() else _guard_process)(arguments[-1] if arguments else None)
+    exited = (_guard_fork if can_fork() else _guard_process)(path, tells=tells)
     if not tells:
         leave_as(exited.code, exited.signal)
     text = json.dumps({"code": exited.code, "signal": exited.signal, "left_running": exited.left_running})
@@ -41,28 +41,21 @@ def main(arguments: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def _guard_fork(path: str | None) -> Exited:
-    tells = path is None
+def _guard_fork(path: str, *, tells: bool) -> Exited:
     _die_with(os.getppid())
     _become_subreaper()
     guard = os.getpid()
     session = os.fork()
     if session == 0:
+        _die_with(guard)
         if tells:
             os.setsid()
-        _die_with(guard)
-        importlib.import_module("pytest_planverify.observe.worker")  # while it stands by
-
-        if path is None:
-            path = _told()
             os.write(1, f"{os.getpid()}\n".encode())
         _run(path)
     return _wait(session, own_session=tells)
 
 
-def _guard_process(path: str | None) -> Exited:
-    tells = path is None
-    path = _told() if path is None else path
+def _guard_process(path: str, *, tells: bool) -> Exited:
     command = [sys.executable, "-P", "-m", "pytest_planverify.session.cold_worker", INNER, path]
     stream = subprocess.DEVNULL if tells else None
     process = subprocess.Popen(command, stdin=stream, stdout=stream)
@@ -71,17 +64,6 @@ def _guard_process(path: str | None) -> Exited:
         os.write(1, f"{process.pid}\n".encode())
     code = process.wait()
     return Exited(code, None, True) if code >= 0 else Exited(None, -code, True)
-
-
-def _told() -> str:
-    """Read the name of the spec's file; leave where nobody wants a worker any more."""
-    line = b""
-    while not line.endswith(b"\n"):
-        letter = os.read(0, 1)
-        if not letter:
-            os._exit(0)
-        line += letter
-    return os.fsdecode(line[:-1])
 
 
 def _end_with_parent(pid: int) -> None:

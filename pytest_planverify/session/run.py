@@ -95,24 +95,16 @@ class PlanRun:
     @property
     def kept_note(self) -> str | None:
         """One line on the todos that keep their verdicts of earlier runs."""
-        commands = {
-            todo.id: [
-                run.check for run in self.result.checks[todo.id].values() if run.check.kind in COMMANDS
-            ]
-            for todo in self.result.todos
-        }
-        kept = [name for name, checks in commands.items() if checks and all(c.taken_from for c in checks)]
+        origins = [
+            {run.check.taken_from for run in runs.values() if run.check.kind in COMMANDS}
+            for runs in self.result.checks.values()
+        ]
+        kept = [each for each in origins if each and None not in each]
         if not kept:
             return None
-        runs = {str(check.taken_from) for name in kept for check in commands[name]}
-        count = sum(map(bool, commands.values()))
-        all_kept = len(kept) == count
-        who = f"all {count} todos keep" if all_kept and count > 1 else f"{len(kept)} of {count} todos keep"
-        if len(kept) == 1:
-            who = f"{kept[0]} keeps"
-        whose = f"run {runs.pop()}" if len(runs) == 1 else "earlier runs"
-        first = "nothing had failed: " if self._settings.last_failed and all_kept else ""
-        return f"{first}{who} the verdicts of {whose}; nothing they rest on has changed"
+        runs = ", ".join(sorted({run for each in kept for run in each if run is not None}))
+        who = f"{len(kept)} of {sum(map(bool, origins))} todos keep"
+        return f"{who} the verdicts of run {runs}; nothing they rest on has changed"
 
     def look_around(self) -> None:
         """Raise where the run is to end, in whatever thread that is noticed; called again and again."""
@@ -411,16 +403,8 @@ class PlanRun:
         seen = {check.counts_as for check in checks}
         order = (Verdict.FAILED, Verdict.FLAKY, *(each for each in Verdict if each is not Verdict.PASSED))
         worst = next((each for each in order if each in seen), Verdict.PASSED if seen else Verdict.NOT_RUN)
-        taken = {check.taken_from for check in checks}
-        self._progress.todo_decided(
-            todo.id,
-            todo.title,
-            Verdict.BLOCKED if self.result.blockers(todo) else worst,
-            seconds=sum(check.duration_ms for check in checks) / 1000 if checks else None,
-            passed=sum(check.counts_as is Verdict.PASSED for check in checks),
-            checks=len(checks),
-            taken_from=taken.pop() if len(taken) == 1 else None,
-        )
+        state = Verdict.BLOCKED if self.result.blockers(todo) else worst
+        self._progress.todo_decided(todo.id, todo.title, state, checks)
 
     def _evaluate(self, todo: Todo, *, over: bool = False) -> None:
         """Look at the criteria that are no commands, unless commands before them were left out."""

@@ -101,7 +101,7 @@ def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(example
 
     assert run.exit_code == 0
     assert kept(run) == set(run.outcomes)
-    assert "nothing had failed: all 5 todos keep the verdicts of run" in notes(run)
+    assert "5 of 5 todos keep the verdicts of run" in notes(run)
     assert "only a part" not in notes(run)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from _pytest._io import TerminalWriter
+from outcome_samples import check
 from terminal_emulator import Terminal
 
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
@@ -209,10 +210,13 @@ def test_without_a_terminal_each_todo_is_one_line_when_it_is_decided() -> None:
     run = Run()
     progress = started(run, workers=1)
     progress.test_finished("a", "t.py::test_0", "failed", 1)
-    progress.todo_decided("t1", "One", TodoState.DONE, seconds=0.21, passed=2, checks=2)
-    progress.todo_decided("t2", "Two " * 40 + "end", "failed", seconds=75, passed=0, checks=1)
-    progress.todo_decided("t3", "t3", Verdict.BLOCKED, seconds=0, passed=1, checks=1)
-    progress.todo_decided("t4", "Four", Verdict.PASSED, passed=1, checks=1, taken_from="20261122T0327")
+    green = check("tests[0]", duration_ms=105)
+    red = check("tests[0]", verdict=Verdict.FAILED, duration_ms=75_000)
+    kept = check("tests[0]", duration_ms=30, taken_from="20261122T0327")
+    progress.todo_decided("t1", "One", TodoState.DONE, [green, green])
+    progress.todo_decided("t2", "Two " * 40 + "end", "failed", [red])
+    progress.todo_decided("t3", "t3", Verdict.BLOCKED, [green])
+    progress.todo_decided("t4", "Four", Verdict.PASSED, [kept])
     progress.todo_decided("t5", "Five", "unheard-of")
     progress.tick()
     progress.finished()
@@ -221,7 +225,7 @@ def test_without_a_terminal_each_todo_is_one_line_when_it_is_decided() -> None:
         "✓ done     t1  One  2 checks  0.21s",
         f"✗ failed   t2  {'Two ' * 40}end  0/1 check  1m 15s",
         "– blocked  t3",
-        "✓ passed   t4  Four  1 check  from run 20261122T0327",
+        "✓ passed   t4  Four  1 check  0.03s  from run 20261122T0327",
         "? unheard-of  t5  Five",
     ]
 
