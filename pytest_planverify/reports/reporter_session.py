@@ -16,7 +16,7 @@ never passed.
 
 from __future__ import annotations
 
-import dataclasses
+import builtins
 import io
 import os
 import shutil
@@ -349,9 +349,7 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
         merge_allure_results(map(Path, parts), Path(folder), clean=clean)
     with tempfile.TemporaryDirectory(prefix="planverify-reporting-") as folder:
         spec_file, output = Path(folder, "spec.json"), Path(folder, "output")
-        record = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
-        record["criteria"] = [asdict(each) for each in spec.criteria]
-        spec_file.write_bytes(dump_line(record))
+        spec_file.write_bytes(dump_line(asdict(spec)))
         timed_out = False
         with output.open("wb") as stream:  # a file: what a plugin leaves running may hold a pipe open
             try:
@@ -728,16 +726,8 @@ def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
 
 def _category(module: str, name: str) -> type[Warning]:
     """Return the class of a warning, or one of its name: the project's modules are not imported for it."""
-    known = getattr(sys.modules.get(module), name, None)
-    if isinstance(known, type) and issubclass(known, Warning):
-        with warnings.catch_warnings(action="ignore"):
-            try:
-                known("")  # one that asks for other arguments cannot be made again
-            except Exception:
-                known = None
-    if known is None:
-        return type(name.rpartition(".")[2], (Warning,), {"__module__": module})
-    return cast("type[Warning]", known)
+    known = getattr(builtins, name, None) if module == "builtins" else None
+    return known or type(name.rpartition(".")[2], (Warning,), {"__module__": module})
 
 
 def _coverage_reason(config: pytest.Config) -> str | None:

@@ -65,17 +65,82 @@ class LastVerdicts:
         return self.stale.get(key, NEVER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """The plan, files and settings of now, which verdicts of earlier runs are compared with."""
+    """The plan, files and settings of now, and which verdicts of past runs hold under them."""
 
-    flat: FlatPlan
-    settings: Settings
-    reference: PlanRef
-    tree: TreeState | None
-    apart: Sequence[Path]
-    """Files that are not compared: the plan's, and reports of our own."""
-    baseline: KeptBaseline | None = None
+    def __init__(
+        self,
+        *,
+        flat: FlatPlan,
+        settings: Settings,
+        reference: PlanRef,
+        tree: TreeState | None,
+        apart: Sequence[Path],
+        baseline: KeptBaseline | None = None,
+    ) -> None:
+        """``apart`` are files that are not compared: the plan's, and reports of our own."""
+        self.flat = flat
+        self.settings = settings
+        self.reference = reference
+        self.tree = tree
+        self.apart = apart
+        self._conditions = conditions(settings, baseline)
+        self._digests = FileDigests(flat.loaded.root)
+        self._run: PastRun
+        self._reason: str | None = None
+        self._difference: Difference | None = None
+
+    def turn_to(self, run: PastRun) -> None:
+        """Look at the verdicts of this run from now on."""
+        self._run, self._difference = run, None
+        self._reason = self._why_none()
+
+    def why_not(self, criterion: Criterion, judged: CheckJudged) -> str | None:
+        """Return why a verdict of that run does not hold; ``None`` where it does."""
+        if self._reason is not None:
+            return self._reason
+        if not judged.final or judged.check.kind is not criterion.kind or not is_settled(judged.check):
+            return f"run {self._run.run_id} had reached no verdict on it that is final"
+        if self._difference is None:
+            self._difference = self._compare()
+        changed = self._digests.why_stale(judged.rests_on, self._difference)
+        return None if changed is None else f"{changed} since run {self._run.run_id}"
+
+    def _why_none(self) -> str | None:
+        """Return why none of the run's verdicts holds; ``None`` where that depends on the files."""
+        run, name = self._run, f"run {self._run.run_id}"
+        if run.is_alive():
+            return f"{name} is still going on"
+        if run.unexplained is not None:
+            return f"{name} could not be accepted: {run.unexplained}"
+        if any(word.startswith(("--cov", "--no-cov")) for word in self.settings.worker_args):
+            return "coverage is measured in a whole run"
+        then, now = run.started.reference, self.reference
+        if then is None or then.digest != now.digest:
+            return f"the plan has changed since {name}"
+        before, after = _digests(then), _digests(now)
+        if any(after.get(parent, digest) != digest for parent, digest in before.items()):
+            return f"a sub-plan has changed since {name}"
+        for condition, value in self._conditions.items():
+            if run.started.conditions.get(condition) != value:
+                return f"not the same {condition} as in {name}"
+        return None
+
+    def _compare(self) -> Difference:
+        run = self._run
+        then = TreeState.read(run.folder / TREE)
+        if then is None:
+            return Difference(unknown=f"run {run.run_id} had not written down what they were like")
+        if self.tree is None:
+            return Difference(unknown="git does not answer, or there are too many of them")
+        return difference(
+            then,
+            self.tree,
+            self.flat.loaded.root,
+            began=run.started.at,
+            ended=run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS),
+            apart=self.apart,
+        )
 
 
 def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
@@ -119,16 +184,15 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         for each in criteria
         if each.kind in COMMANDS
     }
-    reader = _Reader(now)
     for run in past_runs(plan.root, plan.plan.todo_list_id):
         if unfinished and run.came_to_its_end:
             found.newest = found.newest or run
             break
         if run.checks or run.finished is not None:
             found.newest = found.newest or run
-        reader.turn_to(run)
+        now.turn_to(run)
         for key in missing.keys() & run.checks.keys():
-            reason = reader.why_not(missing.pop(key), run.checks[key])
+            reason = now.why_not(missing.pop(key), run.checks[key])
             if reason is None:
                 held = run.run_of(run.checks[key])
                 taken_from = held.check.taken_from or run.run_id
@@ -140,68 +204,6 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         if not missing:
             break
     return found
-
-
-class _Reader:
-    """Tells which verdicts of past runs hold."""
-
-    def __init__(self, now: Present) -> None:
-        self._now = now
-        self._conditions = conditions(now.settings, now.baseline)
-        self._digests = FileDigests(now.flat.loaded.root)
-        self._run: PastRun
-        self._reason: str | None = None
-        self._difference: Difference | None = None
-
-    def turn_to(self, run: PastRun) -> None:
-        self._run, self._difference = run, None
-        self._reason = self._why_none()
-
-    def why_not(self, criterion: Criterion, judged: CheckJudged) -> str | None:
-        if self._reason is not None:
-            return self._reason
-        if not judged.final or judged.check.kind is not criterion.kind or not is_settled(judged.check):
-            return f"run {self._run.run_id} had reached no verdict on it that is final"
-        if self._difference is None:
-            self._difference = self._compare()
-        changed = self._digests.why_stale(judged.rests_on, self._difference)
-        return None if changed is None else f"{changed} since run {self._run.run_id}"
-
-    def _why_none(self) -> str | None:
-        """Return why none of the run's verdicts holds; ``None`` where that depends on the files."""
-        run, name = self._run, f"run {self._run.run_id}"
-        if run.is_alive():
-            return f"{name} is still going on"
-        if run.unexplained is not None:
-            return f"{name} could not be accepted: {run.unexplained}"
-        if any(word.startswith(("--cov", "--no-cov")) for word in self._now.settings.worker_args):
-            return "coverage is measured in a whole run"
-        then, now = run.started.reference, self._now.reference
-        if then is None or then.digest != now.digest:
-            return f"the plan has changed since {name}"
-        before, after = _digests(then), _digests(now)
-        if any(after.get(parent, digest) != digest for parent, digest in before.items()):
-            return f"a sub-plan has changed since {name}"
-        for condition, value in self._conditions.items():
-            if run.started.conditions.get(condition) != value:
-                return f"not the same {condition} as in {name}"
-        return None
-
-    def _compare(self) -> Difference:
-        run, now = self._run, self._now
-        then = TreeState.read(run.folder / TREE)
-        if then is None:
-            return Difference(unknown=f"run {run.run_id} had not written down what they were like")
-        if now.tree is None:
-            return Difference(unknown="git does not answer, or there are too many of them")
-        return difference(
-            then,
-            now.tree,
-            now.flat.loaded.root,
-            began=run.started.at,
-            ended=run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS),
-            apart=now.apart,
-        )
 
 
 def _digests(reference: PlanRef) -> Mapping[str, str]:
