@@ -169,9 +169,11 @@ class JournalTail:
 
     def skip(self) -> None:
         """Pass over what is there by now; whether that was cut is of no interest any more."""
-        for _ in self.read():
-            pass
-        self.lost = False
+        if self._stream is not None:
+            self._offset = os.fstat(self._stream.fileno()).st_size
+            self._stream.seek(max(self._offset - _REMEMBERED, 0))
+            self._read_last = self._stream.read(min(self._offset, _REMEMBERED))
+        self._rest, self.lost = b"", False
 
     def _is_as_it_was(self) -> bool:
         """Whether what was read last still stands there: a file that was cut may have grown again."""

@@ -31,7 +31,7 @@ NONE, SETUP, CALL, TEARDOWN = range(4)
 PHASE_NAMES = {SETUP: "setup", CALL: "call", TEARDOWN: "teardown"}
 
 SLOTS = 256
-"""So many workers may run at once."""
+"""Workers that run at once have slots of their own, as long as these are not more."""
 
 
 def prepare_board(path: str | Path) -> None:

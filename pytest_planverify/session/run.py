@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -135,8 +134,8 @@ class PlanRun:
             self._fill_in(why)
 
     def _run_all(self, running: dict[Future[Judgement], Job]) -> None:
-        """Hand out commands to as many threads as there are lanes, and take in what they find."""
-        with ThreadPoolExecutor(self._settings.workers, "planverify-lane") as threads:
+        """Hand out commands to as many threads as workers may run at once, and take in what they find."""
+        with ThreadPoolExecutor(self._settings.workers, "planverify-worker") as threads:
             try:
                 self._schedule(threads, running)
             except BaseException:
@@ -150,9 +149,6 @@ class PlanRun:
         ``try`` for one outside of it: the ``finally`` beside the loop was passed over, one time in twenty.
         """
         count = self._settings.workers
-        lanes: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for lane in range(count):
-            lanes.put(lane)
         suspects: list[tuple[Job, Judgement]] = []
         """Reds of workers that were not alone, and records that a neighbour may have cut."""
         while True:
@@ -162,7 +158,7 @@ class PlanRun:
                 if job is None:
                     break
                 if self._start(job):
-                    running[threads.submit(self._judged, job, lanes)] = job
+                    running[threads.submit(self._judged, job)] = job
                 else:
                     self.schedule.done(job)
                     self._finish_todos()
@@ -186,13 +182,8 @@ class PlanRun:
                     self.schedule.done(job)
         self._finish_todos()
 
-    def _judged(self, job: Job, lanes: queue.SimpleQueue[int]) -> Judgement:
-        """Run a command in a lane that is free, and judge it."""
-        lane = lanes.get()
-        try:
-            return judge(self._command(job), self._workers.run(job, lane))
-        finally:
-            lanes.put(lane)
+    def _judged(self, job: Job) -> Judgement:
+        return judge(self._command(job), self._workers.run(job))
 
     def _confirms(self, judgement: Judgement) -> bool:
         return self._settings.confirmations > 0 and is_worth_confirming(judgement)

@@ -46,7 +46,7 @@ _LAST_WORDS = 20_000
 
 
 class Watcher:
-    """Watches the workers of one lane, one after the other."""
+    """Watches one worker."""
 
     def __init__(self, journal: Path, progress: Progress, watch: Callable[[], None]) -> None:
         """``watch`` is called again and again; what it raises ends the worker and is passed on."""
@@ -62,7 +62,6 @@ class Watcher:
 
         Raises :class:`ForkServerDied` if the worker could not be started, and what ``watch`` raises.
         """
-        self._ended = None
         spec = replace(spec, key=secrets.token_hex(16))
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
         make_way(self._journal)  # what ran before may have removed it, or put something else there
@@ -74,6 +73,7 @@ class Watcher:
             self._watch_worker(worker, spec, record)
         finally:
             worker.close()
+            self._tail.close()
 
     def _watch_worker(
         self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord

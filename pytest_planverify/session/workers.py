@@ -21,6 +21,7 @@ from _pytest.config.findpaths import determine_setup
 from planner.catalog.pytest_arguments import parse_pytest_arguments
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Narrowing, Start, WorkerSpec
+from pytest_planverify.observe.supervision import SLOTS
 from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,
@@ -210,7 +211,7 @@ class Workers:
 
         ``look_around`` is called again and again; what it raises ends the worker and is passed on.
         """
-        self._settings = settings = facts.settings
+        self._settings = facts.settings
         self._pool = pool
         self._folder = folder
         self._script_paths = facts.script_paths
@@ -218,14 +219,13 @@ class Workers:
         self._top = flat.loaded
         self._count = 0
         self._lock = threading.Lock()
-        self._watchers = [
-            Watcher(folder.journal, facts.progress, look_around) for _ in range(settings.workers)
-        ]
+        self._progress = facts.progress
+        self._look_around = look_around
         self._board = folder.path / "phases"
         self._reporting = facts.reporting
 
     def run(
-        self, job: Job, lane: int = 0, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
+        self, job: Job, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
     ) -> WorkerRecord:
         """Run a command's worker to its end; a confirmation is started cold and reports to nobody.
 
@@ -234,7 +234,7 @@ class Workers:
         """
         attempts = 0
         while True:
-            spec = self._spec(job, lane, confirming=confirming)
+            spec = self._spec(job, confirming=confirming)
             spec = replace(spec, recorded_tests=tuple(recorded_tests))
             record = job.record = WorkerRecord(spec.start.inifile)
             if confirming or self._pool is None or attempts == MOST_ATTEMPTS:
@@ -243,7 +243,7 @@ class Workers:
             start = spec.start
             try:
                 server = self._pool.server(start, self._level(spec))
-                self._watchers[lane].run(ForkedWorker(server), spec, record)
+                self._watcher().run(ForkedWorker(server), spec, record)
             except ForkServerDied:
                 self._pool.renew(start)
                 continue
@@ -255,13 +255,16 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
-        self._watchers[lane].run(ColdWorker(self._folder.path), spec, record)
+        self._watcher().run(ColdWorker(self._folder.path), spec, record)
         return record
 
-    def _spec(self, job: Job, lane: int, *, confirming: bool) -> WorkerSpec:
+    def _watcher(self) -> Watcher:
+        return Watcher(self._folder.journal, self._progress, self._look_around)
+
+    def _spec(self, job: Job, *, confirming: bool) -> WorkerSpec:
         with self._lock:
-            self._count += 1
-            name = f"w{self._count}"
+            self._count = number = self._count + 1
+        name = f"w{number}"
         command = job.criterion.command
         assert command is not None
         assert command.pytest is not None
@@ -282,7 +285,7 @@ class Workers:
             log=None if interactive else str(self._folder.path / f"{name}.log"),
             stacks=str(self._folder.path / f"{name}.stacks"),
             board=str(self._board),
-            slot=lane,
+            slot=number % SLOTS,
             env=env,
             relay=None if relay is None else str(relay),
             limit_seconds=None if settings.debugger and not confirming else job.spec.timeout_seconds,
