@@ -31,7 +31,6 @@ from planner.text.sanitizing import one_line
 if TYPE_CHECKING:
     from planner.model.base import Value
 
-_BYTE_ORDER_MARK = "\ufeff"
 _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
 """The keys by which a person would tell one entry of a list from another."""
@@ -110,8 +109,7 @@ def _edited(loaded: LoadedPlan, old: Any, new: Any) -> Rewritten | None:
                 text, faithful = editor.edited(old, new), not editor.has_lost_comments
         except _CannotEdit:
             return None
-    text = (_BYTE_ORDER_MARK if source.marked else "") + text.replace("\n", newline)
-    return Rewritten(text=text, faithful=faithful)
+    return Rewritten(text=text.replace("\n", newline), faithful=faithful)
 
 
 def _arranged(node: Node, new: Any, model: type[Value] | None) -> Any:
