@@ -36,7 +36,7 @@ _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
 """The keys by which a person would tell one entry of a list from another."""
 
 _COLON = re.compile(r"\s*:")
-_BLANK_LINES = re.compile(r"(?:\n[ \t]*)*(?=\n)")
+_BLANK_LINES = re.compile(r"\A(?:\n[ \t]*)*(?=\n)")
 _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
@@ -165,11 +165,12 @@ def _joined(found: re.Match[str]) -> str:
 # -- YAML ----------------------------------------------------------------------------------------------
 
 
-class _Member(NamedTuple):
-    """One item of a list or pair of a mapping in block style."""
+class _Entry(NamedTuple):
+    """One item of a list or pair of a mapping in block style, by the offsets of its text."""
 
+    lead: str
+    """The line break, blank lines, comments and blanks in front of it."""
     start: int
-    """Where its dash or its key begins."""
     head: int
     """Behind its dash or the colon of its key."""
     end: int
@@ -177,216 +178,186 @@ class _Member(NamedTuple):
     value: Node
 
 
-class _Place(NamedTuple):
+class _Block(NamedTuple):
     """How the entries of a list or mapping stand."""
 
-    members: list[_Member]
+    header: str
+    """What stands in front of them: an anchor, a comment."""
+    entries: list[_Entry]
     column: int
-    front: int
-    """Where a new first entry is put."""
-    separator: str
-    """What stands between two entries."""
+    gap: int
+    """How many blank lines stand between two entries."""
     is_inline: bool
     """Whether the first entry stands in the line of what holds it."""
 
+    def joined(self, bodies: list[str | None], added: dict[int, list[str]]) -> str:
+        """Return the text with these entries, ``None`` for those that go, and others behind them."""
+        margin = "\n" + " " * self.column
+        separator = "\n" * self.gap + margin
+        pieces = [self.header]
+        for index in range(-1, len(bodies)):
+            body = bodies[index] if index >= 0 else None
+            if body is not None:
+                lead = self.entries[index].lead
+                if len(pieces) > 1:
+                    lead = lead if index else separator if self.is_inline else "\n" * self.gap + lead
+                elif index:  # blank lines above what is now the first entry go, too
+                    lead = "" if self.is_inline else _BLANK_LINES.sub("", lead)
+                pieces.append(lead + body)
+            for body in added.get(index, ()):
+                first = "" if self.is_inline else margin
+                pieces.append((separator if len(pieces) > 1 else first) + body)
+        if len(pieces) == 1:
+            raise _CannotEdit
+        return "".join(pieces)
+
 
 class _Editor:
-    """Collects the edits of a text."""
+    """Writes a YAML text anew where two plans differ, and copies the rest."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._root = compose(Source(text), is_json=False).root
-        self._edits: list[tuple[int, int, str]] = []
-        self._indentation = self._measured()
+        steps, offsets = (
+            [len(step) for _, step in re.findall(rf"^( *)[\w-]+:\n\1{found}", text, re.MULTILINE)]
+            for found in (r"( +)\w", r"( *)- ")
+        )
+        self._indentation = Indentation(step=(steps or [2])[-1], offset=(offsets or [0])[-1])
         self.has_lost_comments = False
 
     def edited(self, old: Any, new: Any) -> str:
         """Return the text that holds the new values. Raises ``_CannotEdit``."""
-        self._edit_inside(self._root, old, new, Plan, 0, len(self._text))
-        pieces: list[str] = []
-        at = 0
-        for start, end, text in sorted(self._edits, key=lambda edit: edit[:2]):
-            if start < at:
-                raise _CannotEdit
-            pieces += [self._text[at:start], text]
-            at = end
-        return "".join([*pieces, self._text[at:]])
+        return self._inside(self._root, old, new, Plan, 0, len(self._text))
 
-    def _edit_member(
-        self, member: _Member, old: Any, new: Any, model: type[Value] | None, place: _Place
-    ) -> None:
-        """Change the value of an entry, in its own text as far as that can be."""
-        if _same(old, new):
-            return
-        count = len(self._edits)
-        try:
-            self._edit_inside(member.value, old, new, model, member.head, member.end)
-        except _CannotEdit:
-            del self._edits[count:]
-            self._replace(member, new, model, place)
-
-    def _edit_inside(
+    def _inside(
         self, node: Node, old: Any, new: Any, model: type[Value] | None, start: int, end: int
-    ) -> None:
-        """Change entries of a list or mapping that stands between two offsets."""
+    ) -> str:
+        """Return what stands between two offsets, and holds a list or mapping, with its new entries."""
         if node.is_alias or node.is_flow or not node.parts or not new or type(old) is not type(new):
             raise _CannotEdit
-        place = self._place(node, start, end)
-        if isinstance(old, dict):
-            self._edit_mapping(node, place, cast("dict[str, Any]", old), cast("dict[str, Any]", new), model)
-        elif isinstance(old, list) and len(cast("list[Any]", old)) == len(place.members):
-            self._edit_list(place, cast("list[Any]", old), cast("list[Any]", new), model)
-        else:
+        block = self._block(node, start, end)
+        edit = self._mapping if isinstance(old, dict) else self._list
+        return edit(node, block, old, new, model) + self._text[block.entries[-1].end : end]
+
+    def _list(
+        self, node: Node, block: _Block, old: list[Any], new: list[Any], model: type[Value] | None
+    ) -> str:
+        if len(old) != len(node.parts):
             raise _CannotEdit
-
-    def _edit_list(self, place: _Place, old: list[Any], new: list[Any], model: type[Value] | None) -> None:
         names = [_name(each) for each in old], [_name(each) for each in new]
-        opcodes = SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes()
-        # Entries without a counterpart stand for each other, but a todo is never another.
-        pairs = [
-            0 if kind != "equal" and model is Todo else min(i_end - i, j_end - j)
-            for kind, i, i_end, j, j_end in opcodes
-        ]
-        removed = {
-            n for code, paired in zip(opcodes, pairs, strict=True) for n in range(code[1] + paired, code[2])
-        }
-        for (_, i, _, j, j_end), paired in zip(opcodes, pairs, strict=True):
+        bodies: list[str | None] = [None] * len(old)
+        added: dict[int, list[str]] = {}
+        for kind, i, i_end, j, j_end in SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes():
+            # Entries without a counterpart stand for each other, but a todo is never another.
+            paired = 0 if kind != "equal" and model is Todo else min(i_end - i, j_end - j)
             for n in range(paired):
-                self._edit_member(place.members[i + n], old[i + n], new[j + n], model, place)
-            for value in new[j + paired : j_end]:
-                self._insert(place, i + paired - 1, self._item(value, place))
-        self._remove(place, removed)
+                bodies[i + n] = self._entry(block.entries[i + n], old[i + n], new[j + n], model, block)
+            items = [self._item(value, block) for value in new[j + paired : j_end]]
+            added[i + paired - 1] = added.get(i + paired - 1, []) + items
+        return block.joined(bodies, added)
 
-    def _edit_mapping(
+    def _mapping(
         self,
         node: Node,
-        place: _Place,
+        block: _Block,
         old: dict[str, Any],
         new: dict[str, Any],
         model: type[Value] | None,
-    ) -> None:
+    ) -> str:
         fields = fields_by_key(model) if model is not None else {}
 
         def name(key: str) -> str:
             return fields[key].name if key in fields else key
 
         before = {name(key): value for key, value in old.items()}
-        after = {name(key): value for key, value in new.items()}
-        keys = dict(zip(after, new, strict=True))
         places = {name(str(key.value)): index for index, key in enumerate(node.parts[::2])}
-        gone = before.keys() - after.keys()
-        if gone - places.keys():  # merged in with `<<`
+        if before.keys() - {name(key) for key in new} - places.keys():  # merged in with `<<`
             raise _CannotEdit
-        removed = {places[each] for each in gone}
+        bodies: list[str | None] = [
+            None if name(str(key.value)) in before else self._text[entry.start : entry.end]
+            for key, entry in zip(node.parts[::2], block.entries, strict=True)
+        ]
+        added: dict[int, list[str]] = {}
         last = -1
-        for each, value in after.items():
+        for key, value in new.items():
+            each = name(key)
             if each in places:
                 last = places[each]
-                inner = model_in(fields[keys[each]].types) if keys[each] in fields else None
-                self._edit_member(place.members[last], before.get(each), value, inner, place)
+                inner = model_in(fields[key].types) if key in fields else None
+                bodies[last] = self._entry(block.entries[last], before.get(each), value, inner, block)
             elif each not in before or not _same(before[each], value):
-                self._insert(place, last, self._pair(keys[each], value, place))
-        self._remove(place, removed)
+                said = f"{yaml_scalar(key)}:{yaml_block(value, block.column, self._indentation)}"
+                added.setdefault(last, []).append(said)
+        return block.joined(bodies, added)
 
-    # -- edits ----------------------------------------------------------------------------------------
-
-    def _insert(self, place: _Place, behind: int, entry: str) -> None:
-        if behind >= 0:
-            at = place.members[behind].end
-            self._edits.append((at, at, place.separator + entry))
-        elif place.is_inline:
-            self._edits.append((place.front, place.front, entry + place.separator))
-        else:
-            gap = "\n" * (place.separator.count("\n") - 1)
-            self._edits.append((place.front, place.front, f"\n{' ' * place.column}{entry}{gap}"))
-
-    def _remove(self, place: _Place, removed: set[int]) -> None:
-        members = place.members
-        if len(removed) == len(members):
-            raise _CannotEdit
-        first_kept = min(set(range(len(members))) - removed)
-        for index in removed:
-            member = members[index]
-            if index > first_kept:
-                self._edits.append((members[index - 1].end, member.end, ""))
-            elif place.is_inline:
-                self._edits.append((member.start, members[index + 1].start, ""))
-            else:
-                start = place.front if index == 0 else members[index - 1].end
-                # Blank lines above what is now the first entry go, too.
-                blank = _BLANK_LINES.match(self._text, member.end) if index + 1 == first_kept else None
-                self._edits.append((start, blank.end() if blank else member.end, ""))
-
-    def _replace(self, member: _Member, new: Any, model: type[Value] | None, place: _Place) -> None:
-        """Put a new value in the place of an entry's, in its brackets or quotes, before its comment."""
-        node, text = member.value, self._text
+    def _entry(self, entry: _Entry, old: Any, new: Any, model: type[Value] | None, block: _Block) -> str:
+        """Return an entry with its new value, in its own text as far as that can be."""
+        node, text = entry.value, self._text
+        if _same(old, new):
+            return text[entry.start : entry.end]
+        head = text[entry.start : entry.head]
+        try:
+            return head + self._inside(node, old, new, model, entry.head, entry.end)
+        except _CannotEdit:
+            pass
+        # Otherwise in its brackets or quotes, and before its comment.
+        before, behind = text[entry.start : node.at], text[node.end : entry.end]
         is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
+        is_flow = node.is_flow and not node.is_alias
         if isinstance(new, str) and is_text and node.style and new.isprintable():
-            self._edits.append((node.at, node.end, yaml_scalar(new, node.style)))
-        elif node.is_flow or (not new and isinstance(new, (list, dict))):
-            gap = "" if text[node.at - 1] in " \n" else " "
-            flow = yaml_flow(_arranged(node, new, model))
-            if node.is_flow or isinstance(node.value, str):
-                self._edits.append((node.at, node.end, gap + flow))
-            else:
-                self._edits.append((member.head, member.end, " " + flow))
-            if node.is_flow and new:  # otherwise only comments about what is gone go
+            return before + yaml_scalar(new, node.style) + behind
+        if is_flow or (not new and isinstance(new, (list, dict))):
+            if is_flow and new:  # if it is emptied, only comments about what is gone go
                 inside = _QUOTED.sub("", text[node.at : node.end])
                 self.has_lost_comments |= _COMMENT.search(inside) is not None
-        else:
-            is_item = text[member.head - 1] == "-"
-            said = yaml_block(new, place.column, self._indentation, is_item=is_item)
-            first, newline, rest = said.partition("\n")
-            comment = text[node.end : member.end] if is_text else ""
-            self._edits.append((member.head, member.end, first + comment + newline + rest))
+            flow = yaml_flow(_arranged(node, new, model))
+            if is_flow or is_text:
+                return before + ("" if before[-1] in " \n" else " ") + flow + behind
+            return f"{head} {flow}"
+        said = yaml_block(new, block.column, self._indentation, is_item=head.endswith("-"))
+        first, newline, rest = said.partition("\n")
+        return head + first + (behind if is_text else "") + newline + rest
 
-    def _item(self, value: Any, place: _Place) -> str:
-        first = place.members[0]
+    def _item(self, value: Any, block: _Block) -> str:
+        first = block.entries[0]
         said = self._text[first.start : first.value.at]
         indentation = self._indentation._replace(dash=2 if "\n" in said else len(said))
-        return f"-{yaml_block(value, place.column, indentation, is_item=True)}"
+        return f"-{yaml_block(value, block.column, indentation, is_item=True)}"
 
-    def _pair(self, key: str, value: Any, place: _Place) -> str:
-        return f"{yaml_scalar(key)}:{yaml_block(value, place.column, self._indentation)}"
-
-    # -- where entries stand --------------------------------------------------------------------------
-
-    def _place(self, node: Node, start: int, end: int) -> _Place:
+    def _block(self, node: Node, start: int, end: int) -> _Block:
+        """Return the entries of a list or mapping that stands between two offsets."""
         text, parts = self._text, node.parts
-        is_mapping = isinstance(node.value, dict)
-        values = parts[1::2] if is_mapping else parts
-        firsts = parts[::2] if is_mapping else parts
-        starts = [key.at for key in firsts] if is_mapping else self._dashes(node)
+        if isinstance(node.value, dict):
+            starts, values = [key.at for key in parts[::2]], parts[1::2]
+            colons = [(_COLON.match(text, key.end), key.end) for key in parts[::2]]
+            heads = [
+                colon.end() if colon else key_end for colon, key_end in colons
+            ]  # `? key` may have none
+        else:
+            starts, values = self._dashes(node), parts
+            heads = [at + 1 for at in starts]
         column = self._column(starts[0])
-        members: list[_Member] = []
-        for index, (at, value) in enumerate(zip(starts, values, strict=True)):
-            until = starts[index + 1] if index + 1 < len(starts) else end
-            head = at + 1
-            if is_mapping:
-                colon = _COLON.match(text, firsts[index].end)
-                head = colon.end() if colon else firsts[index].end  # `? key` may have none
-            members.append(_Member(at, head, self._end(at, until, column), value))
         newline = text.find("\n", start, starts[0])
         is_inline = newline < 0 or node is self._root
+        header_end = last = starts[0] if is_inline else newline
+        entries: list[_Entry] = []
+        for at, head, until, value in zip(starts, heads, [*starts[1:], end], values, strict=True):
+            entry = _Entry(text[last:at], at, head, self._end(at, until, column), value)
+            entries.append(entry)
+            last = entry.end
         gap = 0
-        if not is_mapping and len(members) > 1:
-            gap = text[members[0].end : starts[1]].partition("#")[0].count("\n") - 1
-        separator = "\n" * max(gap, 0) + "\n" + " " * column
-        return _Place(members, column, starts[0] if is_inline else newline, separator, is_inline)
+        if not isinstance(node.value, dict) and len(entries) > 1:
+            gap = max(entries[1].lead.partition("#")[0].count("\n") - 1, 0)
+        return _Block(text[start:header_end], entries, column, gap, is_inline)
 
     def _dashes(self, node: Node) -> list[int]:
         """Return where the dashes of a list in block style stand."""
-        # An anchor or a tag may stand before it, in a line of its own.
-        first = re.compile(r"(?:[^-\n][^\n]*(?:\n *(?:#[^\n]*)?)+)?-(?=\s)").match(self._text, node.at)
-        if first is None:
+        text = self._text
+        found = [text.rfind("-", node.at, node.parts[0].at)]
+        margin = "\n" + " " * self._column(found[0]) + "-"
+        found += [text.rfind(margin, one.at, two.at) + len(margin) - 1 for one, two in pairwise(node.parts)]
+        if found[0] < 0 or any(one >= two for one, two in pairwise(found)):
             raise _CannotEdit
-        found = [first.end() - 1]
-        dash = re.compile(rf"\n {{{self._column(found[0])}}}-(?=\s)")
-        for one, two in pairwise(node.parts):
-            between = [each.end() - 1 for each in dash.finditer(self._text, one.at, two.at)]
-            if not between:
-                raise _CannotEdit
-            found.append(between[-1])
         return found
 
     def _end(self, start: int, until: int, column: int) -> int:
@@ -403,26 +374,6 @@ class _Editor:
 
     def _column(self, offset: int) -> int:
         return offset - (self._text.rfind("\n", 0, offset) + 1)
-
-    def _measured(self) -> Indentation:
-        """Return how the file is indented: as the lists and mappings within its todos are."""
-        steps: list[int] = []
-        offsets: list[int] = []
-        pending = [self._root]
-        while pending:
-            node = pending.pop()
-            pending += node.parts[::-1]
-            if isinstance(node.value, list) or node.is_flow:
-                continue
-            for key, value in zip(node.parts[::2], node.parts[1::2], strict=True):
-                if not value.parts or value.is_flow:
-                    continue
-                if isinstance(value.value, dict):
-                    steps.append(self._column(value.parts[0].at) - self._column(key.at))
-                elif self._text[value.at] == "-":
-                    offsets.append(self._column(value.at) - self._column(key.at))
-        step = next((each for each in steps if each > 0), 2)
-        return Indentation(step=step, offset=max((offsets[1:] or offsets or [0])[0], 0))
 
 
 def _name(value: Any) -> str:
