@@ -12,12 +12,10 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from planner.model.plan import Plan
 from planner.planfile.checks import judge_plan
-from planner.planfile.confinement import Confinement, is_below, unusual_fault
-from planner.planfile.conventions import Conventions
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.document import (
     Document,
@@ -30,6 +28,7 @@ from planner.planfile.document import (
     plan_file_error,
     read_source,
 )
+from planner.planfile.project_files import is_below, unusual_fault
 from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
@@ -119,13 +118,6 @@ def plan_id_of(path: Path) -> str | None:
     return place.node.value if place.is_there and isinstance(place.node.value, str) else None
 
 
-def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
-    """Return a plan as the text of a file that, loaded, gives an equal plan: what was set, no defaults."""
-    from planner.planfile import dump
-
-    return dump.render(plan, format=format)
-
-
 def shown_path(path: Path) -> str:
     """Return the path as a person in this directory would write it."""
     try:
@@ -153,11 +145,7 @@ def _loaded(
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
     root = _root(plan, folder / path.name, boundary, document)
-    if root is None:
-        judgement = judge_plan(plan, None, None, tools_above)
-    else:
-        conventions = Conventions(root, {todo.id: todo for todo in plan.items})
-        judgement = judge_plan(plan, Confinement(root), conventions, tools_above)
+    judgement = judge_plan(plan, root, tools_above)
     _report(document, judgement.faults)
     faults = document.faults
     if faults or not sound or root is None:

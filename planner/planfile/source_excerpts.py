@@ -23,7 +23,7 @@ from planner.model.failure_report import (
 )
 from planner.model.plan import ID_PATTERN
 from planner.model.verdicts import Side
-from planner.planfile.rooted_files import RootedFiles
+from planner.planfile.project_files import RootedFiles
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 

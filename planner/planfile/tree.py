@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
-from planner.planfile.confinement import is_below
 from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
 from planner.planfile.loader import LoadedPlan, faults_at, load_plan, plan_id_of
+from planner.planfile.project_files import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
 from planner.planfile.file_writer import STANDARD_OUTPUT, is_stream, write_file
-from planner.planfile.loader import dump_plan, load_plan, plan_id_of, shown_path
+from planner.planfile.loader import load_plan, plan_id_of, shown_path
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, make_home
-from planner.planfile.writer import format_of, rewrite
+from planner.planfile.writer import dump_plan, format_of, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

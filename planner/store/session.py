@@ -27,6 +27,7 @@ from planner.model.past import PastRecords
 from planner.model.plan import Todo
 from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, Unfound, load_tree
 from planner.store.chain import log_error, one_line
 from planner.store.lines import without_secrets

@@ -469,7 +469,7 @@ def _with_right_suggestions(
     if not outcome.failures:
         return outcome
     from planner.brief.instructions import read_instruction, right_suggestion  # a green run never asks
-    from planner.planfile.rooted_files import RootedFiles
+    from planner.planfile.project_files import RootedFiles
     from planner.planfile.source_excerpts import look_up
 
     todo = next((each for each in plan.todos if each.id == outcome.todo_id), None)
