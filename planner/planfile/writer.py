@@ -199,6 +199,7 @@ class _CannotEdit(Exception):
 class Rewritten:
     """The text of a new plan file."""
 
+    path: Path
     text: str
     faithful: bool
     """Whether it is the user's text with changes; if not, comments of theirs are lost."""
@@ -221,7 +222,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
 
     with collector_paused():
         old, new = plain(loaded.plan), plain(wanted)
-        edited = _edited(loaded, old, new) if format == target_format else None
+        edited = _edited(loaded, old, new, target) if format == target_format else None
         try:
             if edited is not None and holds(edited.text):
                 return edited
@@ -230,7 +231,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
         text = dump_plan(wanted, format=target_format)
         if not holds(text):
             raise _error(target, "the revised plan holds what no plan file can say; leave it out")
-        return Rewritten(text=text, faithful=False)
+        return Rewritten(path=target, text=text, faithful=False)
 
 
 def format_of(path: Path) -> Literal["yaml", "json"]:
@@ -238,7 +239,7 @@ def format_of(path: Path) -> Literal["yaml", "json"]:
     return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
-def _edited(loaded: LoadedPlan, old: Any, new: Any) -> Rewritten | None:
+def _edited(loaded: LoadedPlan, old: Any, new: Any, target: Path) -> Rewritten | None:
     """Return the old file's text with the new plan; ``None`` where it cannot be edited."""
     try:
         source = read_source(loaded.path)
@@ -257,7 +258,7 @@ def _edited(loaded: LoadedPlan, old: Any, new: Any) -> Rewritten | None:
                 text, faithful = editor.edited(old, new), not editor.has_lost_comments
         except _CannotEdit:
             return None
-    return Rewritten(text=text.replace("\n", newline), faithful=faithful)
+    return Rewritten(path=target, text=text.replace("\n", newline), faithful=faithful)
 
 
 def _arranged(node: Node, new: Any, model: type[Value] | None) -> Any:
