@@ -217,7 +217,7 @@ def test_where_one_file_cannot_be_written_none_is(plan: Path, monkeypatch: pytes
         real(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(PlannerError, match="no space is left"):
+    with pytest.raises(PlannerError, match="No space left"):
         write_in_place(tree, revised)
 
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
