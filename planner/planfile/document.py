@@ -233,8 +233,12 @@ class Document:
         self._faulty.add(path)
         if (at, problem) not in self._said and len(self.faults) < MAX_FAULTS:
             self._said.add((at, problem))
-            line, column = self.source.position(at)
-            self.faults.append(Fault(line=line, column=column, path=path, problem=problem))
+            self.faults.append(self.fault(at, path, problem))
+
+    def fault(self, at: int, path: str, problem: str) -> Fault:
+        """Return a fault with its position."""
+        line, column = self.source.position(at)
+        return Fault(line=line, column=column, path=path, problem=problem)
 
     def refusal(self, at: int, problem: str, path: str = "") -> Refused:
         """Return the exception for a fault after which reading cannot go on."""

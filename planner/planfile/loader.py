@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from planner.planfile.checks import judge_plan
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.document import (
     Document,
-    Fault,
     Loc,
     Refused,
     Source,
@@ -54,6 +53,8 @@ class LoadedPlan:
     """By the id of the todo, those found by convention included."""
     tools: tuple[ToolSpec, ...] = ()
     """What its commands may name beside the catalog: its own tools, else those of the plan above it."""
+    document: Document = field(repr=False, compare=False)
+    """The nodes of the file: they know where all stands."""
 
 
 def load_plan(
@@ -65,13 +66,7 @@ def load_plan(
     :func:`.discovery.plan_boundary`. ``tools_above`` are the tools of the plan that it is a sub-plan of.
     """
     with collector_paused(), _faults_of(path):
-        return _loaded(read_source(path), path, boundary, tools_above)[0]
-
-
-def load_with_document(path: Path, *, boundary: Path | None = None) -> tuple[LoadedPlan, Document]:
-    """Load a plan as :func:`load_plan` does, and keep the nodes of the file: they know where all stands."""
-    with collector_paused(), _faults_of(path):
-        return _loaded(read_source(path), path, boundary)
+        return _loaded(read_source(path), path, boundary, tools_above)
 
 
 def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
@@ -80,7 +75,7 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
     with collector_paused(), _faults_of(path):
-        return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary)[0]
+        return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
@@ -95,17 +90,14 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     return plan if sound else None
 
 
-def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
+def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
     """Return the error for faults of a plan file that show only when other files are looked at.
 
     Each is a place by the names of the model, ``("items", 2, "sub_plan")``, and what is wrong there.
     """
-    try:
-        document = _document_of(read_source(path), path)
-    except Refused:  # the file has changed since it was loaded
-        return plan_file_error(shown_path(path), [Fault(problem=problem) for _, problem in found])
-    _report(document, found)
-    return plan_file_error(shown_path(path), document.faults)
+    places = ((loaded.document.find(loc), problem) for loc, problem in found)
+    faults = [loaded.document.fault(place.node.at, place.path, problem) for place, problem in places]
+    return plan_file_error(shown_path(loaded.path), faults)
 
 
 def plan_id_of(path: Path) -> str | None:
@@ -139,8 +131,8 @@ def collector_paused() -> Generator[None]:
 
 
 def _loaded(
-    source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
-) -> tuple[LoadedPlan, Document]:
+    source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None
+) -> LoadedPlan:
     document = _document_of(source, path)
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
@@ -150,15 +142,15 @@ def _loaded(
     faults = document.faults
     if faults or not sound or root is None:
         raise Refused("", tuple(faults))
-    loaded = LoadedPlan(
+    return LoadedPlan(
         plan=plan,
         path=folder / path.name,
         root=root,
         digest=source.digest,
         criteria=judgement.criteria,
         tools=judgement.tools,
+        document=document,
     )
-    return loaded, document
 
 
 def _document_of(source: Source, path: Path) -> Document:

@@ -101,7 +101,7 @@ class PlanTree:
                 try:
                     return self.child_of(todo)
                 except Unfound as unfound:
-                    raise faults_at(self.loaded.path, [_place(index, todo, unfound)]) from None
+                    raise faults_at(self.loaded, [_place(index, todo, unfound)]) from None
         raise KeyError(todo_id)
 
     def child_of(self, parent: Todo) -> PlanTree:
@@ -184,7 +184,7 @@ class PlanTree:
             else:
                 child._load_below(within, errors)
         if unfound:
-            error = faults_at(self.loaded.path, unfound)
+            error = faults_at(self.loaded, unfound)
             errors.setdefault(str(error), error)
 
     def _load(self, parent: Todo) -> LoadedPlan:
