@@ -399,7 +399,7 @@ class _Reader:
                 entries[name] = (name_node.at, value_node)
         for each in merged:
             if isinstance(each.value, dict):
-                entries = {**each.value, **entries}
+                entries |= {name: held for name, held in each.value.items() if name not in entries}
             else:
                 mark(each.at, path, "only a mapping can be merged with <<; name one, or a list of them")
         return entries

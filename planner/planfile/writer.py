@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
@@ -25,7 +26,7 @@ import yaml
 
 from planner.errors import PlanFileError, PlannerError
 from planner.model.base import Value
-from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan, Todo
+from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Plan
 from planner.planfile.document import Node, Refused, Source, compose, read_source
 from planner.planfile.loader import LoadedPlan, collector_paused, load_plan_text, shown_path
 from planner.planfile.project_files import is_below, unusual_fault
@@ -145,23 +146,12 @@ def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -
     """Return a text in one line, in the quotes that it has or needs."""
     style = quote if quote and text.isprintable() else text_style(text)
     if style == '"':
-        return _in_double_quotes(text)
+        said = json.dumps(text, ensure_ascii=False)
+        return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in said)
     analysis = _EMITTER.analyze_scalar(text)
     if style is None and (analysis.allow_flow_plain if is_flow else analysis.allow_block_plain):
         return text
     return "'" + text.replace("'", "''") + "'"
-
-
-def _in_double_quotes(text: str) -> str:
-    return re.sub(
-        r"[^\x20-\x7e]",
-        lambda found: found[0] if found[0].isprintable() else _escaped(ord(found[0])),
-        json.dumps(text, ensure_ascii=False),
-    )
-
-
-def _escaped(code: int) -> str:
-    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
 
 
 def _literal(value: Any, column: int, step: int) -> str | None:
@@ -178,14 +168,10 @@ def _literal(value: Any, column: int, step: int) -> str | None:
 
 def text_style(text: str) -> str | None:
     """Return the quotes in which a text is read as text: ``"``, ``'``, or ``None`` where it needs none."""
-    if not text.isprintable() or text in BOOLEANS or not _is_read_as_text(text[:60]):
+    if not text.isprintable() or text in BOOLEANS or anything(text[:60]) != text[:60]:
         return '"'
     # What other readers of YAML would take for a date, or the like.
     return None if _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT else "'"
-
-
-def _is_read_as_text(text: str) -> bool:
-    return anything(text) == text
 
 
 # -- rewriting -----------------------------------------------------------------------------------------
@@ -214,21 +200,18 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
     """
     root = Path(os.path.realpath(loaded.path.parent / revised.root))
     wanted = _rooted(revised, root, target, Path.cwd() if boundary is None else boundary)
-    format, target_format = format_of(loaded.path), format_of(target)
 
     def holds(text: str) -> bool:
         found = load_plan_text(text, target, boundary=boundary)
-        return found.root == root and found.plan == wanted and _same(plain(found.plan), new)
+        return found.root == root and found.plan == wanted and _same(plain(found.plan), plain(wanted))
 
     with collector_paused():
-        old, new = plain(loaded.plan), plain(wanted)
-        edited = _edited(loaded, old, new, target) if format == target_format else None
-        try:
+        edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
+        # Where the text does not hold, the edit or the plan is at fault; writing it anew tells which.
+        with suppress(PlanFileError):
             if edited is not None and holds(edited.text):
                 return edited
-        except PlanFileError:
-            pass  # either the edit or the plan is at fault; writing the plan anew tells which
-        text = dump_plan(wanted, format=target_format)
+        text = dump_plan(wanted, format=format_of(target))
         if not holds(text):
             raise _error(target, "the revised plan holds what no plan file can say; leave it out")
         return Rewritten(path=target, text=text, faithful=False)
@@ -239,7 +222,7 @@ def format_of(path: Path) -> Literal["yaml", "json"]:
     return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
-def _edited(loaded: LoadedPlan, old: Any, new: Any, target: Path) -> Rewritten | None:
+def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
     """Return the old file's text with the new plan; ``None`` where it cannot be edited."""
     try:
         source = read_source(loaded.path)
@@ -249,57 +232,59 @@ def _edited(loaded: LoadedPlan, old: Any, new: Any, target: Path) -> Rewritten |
         raise _error(loaded.path, "the plan has changed since it was loaded; run the command again")
     newline = next((each for each in ("\r\n", "\n", "\r") if each in source.text), "\n")
     text, faithful = source.text.replace(newline, "\n"), True
+    root = compose(Source(text), is_json=format_of(target) == "json").root
+    old, new = (_arranged(root, plain(each), Plan) for each in (loaded.plan, wanted))
     if not _same(old, new):
-        try:
-            if _is_json(text):
-                text = _json_text(text, new)
-            else:
-                editor = _Editor(text)
-                text, faithful = editor.edited(old, new), not editor.has_lost_comments
-        except _CannotEdit:
-            return None
+        if format_of(target) == "json":
+            text = _json_text(text, new)
+        else:
+            editor = _Editor(text)
+            try:
+                text = editor.inside(root, old, new, 0, len(text))
+            except _CannotEdit:
+                return None
+            faithful = not editor.has_lost_comments
     return Rewritten(path=target, text=text.replace("\n", newline), faithful=faithful)
 
 
-def _arranged(node: Node, new: Any, model: type[Value] | None) -> Any:
-    """Return a new value in the order of the node that it replaces, and under the keys that this uses."""
-    if isinstance(node.value, list) and isinstance(new, list):
+def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
+    """Return a value in the order of the node that holds it or one like it, and under the keys of that."""
+    if isinstance(node.value, list) and isinstance(value, list):
         known = {_name(each): each for each in node.value}
-        items = [(known.get(_name(each)), each) for each in cast("list[Any]", new)]
+        items = [(known.get(_name(each)), each) for each in cast("list[Any]", value)]
         return [each if held is None else _arranged(held, each, model) for held, each in items]
-    if not isinstance(node.value, dict) or not isinstance(new, dict):
-        return new
+    if not isinstance(node.value, dict) or not isinstance(value, dict):
+        return value
     fields = fields_by_key(model) if model is not None else {}
-    values = cast("dict[str, Any]", new)
-    keys = {fields[key].name if key in fields else key: key for key in values}
+    spelled = {fields[key].name if key in fields else key: key for key in node.value}
     found: dict[str, Any] = {}
-    for spelled, (_, held) in node.value.items():
-        field = fields.get(spelled)
-        key = keys.pop(field.name if field else spelled, None)
-        if key is not None:
-            found[spelled] = _arranged(held, values[key], model_in(field.types) if field else None)
-    return {**found, **{key: values[key] for key in keys.values()}}
+    for key, each in cast("dict[str, Any]", value).items():
+        field = fields.get(key)
+        own = spelled.get(field.name if field else key, key)
+        inner = model_in(field.types) if field else None
+        found[own] = _arranged(node.value[own][1], each, inner) if own in node.value else each
+    # A key that is new stands behind the one that it follows in the model.
+    order = [key for key in node.value if key in found]
+    last = -1
+    for key in found:
+        last = order.index(key) if key in order else last + 1
+        if key not in order:
+            order.insert(last, key)
+    return {key: found[key] for key in order}
 
 
 # -- JSON ----------------------------------------------------------------------------------------------
 
 
-def _is_json(text: str) -> bool:
-    try:
-        return text[:1] == "{" and bool(json.loads(text))
-    except (ValueError, RecursionError):
-        return False
-
-
 def _json_text(text: str, new: Any) -> str:
-    """Return the plan in the order of a JSON text, as that is indented."""
+    """Return the plan as a JSON text is indented."""
     step = re.match(r"\{\s*\n(\s*)", text)
     comma = "," if step or not re.search('", +"', text) else ", "
     said = json.dumps(
-        _arranged(compose(Source(text), is_json=True).root, new, Plan),
+        new,
         indent=step[1] if step else None,
         separators=(comma, ": " if '": ' in text else ":"),
-        ensure_ascii=text.isascii() and "\\u" in text,
+        ensure_ascii=False,
     )
     if re.search(r"\[[^\[\]{}\n]+\]", text):  # lists of scalars stand in one line
         said = _SPREAD_LIST.sub(_joined, said)
@@ -366,7 +351,6 @@ class _Editor:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._root = compose(Source(text), is_json=False).root
         steps, offsets = (
             [len(step) for _, step in re.findall(rf"^( *)[\w-]+:\n\1{found}", text, re.MULTILINE)]
             for found in (r"( +)\w", r"( *)- ")
@@ -374,23 +358,18 @@ class _Editor:
         self._indentation = Indentation(step=(steps or [2])[-1], offset=(offsets or [0])[-1])
         self.has_lost_comments = False
 
-    def edited(self, old: Any, new: Any) -> str:
-        """Return the text that holds the new values. Raises ``_CannotEdit``."""
-        return self._inside(self._root, old, new, Plan, 0, len(self._text))
+    def inside(self, node: Node, old: Any, new: Any, start: int, end: int) -> str:
+        """Return what stands between two offsets, and holds a list or mapping, with its new entries.
 
-    def _inside(
-        self, node: Node, old: Any, new: Any, model: type[Value] | None, start: int, end: int
-    ) -> str:
-        """Return what stands between two offsets, and holds a list or mapping, with its new entries."""
+        Raises ``_CannotEdit``.
+        """
         if node.is_alias or node.is_flow or not node.parts or not new or type(old) is not type(new):
             raise _CannotEdit
         block = self._block(node, start, end)
         edit: Any = self._mapping if isinstance(new, dict) else self._list
-        return edit(node, block, old, new, model) + self._text[block.entries[-1].end : end]
+        return edit(node, block, old, new) + self._text[block.entries[-1].end : end]
 
-    def _list(
-        self, node: Node, block: _Block, old: list[Any], new: list[Any], model: type[Value] | None
-    ) -> str:
+    def _list(self, node: Node, block: _Block, old: list[Any], new: list[Any]) -> str:
         if len(old) != len(node.parts):
             raise _CannotEdit
         names = [_name(each) for each in old], [_name(each) for each in new]
@@ -398,55 +377,41 @@ class _Editor:
         added: dict[int, list[str]] = {}
         for kind, i, i_end, j, j_end in SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes():
             # Entries without a counterpart stand for each other, but a todo is never another.
-            paired = 0 if kind != "equal" and model is Todo else min(i_end - i, j_end - j)
+            are_todos = i < i_end and isinstance(old[i], dict) and not {"id", "step_id"}.isdisjoint(old[i])
+            paired = 0 if kind != "equal" and are_todos else min(i_end - i, j_end - j)
             for n in range(paired):
-                bodies[i + n] = self._entry(block.entries[i + n], old[i + n], new[j + n], model, block)
+                bodies[i + n] = self._entry(block.entries[i + n], old[i + n], new[j + n], block)
             items = [self._item(value, block) for value in new[j + paired : j_end]]
             added[i + paired - 1] = added.get(i + paired - 1, []) + items
         return block.joined(bodies, added)
 
-    def _mapping(
-        self,
-        node: Node,
-        block: _Block,
-        old: dict[str, Any],
-        new: dict[str, Any],
-        model: type[Value] | None,
-    ) -> str:
-        fields = fields_by_key(model) if model is not None else {}
-
-        def name(key: str) -> str:
-            return fields[key].name if key in fields else key
-
-        before = {name(key): value for key, value in old.items()}
-        places = {name(str(key.value)): index for index, key in enumerate(node.parts[::2])}
-        if before.keys() - {name(key) for key in new} - places.keys():  # merged in with `<<`
+    def _mapping(self, node: Node, block: _Block, old: dict[str, Any], new: dict[str, Any]) -> str:
+        places = {str(key.value): index for index, key in enumerate(node.parts[::2])}
+        if old.keys() - new.keys() - places.keys():  # merged in with `<<`
             raise _CannotEdit
         bodies: list[str | None] = [
-            None if name(str(key.value)) in before else self._text[entry.start : entry.end]
-            for key, entry in zip(node.parts[::2], block.entries, strict=True)
+            None if key in old else self._text[entry.start : entry.end]
+            for key, entry in zip(places, block.entries, strict=True)
         ]
         added: dict[int, list[str]] = {}
         last = -1
         for key, value in new.items():
-            each = name(key)
-            if each in places:
-                last = places[each]
-                inner = model_in(fields[key].types) if key in fields else None
-                bodies[last] = self._entry(block.entries[last], before.get(each), value, inner, block)
-            elif each not in before or not _same(before[each], value):
+            if key in places:
+                last = places[key]
+                bodies[last] = self._entry(block.entries[last], old.get(key), value, block)
+            elif key not in old or not _same(old[key], value):
                 said = f"{yaml_scalar(key)}:{yaml_block(value, block.column, self._indentation)}"
                 added.setdefault(last, []).append(said)
         return block.joined(bodies, added)
 
-    def _entry(self, entry: _Entry, old: Any, new: Any, model: type[Value] | None, block: _Block) -> str:
+    def _entry(self, entry: _Entry, old: Any, new: Any, block: _Block) -> str:
         """Return an entry with its new value, in its own text as far as that can be."""
         node, text = entry.value, self._text
         if _same(old, new):
             return text[entry.start : entry.end]
         head = text[entry.start : entry.head]
         try:
-            return head + self._inside(node, old, new, model, entry.head, entry.end)
+            return head + self.inside(node, old, new, entry.head, entry.end)
         except _CannotEdit:
             pass
         # Otherwise in its brackets or quotes, and before its comment.
@@ -459,7 +424,7 @@ class _Editor:
             if is_flow and new:  # if it is emptied, only comments about what is gone go
                 inside = _QUOTED.sub("", text[node.at : node.end])
                 self.has_lost_comments |= _COMMENT.search(inside) is not None
-            flow = yaml_flow(_arranged(node, new, model))
+            flow = yaml_flow(new)
             if is_flow or is_text:
                 return before + ("" if before[-1] in " \n" else " ") + flow + behind
             return f"{head} {flow}"
@@ -487,7 +452,7 @@ class _Editor:
             heads = [at + 1 for at in starts]
         column = self._column(starts[0])
         newline = text.find("\n", start, starts[0])
-        is_inline = newline < 0 or node is self._root
+        is_inline = newline < 0 or start == 0
         header_end = last = starts[0] if is_inline else newline
         entries: list[_Entry] = []
         for at, head, until, value in zip(starts, heads, [*starts[1:], end], values, strict=True):

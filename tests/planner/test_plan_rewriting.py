@@ -221,7 +221,7 @@ def test_yaml_in_brackets_stays_in_brackets_and_says_that_comments_in_it_go(tmp_
     found = example.rewritten(changed(example.plan, items=(changed(a, title="no", intent="x\ny"), NEW, b)))
     assert not found.faithful
     assert found.text == (
-        'todo_list_id: p\nitems: [{id: a, title: "no", verify: pytest a.py, intent: "x\\ny"}, '
+        'todo_list_id: p\nitems: [{id: a, title: "no", intent: "x\\ny", verify: pytest a.py}, '
         "{id: new, title: New}, {id: b, title: B, dependencies: [a]}]\nx-a: {one: 1, two: }\n"
     )
     extensions = {"x-a": {"one": True, "two": 2, "three, four": [None]}}
