@@ -40,7 +40,9 @@ _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
 """The keys by which a person would tell one entry of a list from another."""
 
-_COLON = re.compile(r"\s*:")
+_COLON = re.compile(r"\s*:|")
+"""A key that is written as ``? key`` may have none."""
+
 _BLANK_LINES = re.compile(r"\A(?:\n[ \t]*)*(?=\n)")
 _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
@@ -390,8 +392,8 @@ class _Editor:
         if old.keys() - new.keys() - places.keys():  # merged in with `<<`
             raise _CannotEdit
         bodies: list[str | None] = [
-            None if key in old else self._text[entry.start : entry.end]
-            for key, entry in zip(places, block.entries, strict=True)
+            None if key.value in old else self._text[entry.start : entry.end]
+            for key, entry in zip(node.parts[::2], block.entries, strict=True)
         ]
         added: dict[int, list[str]] = {}
         last = -1
@@ -443,10 +445,8 @@ class _Editor:
         text, parts = self._text, node.parts
         if isinstance(node.value, dict):
             starts, values = [key.at for key in parts[::2]], parts[1::2]
-            colons = [(_COLON.match(text, key.end), key.end) for key in parts[::2]]
-            heads = [
-                colon.end() if colon else key_end for colon, key_end in colons
-            ]  # `? key` may have none
+            colons = (_COLON.match(text, key.end) for key in parts[::2])
+            heads = [colon.end() for colon in colons if colon is not None]
         else:
             starts, values = self._dashes(node), parts
             heads = [at + 1 for at in starts]

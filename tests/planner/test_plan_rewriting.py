@@ -316,6 +316,15 @@ def test_an_alias_is_replaced_where_it_stands(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_mapping_may_merge_twice(tmp_path: Path) -> None:
+    text = SHARED.replace("x-base", "x-more: &more {risk_level: LOW}\nx-base").replace(
+        "    <<: *base\n  ", "    <<: *base\n    <<: *more\n  "
+    )
+    example = Example(tmp_path, text)
+    a = example.plan.items[0]
+    example.expect(with_todo(example.plan, changed(a, title="Z")), ("title: A", "title: Z"))
+
+
 def test_a_change_of_what_several_todos_share_has_the_plan_written_anew(tmp_path: Path) -> None:
     example = Example(tmp_path, SHARED)
     other = AcceptanceCriteria(tests=(CommandSpec(cmd="pytest b.py"),))
