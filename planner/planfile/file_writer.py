@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -40,8 +41,8 @@ _MOST_LINKS = 40
 _NAME_KEPT = 40
 """Characters of the name in that of the file beside it, which may have 255 bytes."""
 
-_DESCRIPTORS = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
-"""Folders whose entries are the open files of this process."""
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self|proc/thread-self)/fd/([0-9]+)")
+"""An open file of this process."""
 
 _PERMISSIONS = 0o777
 
@@ -144,16 +145,12 @@ def _place(path: Path) -> Path | int:
     """
     if path == STANDARD_OUTPUT:
         return 1
-    descriptors = {os.path.realpath(folder) for folder in _DESCRIPTORS}
     for _ in range(_MOST_LINKS):
-        folder = os.path.realpath(path.parent)
-        if folder in descriptors and path.name.isdecimal():
-            return int(path.name)
-        path = Path(folder, path.name)
-        try:
-            path = Path(folder, os.readlink(path))
-        except OSError:
+        if descriptor := _DESCRIPTOR.fullmatch(str(path)):
+            return int(descriptor[1])
+        if not path.is_symlink():
             return path
+        path = path.parent / os.readlink(path)
     raise OSError(errno.ELOOP, "the path is a circle of symbolic links")
 
 
