@@ -66,7 +66,7 @@ class ProjectFiles(RootedFiles):
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, or ``None`` where it is none, or too large to be read."""
-        file = self.read(path) if self.kind(path) is Kind.FILE else None
+        file = self.read(path)
         if file is None or not file.is_whole or file.is_binary:
             return None
         try:
