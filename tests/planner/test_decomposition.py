@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
 from planner.authoring.outline import MAX_PIECES, Piece, read_goal
 from planner.authoring.plan_templates import PlanTemplates, read_values
-from planner.planfile.dump import render
 from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan_tree
