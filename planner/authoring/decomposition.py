@@ -11,8 +11,8 @@ from planner.authoring.first_plan import fresh_id, root_for, short_title
 from planner.authoring.plan_templates import values_of_goal
 from planner.catalog.tables import load_table
 from planner.model.plan import Plan
-from planner.planfile.dump import plain
 from planner.planfile.loader import load_plan_text
+from planner.planfile.writer import plain
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tools import Purpose
 from planner.model.plan import Plan
-from planner.planfile.dump import plain, render
+from planner.planfile.writer import dump_plan, plain
 from planner.text.display import counted
 from planner.text.sanitizing import one_line
 
@@ -156,4 +156,4 @@ def _text(
         "".join(f"# {''.join(char if char.isprintable() else ' ' for char in each)}\n" for each in lines)
         for lines in (heading, [each[:_LONGEST_COMMENT] for each in after])
     )
-    return f"{before}{render(plan, format='yaml')}{behind}", plan
+    return f"{before}{dump_plan(plan, format='yaml')}{behind}", plan

@@ -17,8 +17,8 @@ from planner.catalog import RECIPES
 from planner.errors import PlannerError
 from planner.model.findings import Severity
 from planner.model.plan import Plan, ToolSpec
-from planner.planfile.dump import render
 from planner.planfile.project_files import walk
+from planner.planfile.writer import dump_plan
 from planner.text.fencing import fence
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean, one_line
@@ -103,7 +103,7 @@ def _findings(plan: Plan, folder: Path) -> list[str]:
 
     with tempfile.TemporaryDirectory(prefix=".planverify-", dir=folder) as place:
         draft = Path(place) / "plan.yaml"
-        draft.write_text(render(plan.model_copy(update={"root": ".."}), format="yaml"), encoding="utf-8")
+        draft.write_text(dump_plan(plan.model_copy(update={"root": ".."}), format="yaml"), encoding="utf-8")
         try:
             found = validate_plan(draft)
         except PlannerError as error:

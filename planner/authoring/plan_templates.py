@@ -23,8 +23,8 @@ from planner.authoring.repository import LANGUAGES, read_repository
 from planner.errors import PlannerError
 from planner.model.verdicts import Purpose
 from planner.planfile.discovery import project_root
-from planner.planfile.dump import plain, yaml_flow
 from planner.planfile.project_files import open_regular
+from planner.planfile.writer import plain, yaml_flow
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from planner.catalog.commands import Command, parse_command
 from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
 from planner.errors import CommandSyntaxError
-from planner.planfile.discovery import project_root
+from planner.planfile.discovery import project_root, repository_tools
 from planner.planfile.project_files import walk
-from planner.planfile.settings import repository_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

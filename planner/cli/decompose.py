@@ -152,8 +152,8 @@ def _cached(goal: str, here: Path, output: Path) -> tuple[Plan, str] | None:
     from planner.cli.history import about_project, open_index_of
     from planner.errors import PlannerError
     from planner.model.plan import Plan
-    from planner.planfile.fingerprint import repository_fingerprint
     from planner.planfile.plan_folder import HOME
+    from planner.planfile.project_facts import repository_fingerprint
     from planner.store import questions
     from planner.text.display import moment
 
@@ -210,18 +210,18 @@ def _done_before(path: Path) -> str:
 
 
 def _plain(plan: Plan) -> dict[str, Any]:
-    from planner.planfile.dump import plain
+    from planner.planfile.writer import plain
 
     return plain(plan)
 
 
 def _write(plans: dict[Path, Plan], heading: str) -> None:
     """Write plans, all of which can be run, and say how to go on."""
-    from planner.planfile.dump import render
     from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
     from planner.planfile.loader import load_plan_text
+    from planner.planfile.writer import dump_plan
 
-    texts = {path: heading + render(plan, format="yaml") for path, plan in plans.items()}
+    texts = {path: heading + dump_plan(plan, format="yaml") for path, plan in plans.items()}
     output = next(iter(texts))
     is_shown = output == STANDARD_OUTPUT
     for path, text in texts.items():

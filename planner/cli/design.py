@@ -313,7 +313,8 @@ def export(
     from planner.authoring.design.export import plan_of_design
     from planner.authoring.first_plan import root_for
     from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
-    from planner.planfile.loader import dump_plan, load_plan_text
+    from planner.planfile.loader import load_plan_text
+    from planner.planfile.writer import dump_plan
 
     here = Path.cwd()
     is_shown = output == STANDARD_OUTPUT

@@ -211,8 +211,8 @@ def cached(
     as_json: JsonOption = False,
 ) -> int:
     """Tell which plan served a goal before; in this repository first, and those that were completed."""
-    from planner.planfile.dump import yaml_text
-    from planner.planfile.fingerprint import repository_fingerprint
+    from planner.planfile.project_facts import repository_fingerprint
+    from planner.planfile.writer import yaml_text
     from planner.store import questions
 
     with open_index_of(about_project(), store) as index, index.reading() as rows:
@@ -269,7 +269,7 @@ def correct(
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
     from planner.model.past import Correction
-    from planner.planfile.fingerprint import repository_fingerprint
+    from planner.planfile.project_facts import repository_fingerprint
     from planner.store import questions
     from planner.store.corrections import append_correction
 

@@ -101,8 +101,8 @@ def iterate(
     from planner.authoring.iteration_log import IterationLog, plan_of_iteration
     from planner.authoring.iterations import IterationOutcome, Planner, ProjectState
     from planner.planfile.file_writer import write_file
-    from planner.planfile.loader import dump_plan
     from planner.planfile.project_files import walk
+    from planner.planfile.writer import dump_plan
 
     root = Path.cwd()
     log = IterationLog(root)

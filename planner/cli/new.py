@@ -74,7 +74,7 @@ def new(
 
 def template_folder(folder: Path) -> Path | None:
     """Return the folder of templates that the repository names."""
-    from planner.planfile.settings import planverify_settings
+    from planner.planfile.discovery import planverify_settings
 
     settings = planverify_settings(folder)
     named = settings.values.get("templates")

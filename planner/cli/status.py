@@ -57,7 +57,7 @@ def status(
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
     from planner.cli.runs import open_run, readiness
     from planner.engine.progress import status_tree
-    from planner.planfile.kept_runs import blocked_since
+    from planner.planfile.latest_outcomes import blocked_since
 
     choice = choose_plan(plan)
     run = open_run(choice.path, outcomes, log)

@@ -70,7 +70,7 @@ def _yes(is_here: bool) -> str:
 def _tools() -> Iterator[Told]:
     from planner.authoring.repository import is_module_there, is_there
     from planner.catalog import TOOLS
-    from planner.planfile.settings import repository_tools
+    from planner.planfile.discovery import repository_tools
 
     for spec in repository_tools(Path.cwd()):
         argv = spec.argv or (spec.name,)

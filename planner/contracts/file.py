@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import ContractFileError
 from planner.model.contract import CONTRACT_VERSION, Contract
-from planner.planfile.confinement import Confinement
 from planner.planfile.document import Document, Fault, Refused, compose, decode, plan_file_error
 from planner.planfile.file_writer import create_file, write_file
 from planner.planfile.project_facts import ProjectFiles
+from planner.planfile.project_files import Confinement
 from planner.planfile.values import read_model
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import griffe
 
 from planner.contracts.signatures import FoundFunction, dotted
 from planner.model.contract import FunctionContract, ParameterContract
-from planner.planfile.confinement import Confinement
+from planner.planfile.project_files import Confinement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, fault_of_tool, parse_command
 from planner.errors import CommandSyntaxError
 from planner.planfile.document import Loc
-from planner.policy.criteria import Criterion, command_criterion, commands_of, criteria_of, wants_convention
+from planner.planfile.project_files import Confinement, RootedFiles, source_files
+from planner.policy.criteria import (
+    Criterion,
+    command_criterion,
+    commands_of,
+    criteria_of,
+    pytest_command,
+    wants_convention,
+)
 from planner.policy.dependencies import find_cycle
 from planner.policy.limits import is_stricter_tool, tools_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from planner.model.plan import NegativeControl, Plan, Policy, Todo, ToolSpec
-    from planner.planfile.confinement import Confinement
-    from planner.planfile.conventions import Conventions
 
 Found: TypeAlias = tuple[Loc, str]
 """A place and what is wrong there."""
 
-_MAX_CYCLES = 10
 _MAX_GUESSES = 20
+"""Guessing takes long among many ids, so only the first unknown ones are guessed."""
+
+_MAX_FILES = 50_000
+"""How many Python files are looked at to find a test by convention."""
+
+_TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -37,45 +53,36 @@ class Judgement:
     criteria: dict[str, tuple[Criterion, ...]] = field(default_factory=dict[str, tuple[Criterion, ...]])
 
 
-def judge_plan(
-    plan: Plan,
-    confinement: Confinement | None,
-    conventions: Conventions | None,
-    tools_above: tuple[ToolSpec, ...] | None = None,
-) -> Judgement:
+def judge_plan(plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None = None) -> Judgement:
     """Check a whole plan. Without a root to look at, what depends on it is left out.
 
     ``tools_above`` are the tools that the plan above names, of which a sub-plan may have no more.
     """
     judgement = Judgement(tools=tools_under(plan.metadata, tools_above))
+    confinement = Confinement(root) if root else None
+    conventions = Conventions(root, {todo.id: todo for todo in plan.items}) if root else None
     if not plan.items:
         judgement.faults.append((("items",), "the plan has no todos; add at least one item"))
-    judgement.faults.extend(_references(plan.items))
-    judgement.faults.extend(_policy(plan.metadata, confinement))
-    judgement.faults.extend(_tools(plan.metadata.tools, tools_above))
+    judgement.faults += _references(plan.items)
+    judgement.faults += _policy(plan.metadata, confinement, tools_above)
     for index, todo in enumerate(plan.items):
-        loc = ("items", index)
-        judgement.criteria[todo.id] = _judge_todo(todo, loc, confinement, conventions, judgement)
+        conventional = conventions.command(todo) if conventions and wants_convention(todo) else None
+        faults, criteria = _judge_todo(todo, confinement, judgement.tools, conventional)
+        judgement.faults += (((("items", index, *place)), problem) for place, problem in faults)
+        judgement.criteria[todo.id] = criteria
     return judgement
 
 
-def judge_todo(todo: Todo, confinement: Confinement) -> list[Found]:
+def judge_todo(todo: Todo, root: Path) -> list[Found]:
     """Check a todo that stands alone; what it depends on is not known."""
-    judgement = Judgement()
-    _judge_todo(todo, (), confinement, None, judgement)
-    return judgement.faults
+    return _judge_todo(todo, Confinement(root), (), None)[0]
 
 
 def _judge_todo(
-    todo: Todo,
-    loc: Loc,
-    confinement: Confinement | None,
-    conventions: Conventions | None,
-    judgement: Judgement,
-) -> tuple[Criterion, ...]:
-    tools, faults = judgement.tools, judgement.faults
+    todo: Todo, confinement: Confinement | None, tools: tuple[ToolSpec, ...], conventional: str | None
+) -> tuple[list[Found], tuple[Criterion, ...]]:
+    faults: list[Found] = []
     try:
-        conventional = conventions.command(todo) if conventions and wants_convention(todo) else None
         criteria = criteria_of(todo, conventional, tools)
     except CommandSyntaxError:
         found: list[Criterion] = []
@@ -86,13 +93,12 @@ def _judge_todo(
                 remedy = error.remedy
                 if where == "verify" and " " not in spec.cmd.strip():
                     remedy += f"; verify may also name a recipe: {', '.join(RECIPES)}"
-                faults.append(((*loc, *_place_of(where)), f"{error.problem}; {remedy}"))
+                faults.append((_place_of(where), f"{error.problem}; {remedy}"))
         criteria = tuple(found)
-    faults.extend(((*loc, *place), problem) for place, problem in _statements(todo, tools))
+    faults += _statements(todo, tools)
     if confinement is not None:
-        found_paths = _paths(todo, criteria, confinement)
-        faults.extend(((*loc, *place), problem) for place, problem in found_paths)
-    return criteria
+        faults += _paths(todo, criteria, confinement)
+    return faults, criteria
 
 
 def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
@@ -134,7 +140,7 @@ def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
             yield ("acceptance_criteria", "tests", index, "negative_control"), spec.negative_control
 
 
-def _paths(todo: Todo, criteria: Iterable[Criterion], confinement: Confinement) -> Iterator[Found]:
+def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement) -> Iterator[Found]:
     """Yield the paths and globs of a todo, and those in its commands, that leave the root."""
     allowed = todo.allowed_files or ()
     artifacts = [*enumerate(todo.acceptance_criteria.expected_artifacts)]
@@ -190,42 +196,25 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
             if dependency and dependency == todo.id:
                 yield loc, f"'{dependency}' depends on itself; remove it"
             elif dependency not in first:
-                # Guessing takes long among many ids, so only the first are guessed.
                 near = get_close_matches(dependency, first, n=1) if guesses_left > 0 else []
                 guesses_left -= 1
                 remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
                 yield loc, f"there is no todo '{dependency}'; {remedy}"
-    yield from _cycles(items, first)
-
-
-def _cycles(items: tuple[Todo, ...], index_of: dict[str, int]) -> Iterator[Found]:
-    """Yield some of the cycles: each is reported where it closes, then cut there to find the next."""
-    todos = {
-        todo.id: todo if todo.id not in todo.dependencies else _without(todo, todo.id)
-        for todo in reversed(items)
-        if todo.id
-    }
-    for _ in range(_MAX_CYCLES):
-        cycle = find_cycle(todos[todo_id] for todo_id in sorted(todos, key=index_of.__getitem__))
-        if not cycle:
-            return
-        last, closing = cycle[-2], cycle[-1]
-        index = index_of[last]
-        place = items[index].dependencies.index(closing)
+    left = {todo.id: todo for todo in reversed(items) if todo.id and todo.id not in todo.dependencies}
+    while cycle := find_cycle(left[each] for each in sorted(left, key=first.__getitem__)):
+        last, closing = first[cycle[-2]], cycle[-1]
         shown = " -> ".join(cycle if len(cycle) <= 12 else (*cycle[:6], "…", *cycle[-5:]))
         yield (
-            ("items", index, "dependencies", place),
+            ("items", last, "dependencies", items[last].dependencies.index(closing)),
             f"the dependencies go in a circle: {shown}; remove one of them",
         )
-        todos[last] = _without(todos[last], closing)
+        for each in cycle[1:]:  # to find the next
+            del left[each]
 
 
-def _without(todo: Todo, dependency: str) -> Todo:
-    left = tuple(each for each in todo.dependencies if each != dependency)
-    return todo.model_copy(update={"dependencies": left})
-
-
-def _policy(policy: Policy, confinement: Confinement | None) -> Iterator[Found]:
+def _policy(
+    policy: Policy, confinement: Confinement | None, tools_above: tuple[ToolSpec, ...] | None
+) -> Iterator[Found]:
     for index, quarantine in enumerate(policy.flaky_retry.quarantine):
         try:
             date.fromisoformat(quarantine.expires)
@@ -236,12 +225,8 @@ def _policy(policy: Policy, confinement: Confinement | None) -> Iterator[Found]:
         problem = confinement.glob_fault(pattern) if confinement is not None else None
         if problem is not None:
             yield ("metadata", "protected_files", index), problem
-
-
-def _tools(tools: tuple[ToolSpec, ...], above: tuple[ToolSpec, ...] | None) -> Iterator[Found]:
-    """Yield tools that are refused, share a name, or are not allowed by the plan above."""
     names: set[str] = set()
-    for index, spec in enumerate(tools):
+    for index, spec in enumerate(policy.tools):
         loc = ("metadata", "tools", index)
         fault = fault_of_tool(spec)
         if fault is not None:
@@ -249,9 +234,95 @@ def _tools(tools: tuple[ToolSpec, ...], above: tuple[ToolSpec, ...] | None) -> I
         if spec.name in names:
             yield (*loc, "name"), f"the tool '{spec.name}' is named twice; give this one another name"
         names.add(spec.name)
-        if above is not None and not any(is_stricter_tool(spec, each) for each in above):
+        if tools_above is not None and not any(is_stricter_tool(spec, each) for each in tools_above):
             yield (
                 loc,
                 f"the plan above does not allow the tool '{spec.name}' with these words; "
                 "name it in metadata.tools of that plan too, or leave it out here",
             )
+
+
+# -- conventions ---------------------------------------------------------------------------------------
+
+
+class Conventions:
+    """Find tests under one root. The file system is looked at only when a todo asks."""
+
+    def __init__(self, root: Path, todos: Mapping[str, Todo]) -> None:
+        self._root = root
+        self._todos = todos
+
+    def command(self, todo: Todo) -> str:
+        """Return the test command of a todo without criteria.
+
+        The first of: the test file of a dependency of the same stem (``buffer-impl`` after
+        ``buffer-tests``); ``tests/test_{id}.py``; the target ``test-{id}`` of a Makefile; ``{id}_test.py``
+        or ``test_{id}.py`` anywhere under the root; else ``tests/test_{id}.py`` though it is not there.
+        """
+        found = self._of_dependency(todo) or self._in_tests(todo.id)
+        if found is None and _folded(todo.id) in self._targets:
+            return f"make {shlex.quote(self._targets[_folded(todo.id)])}"
+        found = found or self._anywhere(todo.id) or f"tests/test_{_folded(todo.id)}.py"
+        return pytest_command(found)
+
+    def _of_dependency(self, todo: Todo) -> str | None:
+        stem, _, _ = _folded(todo.id).rpartition("_")
+        for dependency in todo.dependencies:
+            other, _, last = _folded(dependency).rpartition("_")
+            if not stem or other != stem or last not in ("test", "tests"):
+                continue
+            tests = self._todos.get(dependency)
+            declared = next(_declared_test_files(tests), None) if tests is not None else None
+            found = declared or self._in_tests(stem) or self._in_tests(dependency) or self._anywhere(stem)
+            if found is not None:
+                return found
+        return None
+
+    def _in_tests(self, name: str) -> str | None:
+        return self._tests.get(f"test_{_folded(name)}.py")
+
+    def _anywhere(self, name: str) -> str | None:
+        folded = _folded(name)
+        return self._files.get(f"{folded}_test.py") or self._files.get(f"test_{folded}.py")
+
+    @cached_property
+    def _tests(self) -> dict[str, str]:
+        try:
+            names = sorted(path.name for path in (self._root / "tests").iterdir())
+        except OSError:
+            return {}
+        return {_folded(name): f"tests/{name}" for name in reversed(names)}
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """By folded name, the shallowest Python file of that name, relative to the root."""
+        found: dict[str, str] = {}
+        for path in islice(source_files(self._root), _MAX_FILES):
+            found.setdefault(_folded(path.rpartition("/")[2]), path)
+        return found
+
+    @cached_property
+    def _targets(self) -> dict[str, str]:
+        """By folded id, the Makefile target ``test-{id}``."""
+        files = RootedFiles(self._root)
+        found = next(filter(None, map(files.read, ("GNUmakefile", "makefile", "Makefile"))), None)
+        words = " ".join(_TARGET.findall(found.text if found else "")).split()
+        return {_folded(word[5:]): word for word in words if _folded(word).startswith("test_")}
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _declared_test_files(todo: Todo) -> Iterator[str]:
+    if todo.test_file is not None:
+        yield todo.test_file
+    for artifact in todo.acceptance_criteria.expected_artifacts:
+        name = artifact.path.rpartition("/")[2]
+        if re.fullmatch(r"test_.*\.py|.*_test\.py", name) and "*" not in name:
+            yield artifact.path
+    for spec in todo.acceptance_criteria.tests:
+        for word in spec.cmd.split():
+            file = word.partition("::")[0]
+            if file.endswith(".py") and not file.startswith("-"):
+                yield file

@@ -1,4 +1,4 @@
-"""Find the plan that is meant: named, with or without todos, or in pytest's ini file, or in the root.
+"""Find the plan that is meant, and what pytest's ini file and ``[tool.planverify]`` say of plans.
 
 The folder that pytest calls its rootdir is found by pytest's own rules, without pytest:
 https://docs.pytest.org/en/stable/reference/customize.html#finding-the-rootdir
@@ -10,12 +10,18 @@ import configparser
 import os
 import shlex
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from planner.errors import PlannerError
+from planner.planfile.project_files import RootedFiles, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from planner.model.plan import ToolSpec
 
 PLAN_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
 """The plan that is meant where none is named, the first that is there."""
@@ -26,6 +32,17 @@ INI_KEY = "planverify_plan"
 
 SEPARATOR = "::"
 """Between a plan and the ids of its todos, which are apart by commas: ``plan.yaml::a,b``."""
+
+_INI_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+"""In the order in which pytest looks for them in a folder. The first four count even where empty."""
 
 Section = dict[str, Any]
 
@@ -56,16 +73,20 @@ class ProjectRoot:
 
     def words(self, name: str) -> tuple[str, ...]:
         """Return the words of a setting; none where it is not set."""
-        return _words(self.settings.get(name))
+        value = self.settings.get(name)
+        if not isinstance(value, str):
+            return self.lines(name)
+        try:
+            return tuple(shlex.split(value, comments=True))
+        except ValueError:
+            return tuple(value.split())
 
     def lines(self, name: str) -> tuple[str, ...]:
         """Return the lines of a setting, or the items of a list; none where it is not set."""
         value = self.settings.get(name)
-        return (
-            tuple(filter(None, map(str.strip, value.splitlines())))
-            if isinstance(value, str)
-            else _words(value)
-        )
+        if isinstance(value, str):
+            return tuple(filter(None, map(str.strip, value.splitlines())))
+        return tuple(map(str, cast("list[object]", value))) if isinstance(value, list) else ()
 
 
 def parse_choice(word: str, base: Path) -> PlanChoice:
@@ -113,10 +134,9 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
         for name in _INI_FILES:
             path = folder / name
             try:
-                text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+                with open_regular(path) as file:
+                    text = file.read().decode("utf-8", "replace")
             except OSError:
-                text = None
-            if text is None:
                 continue
             if name == "pyproject.toml" and first_pyproject is None:
                 first_pyproject = path
@@ -132,40 +152,21 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
     return ProjectRoot(folder=start if common == common.parent else common)
 
 
-_INI_FILES = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
-"""In the order in which pytest looks for them in a folder. The first four count even where empty."""
-
-
 def _settings(name: str, text: str) -> Section | None:
     """Return what an ini file says to pytest; ``None`` where it says nothing."""
     if name == "pyproject.toml":
         section = _table(text, "tool", "pytest")
-        return (
-            section
-            if section and section.keys() != {"ini_options"}
-            else _table(text, "tool", "pytest", "ini_options")
-        )
+        is_own = section and section.keys() != {"ini_options"}
+        return section if is_own else _table(text, "tool", "pytest", "ini_options")
     if name.endswith(".toml"):
         return _table(text, "pytest") or {}
-    section = _of_ini(text, "tool:pytest" if name == "setup.cfg" else "pytest")
-    return section or {} if name in _INI_FILES[:4] else section
-
-
-def _of_ini(text: str, name: str) -> Section | None:
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
-    try:
+    header = "tool:pytest" if name == "setup.cfg" else "pytest"
+    with suppress(configparser.Error):
         parser.read_string(text)
-    except configparser.Error:
-        return None
-    return dict(parser.items(name)) if parser.has_section(name) else None
+        if parser.has_section(header):
+            return dict(parser.items(header))
+    return {} if name in _INI_FILES[:4] else None
 
 
 def _table(text: str, *keys: str) -> Section | None:
@@ -180,12 +181,57 @@ def _table(text: str, *keys: str) -> Section | None:
     return dict(cast("Section", value)) if isinstance(value, dict) else None
 
 
-def _words(value: object) -> tuple[str, ...]:
-    if isinstance(value, list):
-        return tuple(str(each) for each in cast("list[object]", value))
-    if not isinstance(value, str):
-        return ()
-    try:
-        return tuple(shlex.split(value, comments=True))
-    except ValueError:
-        return tuple(value.split())
+# -- [tool.planverify] ---------------------------------------------------------------------------------
+
+
+class Settings(NamedTuple):
+    """The table ``[tool.planverify]`` of a ``pyproject.toml``, and where it stands."""
+
+    values: dict[str, Any]
+    place: str
+
+
+def planverify_settings(folder: Path) -> Settings:
+    """Return the table of a folder, empty where there is none. Raises ``PlannerError`` for no table."""
+    place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
+    file = RootedFiles(folder).read("pyproject.toml")
+    # Of a file that is no TOML its own tools speak.
+    tool = _table(file.text, "tool") if file is not None and file.is_whole else None
+    table = (tool or {}).get("planverify", {})
+    if not isinstance(table, dict):
+        raise PlannerError(f"{place} is no table; write it with a heading of its own")
+    return Settings(cast("dict[str, Any]", table), place)
+
+
+def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
+    """Return the tools that a repository names: ``[tool.planverify.tools]``, by their names.
+
+    They count for whoever writes a plan, and are written into it: a plan alone says what judges it. A
+    value is the words that the name stands for, or a table with ``argv`` and ``kind``. Raises
+    ``PlannerError`` for one that a plan may not name either.
+    """
+    from pydantic import ValidationError
+
+    from planner.catalog.commands import fault_of_tool
+    from planner.model.plan import ToolSpec
+
+    settings = planverify_settings(folder)
+    held = settings.values.get("tools", {})
+    place = settings.place.replace("]", ".tools]")
+    if not isinstance(held, dict):
+        raise PlannerError(f'{place} is no table; write NAME = ["PROGRAM", "WORD"] in it')
+    found: list[ToolSpec] = []
+    for name, value in cast("dict[str, Any]", held).items():
+        words = cast("dict[str, Any]", value) if isinstance(value, dict) else {"argv": value}
+        if others := words.keys() - {"argv", "kind"}:
+            raise PlannerError(f"{place} {name}: {min(others)} is no key; the keys are argv and kind")
+        try:
+            spec = ToolSpec.model_validate({"name": name, **words})
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            raise PlannerError(f"{place} {name}: {key}: {first['msg']}; write a list of words") from None
+        if (fault := fault_of_tool(spec)) is not None:
+            raise PlannerError(f"{place} {name}: {fault}")
+        found.append(spec)
+    return tuple(found)

@@ -1,9 +1,8 @@
 """A plan file as a tree of nodes: read within bounds, with the position of every part and what is wrong.
 
-The nodes are composed here from the events of PyYAML's parser, in C where it is built so: PyYAML's own
-composer recurses without bound, keeps the last of two equal keys and lets a few aliases stand for
-gigabytes. JSON goes the same way once :mod:`json` has found it sound. The parser then sees ``x`` for each
-character of a text and blanks for line ends, because YAML knows other escapes and line breaks than JSON.
+PyYAML composes the nodes, in C where it is built so. JSON goes the same way once :mod:`json` has found it
+sound. The parser then sees ``x`` for each character of a text and blanks for line ends, because YAML knows
+other escapes and line breaks than JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -33,11 +32,8 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 64
 """How deep lists and mappings may be nested."""
 
-MAX_NODES = 2_000_000
-"""How many values a file may hold. A long text counts as several."""
-
-MAX_ALIASED = 500_000
-"""How many values all aliases of a file may stand for together."""
+MAX_NODES = 500_000
+"""How many values a file may hold, those counted for which an alias stands. A long text is several."""
 
 MAX_FAULTS = 1_000
 """Further faults of a file are not kept."""
@@ -51,8 +47,6 @@ MAX_LINE = 400
 Loc: TypeAlias = tuple[str | int, ...]
 """A place in the plan by the names of the model: ``("items", 2, "title")``."""
 
-_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
 _TAG = "tag:yaml.org,2002:"
@@ -65,10 +59,16 @@ _YAML_REMEDIES = {
     "could not find expected ':'": "write 'key: value', or indent the lines of a text alike",
     "did not find expected ',' or": "close the bracket, or put a comma between its parts",
     "did not find expected key": "indent the lines of one mapping alike",
+    "undefined alias": "write &name before *name",
+    "second occurrence": "give one of the two anchors another name",
+    "another document": "keep one plan in one file",
     "unknown escape character": "write a backslash in double quotes twice, or use single quotes",
 }
 
-_TOO_DEEP = f"the nesting is deeper than {MAX_DEPTH}; flatten the plan"
+_TOO_DEEP = (
+    f"the nesting is deeper than {MAX_DEPTH}, or an alias stands inside what it names; flatten the plan"
+)
+_TOO_MANY = f"the file holds more than {MAX_NODES:,} values, those of aliases counted; use sub_plan"
 
 
 # -- faults --------------------------------------------------------------------------------------------
@@ -122,8 +122,6 @@ class Source:
     text: str
     digest: str = ""
     """``sha256:`` and the hexadecimal digest of the file's bytes."""
-    marked: bool = False
-    """Whether a byte order mark stands in front of the text, which does not hold it."""
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and the column of a character, both counted from one."""
@@ -154,12 +152,10 @@ def decode(data: bytes) -> Source:
     """Return the text that these bytes are. Raises :class:`Refused`."""
     if len(data) > MAX_BYTES:
         raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan")
-    if data.startswith(_WIDE_MARKS):
-        raise Refused("the file is UTF-16 or UTF-32 text; save it as UTF-8")
     if not data.strip():
         raise Refused("the file is empty; a plan needs at least a todo_list_id and one item")
     if b"\0" in data:
-        raise Refused("the file is binary; a plan is YAML or JSON text")
+        raise Refused("the file is binary or UTF-16; a plan is YAML or JSON, saved as UTF-8")
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
@@ -167,8 +163,7 @@ def decode(data: bytes) -> Source:
         line, column = Source(before).position(len(before))
         problem = f"the byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
         raise Refused(problem, [Fault(line=line, column=column, problem=problem)]) from None
-    digest = "sha256:" + hashlib.sha256(data).hexdigest()
-    return Source(text, digest, marked=data.startswith(codecs.BOM_UTF8))
+    return Source(text, "sha256:" + hashlib.sha256(data).hexdigest())
 
 
 # -- the nodes -----------------------------------------------------------------------------------------
@@ -238,8 +233,12 @@ class Document:
         self._faulty.add(path)
         if (at, problem) not in self._said and len(self.faults) < MAX_FAULTS:
             self._said.add((at, problem))
-            line, column = self.source.position(at)
-            self.faults.append(Fault(line=line, column=column, path=path, problem=problem))
+            self.faults.append(self.fault(at, path, problem))
+
+    def fault(self, at: int, path: str, problem: str) -> Fault:
+        """Return a fault with its position."""
+        line, column = self.source.position(at)
+        return Fault(line=line, column=column, path=path, problem=problem)
 
     def refusal(self, at: int, problem: str, path: str = "") -> Refused:
         """Return the exception for a fault after which reading cannot go on."""
@@ -253,216 +252,157 @@ class Document:
         )
 
 
+# -- composing -----------------------------------------------------------------------------------------
+
+
+class _Beyond(Exception):
+    """The file is beyond a bound at an offset."""
+
+
+class Bounds:
+    """Hold PyYAML's composer within the bounds, and leave the scalars as they were written."""
+
+    depth = 0
+    count = 0
+
+    def descend_resolver(self, parent: Any, _index: object) -> None:
+        """Count what the composer is about to read inside the parent."""
+        self.depth += 1
+        self.count += 1
+        # A scalar in the deepest list is one level below it.
+        if self.depth > MAX_DEPTH + 1:
+            raise _Beyond(parent.start_mark.index, _TOO_DEEP)
+        if self.count > MAX_NODES:
+            raise _Beyond(parent.start_mark.index, _TOO_MANY)
+
+    def ascend_resolver(self) -> None:
+        """Count the way back."""
+        self.depth -= 1
+
+    def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
+        """Guess no type: the place of a scalar decides."""
+
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(Bounds, _Base): ...
+
+
 def compose(source: Source, *, is_json: bool) -> Document:
     """Compose the nodes of a text. Raises :class:`Refused` where reading cannot go on."""
-    composer = _Composer(source)
+    document = Document(source)
     text = source.text
     if is_json:
-        text = composer.masked_json()
+        text = _masked_json(document)
     elif odd := _UNPRINTABLE.search(text):
         problem = f"the control character U+{ord(odd[0]):04X} may not stand in YAML; delete it"
-        raise composer.document.refusal(odd.start(), problem)
-    parser = _Parser(text)
+        raise document.refusal(odd.start(), problem)
+    loader: Any = cast("Any", _Loader)(text)
     try:
-        composer.follow(parser, source.text if is_json else None)
+        root = loader.get_single_node()
     except yaml.YAMLError as error:
-        raise composer.document.refusal(*_yaml_fault(text, error)) from None
+        raise document.refusal(*_yaml_fault(text, error)) from None
+    except _Beyond as beyond:
+        raise document.refusal(*beyond.args) from None
     finally:
-        parser.dispose()
-    return composer.document
+        loader.dispose()
+    if root is None:
+        raise document.refusal(0, "the file holds only comments; write the plan's keys")
+    document.root = _Reader(document, is_json=is_json).node(root, "")
+    return document
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end has not been seen."""
+def _masked_json(document: Document) -> str:
+    """Return the text as the YAML parser is to see it. Raises :class:`Refused` for what is no JSON."""
+    text = document.source.text
 
-    node: Node
-    anchor: str | None
-    before: int
-    """How many values the file had when it began."""
-    height: int = 1
-    key: Node | None = None
-    """The key whose value comes next."""
-    merged: list[Node] = field(default_factory=list[Node])
+    def refuse_constant(name: str) -> None:
+        found = next(each for each in _JSON_TOKEN.finditer(text) if each[0] == name)
+        raise document.refusal(found.start(), "NaN and Infinity are no JSON; write a finite number")
+
+    try:
+        # Numbers stay text: of a million digits none is computed.
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        problem = f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise document.refusal(min(error.pos, len(text)), problem) from None
+    except RecursionError:
+        pass  # the composer says where it is too deep
+    return _JSON_TOKEN.sub(
+        lambda found: f'"{"x" * (len(found[0]) - 2)}"' if len(found[0]) > 1 else " ", text
+    )
 
 
-class _Composer:
-    """Put nodes together within the bounds, in the order of the text."""
+class _Reader:
+    """Make nodes of PyYAML's: those of an alias anew, keys unique, ``<<`` merged."""
 
-    def __init__(self, source: Source) -> None:
-        self.document = Document(source)
-        self._open: list[_Open] = []
-        self._anchors: dict[str, tuple[Node, int, int] | None] = {}
-        """By name the node, its size and its height; ``None`` while it is open."""
+    def __init__(self, document: Document, *, is_json: bool) -> None:
+        self._document = document
+        self._is_json = is_json
         self._count = 0
-        self._aliased = 0
+        self._known: set[int] = set()
 
-    def masked_json(self) -> str:
-        """Return the text as the YAML parser is to see it. Raises :class:`Refused` for what is no JSON."""
-        text = self.document.source.text
-
-        def refuse_constant(name: str) -> None:
-            found = next(each for each in _JSON_TOKEN.finditer(text) if each[0] == name)
-            problem = "NaN and Infinity are no JSON; write a finite number"
-            raise self.document.refusal(found.start(), problem)
-
-        try:
-            # Numbers stay text: of a million digits none is computed.
-            json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
-        except json.JSONDecodeError as error:
-            problem = f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-            raise self.document.refusal(min(error.pos, len(text)), problem) from None
-        except RecursionError:
-            pass  # the parser's events say where it is too deep
-        return _JSON_TOKEN.sub(
-            lambda found: f'"{"x" * (len(found[0]) - 2)}"' if len(found[0]) > 1 else " ", text
-        )
-
-    def follow(self, parser: Any, json_text: str | None) -> None:
-        """Build the nodes of a document from a parser's events. Raises :class:`Refused`."""
-        documents = 0
-        while True:
-            event = parser.get_event()
-            kind = event.__class__
-            at: int = event.start_mark.index
-            if kind is yaml.ScalarEvent:
-                self._add_scalar(event, at, json_text)
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                node = Node(at, {} if kind is yaml.MappingStartEvent else [])
-                node.is_flow = bool(event.flow_style)
-                self._begin(node, event)
-            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-                self._close(event.end_mark.index)
-            elif kind is yaml.AliasEvent:
-                self._add_alias(event, at)
-            elif kind is yaml.DocumentStartEvent:
-                documents += 1
-                if documents > 1:
-                    problem = "a second document begins here; keep one plan in one file"
-                    raise self.document.refusal(at, problem)
-            elif kind is yaml.StreamEndEvent:
-                break
-        if not documents:
-            raise self.document.refusal(0, "the file holds only comments; write the plan's keys")
-
-    def _add_scalar(self, event: Any, at: int, json_text: str | None) -> None:
-        end: int = event.end_mark.index
-        text: str = event.value
-        if json_text is not None and event.style:
-            text = json_text[at + 1 : end - 1]
-            text = json.loads(f'"{text}"', strict=False) if "\\" in text else text
-        node = Node(at, text)
-        node.end, node.style = end, event.style or ('"' if event.tag in _TEXT_TAGS else None)
-        self._refuse_tag(event.tag, at)
-        # A long text weighs more, so that aliases of it cannot fill the memory either.
-        weight = 1 + (len(text) >> 6)
-        self._weigh(weight, at)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = (node, weight, 0)
-        self._place(node)
-
-    def _begin(self, node: Node, event: Any) -> None:
-        if len(self._open) >= MAX_DEPTH:
-            raise self.document.refusal(node.at, _TOO_DEEP)
-        self._refuse_tag(event.tag, node.at)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = None
-        self._open.append(_Open(node, event.anchor, self._count + self._aliased))
-        self._weigh(1, node.at)
-
-    def _close(self, end: int) -> None:
-        closed = self._open.pop()
-        closed.node.end = end
-        for merged in closed.merged:
-            self._merge(closed.node, merged)
-        if closed.anchor is not None:
-            size = self._count + self._aliased - closed.before
-            self._anchors[closed.anchor] = (closed.node, size, closed.height)
-        if self._open:
-            self._open[-1].height = max(self._open[-1].height, closed.height + 1)
-        self._place(closed.node)
-
-    def _add_alias(self, event: Any, at: int) -> None:
-        name = event.anchor
-        if name not in self._anchors:
-            problem = f"the alias *{name} has no anchor; write &{name} before it"
-            raise self.document.refusal(at, problem, self._path(self._open))
-        anchored = self._anchors[name]
-        if anchored is None:
-            problem = f"the alias *{name} stands inside what it names; write it out"
-            raise self.document.refusal(at, problem)
-        target, size, height = anchored
-        self._aliased += size
-        if self._aliased > MAX_ALIASED:
-            problem = f"the aliases stand for more than {MAX_ALIASED} values; write less"
-            raise self.document.refusal(at, problem)
-        if len(self._open) + height > MAX_DEPTH:
-            raise self.document.refusal(at, f"with this alias the nesting is deeper than {MAX_DEPTH}")
-        if self._open:
-            self._open[-1].height = max(self._open[-1].height, height + 1)
-        node = Node(at, target.value)
-        node.end, node.style, node.is_alias = event.end_mark.index, target.style, True
-        self._place(node)
-
-    def _weigh(self, weight: int, at: int) -> None:
-        self._count += weight
-        if self._count > MAX_NODES:
-            raise self.document.refusal(at, f"the file holds more than {MAX_NODES} values; use sub_plan")
-
-    def _refuse_tag(self, tag: str | None, at: int) -> None:
+    def node(self, held: Any, path: str, depth: int = 1) -> Node:
+        """Return the node of a list, mapping or scalar. Raises :class:`Refused` beyond the bounds."""
+        refusal = self._document.refusal
+        at, end, tag = held.start_mark.index, held.end_mark.index, held.tag
         if tag not in _TAGS:
-            shown = "!!" + str(tag).removeprefix(_TAG) if str(tag).startswith(_TAG) else tag
+            shown = "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
             problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
-            raise self.document.refusal(at, problem, self._path(self._open))
-
-    def _place(self, node: Node) -> None:
-        if not self._open:
-            self.document.root = node
-            return
-        top = self._open[-1]
-        top.node.parts.append(node)
-        if isinstance(top.node.value, list):
-            top.node.value.append(node)
-        elif top.key is None:
-            top.key = node
+            raise refusal(at, problem, path)
+        # A long text weighs more, so that aliases of it cannot fill the memory either.
+        self._count += 1 + (len(held.value) >> 6 if isinstance(held, yaml.ScalarNode) else 0)
+        if self._count > MAX_NODES:
+            raise refusal(at, _TOO_MANY)
+        node = Node(at, held.value)
+        node.end, node.is_alias = end, id(held) in self._known
+        self._known.add(id(held))
+        if isinstance(held, yaml.ScalarNode):
+            node.style = held.style or ('"' if tag in _TEXT_TAGS else None)
+            if self._is_json and node.style:
+                node.value = json.loads(self._document.source.text[at:end], strict=False)
+            return node
+        if depth > MAX_DEPTH:
+            raise refusal(at, _TOO_DEEP)
+        node.is_flow = bool(held.flow_style)
+        if isinstance(held, yaml.SequenceNode):
+            node.parts = [
+                self.node(each, f"{path}[{index}]", depth + 1) for index, each in enumerate(held.value)
+            ]
+            node.value = node.parts
         else:
-            self._enter(top, top.key, node)
-            top.key = None
+            node.value = self._entries(node, held, path, depth)
+        return node
 
-    def _enter(self, top: _Open, key: Node, value: Node) -> None:
-        entries, name = top.node.value, key.value
-        assert isinstance(entries, dict)
-        path = self._path(self._open[:-1])
-        if not isinstance(name, str):
-            self.document.mark(key.at, path, "a list or mapping cannot be a key; write a name")
-        elif name == "<<" and key.style is None:
-            top.merged.append(value)
-        elif name in entries:
-            line, column = self.document.source.position(entries[name][0])
-            problem = f"the key '{name}' stands here a second time (first at {line}:{column}); keep one"
-            self.document.mark(key.at, f"{path}.{name}".removeprefix("."), problem)
-        else:
-            entries[name] = (key.at, value)
-
-    def _merge(self, node: Node, merged: Node) -> None:
-        assert isinstance(node.value, dict)
-        for part in merged.value if isinstance(merged.value, list) else [merged]:
-            if isinstance(part.value, dict):
-                for name, entry in part.value.items():
-                    node.value.setdefault(name, entry)
+    def _entries(self, node: Node, held: Any, path: str, depth: int) -> dict[str, tuple[int, Node]]:
+        mark = self._document.mark
+        entries: dict[str, tuple[int, Node]] = {}
+        merged: list[Node] = []
+        for key, value in held.value:
+            name_node = self.node(key, path, depth + 1)
+            name = name_node.value
+            below = f"{path}.{name}".removeprefix(".") if isinstance(name, str) else path
+            value_node = self.node(value, below, depth + 1)
+            if value_node.is_alias:  # PyYAML knows only where its anchor is
+                value_node.at = name_node.at
+            node.parts += [name_node, value_node]
+            if not isinstance(name, str):
+                mark(name_node.at, path, "a list or mapping cannot be a key; write a name")
+            elif name == "<<" and name_node.style is None:
+                merged += value_node.value if isinstance(value_node.value, list) else [value_node]
+            elif name in entries:
+                line, column = self._document.source.position(entries[name][0])
+                problem = f"the key '{name}' stands here a second time (first at {line}:{column}); keep one"
+                mark(name_node.at, below, problem)
             else:
-                problem = "only a mapping can be merged with <<; name one, or a list of them"
-                self.document.mark(part.at, self._path(self._open), problem)
-
-    def _path(self, opened: list[_Open]) -> str:
-        """Return the path of what comes next inside the open lists and mappings."""
-        path = ""
-        for each in opened:
-            if isinstance(each.node.value, list):
-                path += f"[{len(each.node.value)}]"
-            elif each.key is not None and isinstance(each.key.value, str):
-                path += f".{each.key.value}"
-        return path.removeprefix(".")
+                entries[name] = (name_node.at, value_node)
+        for each in merged:
+            if isinstance(each.value, dict):
+                entries |= {name: held for name, held in each.value.items() if name not in entries}
+            else:
+                mark(each.at, path, "only a mapping can be merged with <<; name one, or a list of them")
+        return entries
 
 
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
-import select
 import stat
 import sys
 import time
@@ -41,8 +41,8 @@ _MOST_LINKS = 40
 _NAME_KEPT = 40
 """Characters of the name in that of the file beside it, which may have 255 bytes."""
 
-_DESCRIPTORS = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
-"""Folders whose entries are the open files of this process."""
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self|proc/thread-self)/fd/([0-9]+)")
+"""An open file of this process."""
 
 _PERMISSIONS = 0o777
 
@@ -145,16 +145,12 @@ def _place(path: Path) -> Path | int:
     """
     if path == STANDARD_OUTPUT:
         return 1
-    descriptors = {os.path.realpath(folder) for folder in _DESCRIPTORS}
     for _ in range(_MOST_LINKS):
-        folder = os.path.realpath(path.parent)
-        if folder in descriptors and path.name.isdecimal():
-            return int(path.name)
-        path = Path(folder, path.name)
-        try:
-            path = Path(folder, os.readlink(path))
-        except OSError:
+        if descriptor := _DESCRIPTOR.fullmatch(str(path)):
+            return int(descriptor[1])
+        if not path.is_symlink():
             return path
+        path = path.parent / os.readlink(path)
     raise OSError(errno.ELOOP, "the path is a circle of symbolic links")
 
 
@@ -180,21 +176,18 @@ def _opened(place: Path) -> int:
                 raise
             time.sleep(0.05)
         else:
-            os.set_blocking(handle, True)
             return handle
 
 
 def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
     """Write all of it and close; what was printed to the stream ``after`` comes first."""
+    os.set_blocking(handle, True)  # another program may have made it non-blocking
     with open(handle, "wb", buffering=0) as file:
         if after is not None:
             after.flush()
         rest = memoryview(data)
         while rest:
-            written = file.write(rest)
-            if written is None:  # another program has made it non-blocking, and it is full
-                select.select([], [file], [])
-            rest = rest[written or 0 :]
+            rest = rest[file.write(rest) or 0 :]
 
 
 # -- files ---------------------------------------------------------------------------------------------
@@ -249,18 +242,10 @@ def _encoded(content: str | bytes) -> bytes:
 # -- errors --------------------------------------------------------------------------------------------
 
 _CAUSES = {
-    errno.ENOENT: "a part of its path is not there; check the path",
     errno.ENOTDIR: "a part of its path is no folder; remove it, or name another file",
     errno.EISDIR: "it is a folder; name a file in it",
     errno.EEXIST: "there is such a file already, and none is replaced; name a new one, or remove it",
     errno.EACCES: "it may not be written to; change its permissions, or name another file",
-    errno.EPERM: "it may not be written to; change its permissions, or name another file",
-    errno.EROFS: "its file system can only be read; name a file elsewhere",
-    errno.ENOSPC: "no space is left; make room, or name a file elsewhere",
-    errno.EDQUOT: "no space is left; make room, or name a file elsewhere",
-    errno.ELOOP: "its path is a circle of symbolic links; name the file itself",
-    errno.ENAMETOOLONG: "its name is too long; name another file",
-    errno.EBADF: "no such descriptor is open; open it, or name a file",
     errno.EPIPE: "its reader has gone; keep it reading, or name a file",
     errno.ENXIO: f"nobody reads this pipe, {PIPE_SECONDS:g} s long; start its reader, or name a file",
 }
@@ -271,9 +256,7 @@ def _named_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        cause = _CAUSES.get(error.errno or 0) if isinstance(error, OSError) else None
-        if cause is None:
-            said = error.strerror if isinstance(error, OSError) else str(error)
-            cause = f"{said}; name another file"
+        said = error.strerror if isinstance(error, OSError) else error
+        cause = _CAUSES.get(getattr(error, "errno", 0), f"{said}; name another file")
         shown = "standard output" if path == STANDARD_OUTPUT else str(path)
         raise FileWriteError(one_line(f"{shown}: cannot be written: {cause}", limit=600)) from error

@@ -1,28 +1,64 @@
-"""Find the outcomes of a plan, and say whether they are of the plan and the files as they are now."""
+"""Find the outcomes of a plan, and say whether they are of the plan and the files as they are now.
+
+The journals of the kept runs stand below ``.planverify/runs``. The code under test can write there, so
+nothing in them is believed to be in order: a journal that is torn, foreign or no plain file is passed over.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
 
 from planner.errors import ForeignOutcomesError, OutcomeFileError
+from planner.model.base import ReadValue
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
-from planner.planfile.kept_runs import ChangedFiles, UnfinishedRun, changed_files, unfinished_run
+from planner.model.verdicts import TodoState
 from planner.planfile.loader import shown_path
-from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.plan_folder import HOME, PlanFolder
+from planner.planfile.project_files import digest_of, is_code, open_regular, walk
 from planner.planfile.record_files import read_any_outcomes
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
 
-_DIGITS = 12
-_MAX_LINE = 600
+LARGEST_JOURNAL = 256 * 1024 * 1024
+MOST_FILES = 20_000
+"""Of a project with more files nobody is told which have changed: looking would take too long."""
+
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedRun:
+    """The newest run of a plan, which has not come to its end."""
+
+    run_id: str
+    started_at: str
+    """RFC 3339, UTC."""
+    state: Literal["running", "killed", "interrupted"]
+    judged: int
+    """How many criteria had their verdict by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFiles:
+    """Files that are not as they were when a run judged; paths are relative to the plan's root."""
+
+    paths: tuple[str, ...] = ()
+    by_todo: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    """Of each todo whose verdict is old for that, those of the files that it rests on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,49 +89,46 @@ def find_outcomes(
     Raises :class:`planner.errors.OutcomeFileError` for what is not there, cannot be read or does not fit
     the plan, and of its kind :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
     """
-    path = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes if given is None else given
-    verify = verify_command(loaded)
+    subs, plan_id, verify = subs or {}, loaded.plan.todo_list_id, verify_command(loaded)
+    path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given
+    shown = shown_path(path)
     if path.is_dir():
-        raise OutcomeFileError(f"{shown_path(path)}: is a folder; name the outcome file in it")
-    unfinished = unfinished_run(loaded.root, loaded.plan.todo_list_id) if given is None else None
+        raise OutcomeFileError(f"{shown}: is a folder; name the outcome file in it")
+    unfinished = unfinished_run(loaded.root, plan_id) if given is None else None
     if not path.exists():
         if given is not None:
-            raise OutcomeFileError(f"{shown_path(path)}: there is no such file; run first: {verify}")
+            raise OutcomeFileError(f"{shown}: there is no such file; run first: {verify}")
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
-    reference = _reference(loaded, document)
+    # The entry of the plan's very bytes, else that of its name.
+    same = [ref for ref in document.plans if ref.todo_list_id == plan_id]
+    reference = next((ref for ref in same if ref.digest == loaded.digest), same[0] if same else None)
     if reference is None:
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
-        raise ForeignOutcomesError(
-            one_line(
-                f"{shown_path(path)}: the outcomes are of {names}, not of '{loaded.plan.todo_list_id}' "
-                f"({shown_path(loaded.path)}); name the right ones with --outcomes, or run: {verify}",
-                limit=_MAX_LINE,
-            )
+        problem = (
+            f"the outcomes are of {names}, not of '{plan_id}' ({shown_path(loaded.path)}); name the right "
+            f"ones with --outcomes, or run: {verify}"
         )
-    subs = subs or {}
-    changed = next(_changes(loaded, subs, reference), None)
+        raise ForeignOutcomesError(one_line(f"{shown}: {problem}", limit=600))
     plan_change = None
-    if changed is None:
-        problem = next(_misfits(document, loaded, subs), None)
-        if problem is not None:
-            line = f"{shown_path(path)}: the outcome file cannot be used: {problem}"
-            raise OutcomeFileError(one_line(line, limit=_MAX_LINE))
-    else:
-        plan_change = one_line(
-            f"{shown_path(path)}: the outcomes are of another version of the plan: {changed}; "
-            f"verify it: {verify}",
-            limit=_MAX_LINE,
-        )
+    changed = _plan_change(loaded, subs, reference)
+    if changed is not None:
+        problem = f"the outcomes are of another version of the plan: {changed}; verify it: {verify}"
+        plan_change = one_line(f"{shown}: {problem}", limit=600)
+    elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
+        raise OutcomeFileError(one_line(f"{shown}: the outcome file cannot be used: {problem}", limit=600))
     files = None
     if document.run.run_id:
         plans = [loaded.path, *(sub.path for sub in subs.values())]
-        files = changed_files(loaded.root, loaded.plan.todo_list_id, document.run.run_id, plans)
+        files = changed_files(loaded.root, plan_id, document.run.run_id, plans)
+    if len(document.plans) > 1:
+        own = tuple(each for each in document.outcomes if each.plan in (None, plan_id))
+        document = document.model_copy(update={"plans": (reference,), "outcomes": own})
     return FoundOutcomes(
         path=path,
         verify=verify,
-        document=_only(document, reference),
+        document=document,
         plan_change=plan_change,
         files=files or ChangedFiles(),
         unfinished=unfinished,
@@ -109,40 +142,28 @@ def verify_command(loaded: LoadedPlan) -> str:
 
 def short_digest(digest: str) -> str:
     """Return enough of a digest to tell it from another: ``sha256:`` and twelve digits."""
-    kind, colon, digits = digest.partition(":")
-    return f"{kind}{colon}{digits[:_DIGITS]}"
+    return digest[: len("sha256:") + 12]
 
 
 def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
     """Return the document of one outcome by itself. Nobody knows when it was found: its times are empty."""
-    name = loaded.plan.todo_list_id
+    plan_id = outcome.plan or loaded.plan.todo_list_id
+    unknown = dict.fromkeys(("run_id", "started_at", "finished_at", "python", "pytest"), "")
     return OutcomeDocument(
-        plans=(
-            PlanRef(todo_list_id=outcome.plan or name, path=shown_path(loaded.path), digest=loaded.digest),
-        ),
+        plans=(PlanRef(todo_list_id=plan_id, path=shown_path(loaded.path), digest=loaded.digest),),
         run=RunInfo(
-            run_id="",
-            started_at="",
-            finished_at="",
             duration_ms=outcome.metrics.duration_ms or 0,
             exit_status=0 if outcome.success else 1,
             scope="all",
-            python="",
-            pytest="",
+            **unknown,
         ),
         summary=Summary(),
         outcomes=(outcome,),
     )
 
 
-def _reference(loaded: LoadedPlan, document: OutcomeDocument) -> PlanRef | None:
-    """Return what the outcomes say of this plan: the entry of its very bytes, else that of its name."""
-    same = [ref for ref in document.plans if ref.todo_list_id == loaded.plan.todo_list_id]
-    return next((ref for ref in same if ref.digest == loaded.digest), same[0] if same else None)
-
-
-def _changes(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: PlanRef) -> Iterator[str]:
-    """Yield each file of the plan that is not as it was when it was verified."""
+def _plan_change(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: PlanRef) -> str | None:
+    """Name the first file of the plan that is not as it was when it was verified."""
     files = [(reference.path, reference.digest, loaded)]
     files += [
         (sub.path, sub.digest, subs[sub.todo_id]) for sub in reference.sub_plans if sub.todo_id in subs
@@ -150,15 +171,8 @@ def _changes(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: Plan
     for path, digest, now in files:
         if digest != now.digest:
             is_now = f"{shown_path(now.path)} has {short_digest(now.digest)}"
-            yield f"of {path} with {short_digest(digest)}, and {is_now}"
-
-
-def _only(document: OutcomeDocument, reference: PlanRef) -> OutcomeDocument:
-    """Return the part of the document that is about one of its plans."""
-    if len(document.plans) == 1:
-        return document
-    kept = tuple(entry for entry in document.outcomes if entry.plan in (None, reference.todo_list_id))
-    return document.model_copy(update={"plans": (reference,), "outcomes": kept})
+            return f"of {path} with {short_digest(digest)}, and {is_now}"
+    return None
 
 
 def _misfits(
@@ -190,3 +204,178 @@ def _misfits(
             near = get_close_matches(todo_id, sorted(known), n=1)
             remedy = f"did you mean '{near[0]}'?" if near else "name the id of a todo of this plan"
             yield f"the plan '{name}' has no todo '{todo_id}'; {remedy}"
+
+
+# -- kept runs -----------------------------------------------------------------------------------------
+
+
+class _Reference(ReadValue):
+    todo_list_id: str
+
+
+class _Check(ReadValue):
+    id: str
+    kind: str
+    verdict: str
+    title: str | None = None
+    """Of an artifact its path."""
+
+
+class _Basis(ReadValue):
+    files: dict[str, str] = Field(default_factory=dict)
+
+
+class _Record(ReadValue):
+    """What is read here of the records of a journal, whatever their kind."""
+
+    model_config = ConfigDict(strict=True)
+
+    record: str
+    at: Annotated[float, Field(ge=0, le=_LATEST)]
+    plan: str | None = None
+    todo_id: str = ""
+    run_id: str = ""
+    pid: int = 0
+    reference: _Reference | None = None
+    verifies: bool = True
+    interrupted: Any = None
+    state: str = ""
+    check: _Check | None = None
+    rests_on: _Basis | None = None
+
+    @property
+    def moment(self) -> str:
+        """Return when it was written, RFC 3339 in UTC."""
+        moment = datetime.fromtimestamp(self.at, UTC)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    @property
+    def basis(self) -> dict[str, str]:
+        """Return the digests of the files that the verdict was seen to rest on."""
+        return self.rests_on.files if self.rests_on else {}
+
+    @property
+    def rests_on_all(self) -> bool:
+        """Return whether nobody knows which files the verdict rests on."""
+        return self.rests_on is None and self.check is not None and self.check.kind in ("test", "command")
+
+    def begins(self, plan_id: str) -> bool:
+        """Return whether it begins a verification of the plan."""
+        of = None if self.reference is None else self.reference.todo_list_id
+        return self.record == "run_started" and of == plan_id and self.verifies
+
+
+def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
+    """Return the newest run of the plan, unless it came to its end. Never raises."""
+    for _, records in _kept_runs(root, "run_started", "run_finished", "check_judged"):
+        if not records or not records[0].begins(plan_id):
+            continue
+        ends = (each for each in records if each.record == "run_finished")
+        end = next((each for each in ends if each.plan in (None, plan_id)), None)
+        if end is not None and not end.interrupted:
+            return None
+        started = records[0]
+        return UnfinishedRun(
+            run_id=started.run_id,
+            started_at=started.moment,
+            state="interrupted" if end is not None else "running" if _is_alive(started) else "killed",
+            judged=len({(each.todo_id, each.check.id) for each in records if each.check is not None}),
+        )
+    return None
+
+
+def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
+    """Return since which run each todo of the plan has been blocked without interruption. Never raises.
+
+    Only runs count that came to their end; one that left a todo out interrupts nothing.
+    """
+    since: dict[str, str] = {}
+    free: set[str] = set()
+    for _, records in _kept_runs(root, "todo_judged", "run_finished"):
+        mine = [each for each in records if each.plan == plan_id]
+        if not any(each.record == "run_finished" for each in mine):
+            continue
+        for each in mine:
+            if each.state == TodoState.BLOCKED and each.todo_id not in free:
+                since[each.todo_id] = each.moment
+            elif each.state not in ("", TodoState.PENDING):
+                free.add(each.todo_id)
+    return since
+
+
+def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles | None:
+    """Return which files have changed since the run; what lies ``apart``, as the plan's files, is left out.
+
+    A file counts that a verdict was seen to rest on, and further ones where they are code or a verdict's
+    basis is unknown. ``None`` where nobody knows: the run is not kept, or there are too many files.
+    """
+    runs = _kept_runs(root, "run_started", "check_judged", "run_finished")
+    records = next((held for name, held in runs if name.partition(".")[0] == run_id), None)
+    names = set(islice(walk(root), MOST_FILES + 1))
+    if not records or not records[0].begins(plan_id) or len(names) > MOST_FILES:
+        return None
+    ended = max(each.at for each in records)
+    # Of a check that was confirmed, the last verdict counts.
+    last = {(each.todo_id, each.check.id): (each, each.check) for each in records if each.check is not None}
+    known = {name: digest for each, _ in last.values() for name, digest in each.basis.items()}
+    changed = {name for name, digest in known.items() if digest_of(root / name, follow=True) != digest}
+    titles = {check.title for _, check in last.values()}
+    counts_all = any(each.rests_on_all for each, _ in last.values())
+    for name in names - known.keys():
+        if counts_all or is_code(name) or name in titles:
+            with suppress(OSError):
+                if (root / name).lstat().st_mtime > ended:
+                    changed.add(name)
+    changed -= {os.path.relpath(each, root) for each in apart}
+    by_todo: dict[str, set[str]] = {}
+    for each, check in last.values():
+        old = changed if each.rests_on_all else changed & {check.title, *each.basis}
+        if check.verdict != "passed":
+            # What it lacked may be in a file that nothing had read, as in one that was not there.
+            old = old | (changed - known.keys())
+        if old:
+            by_todo.setdefault(each.todo_id, set()).update(old)
+    return ChangedFiles(
+        paths=tuple(sorted(changed)),
+        by_todo={todo_id: tuple(sorted(names)) for todo_id, names in by_todo.items()},
+    )
+
+
+def _kept_runs(root: Path, *kinds: str) -> Iterator[tuple[str, list[_Record]]]:
+    """Yield the runs of any plan of the root, the newest first: the name, and records of these kinds."""
+    folder = root / HOME / "runs"
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+            # A name begins with the second in which the run began.
+            newest = sorted(
+                (each.name.partition("-")[0], each.stat().st_mtime_ns, each.name) for each in found
+            )
+    except OSError:
+        return
+    for _, _, name in reversed(newest):
+        yield name, list(_parent_records(folder / name / "journal.jsonl", kinds))
+
+
+def _parent_records(path: Path, kinds: Sequence[str]) -> Iterator[_Record]:
+    """Yield those of the supervising process's records that are of these kinds, in their order."""
+    heads = tuple(f'{{"record": "{kind}", "session": "parent", '.encode() for kind in kinds)
+    with suppress(OSError), open_regular(path, follow=False) as stream:
+        if os.fstat(stream.fileno()).st_size > LARGEST_JOURNAL:
+            return
+        for line in stream:
+            if line.startswith(heads) and line.endswith(b"\n"):
+                with suppress(ValidationError):
+                    yield _Record.model_validate_json(line)
+
+
+def _is_alive(started: _Record) -> bool:
+    """Return whether the process that supervises the run is alive, and is not another of its number."""
+    import psutil
+
+    try:
+        process = psutil.Process(started.pid or None)
+        is_same = started.pid > 0 and process.create_time() <= started.at
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OverflowError, ValueError):
+        return False

@@ -10,18 +10,15 @@ from __future__ import annotations
 import gc
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from planner.model.plan import Plan
 from planner.planfile.checks import judge_plan
-from planner.planfile.confinement import Confinement, is_below, unusual_fault
-from planner.planfile.conventions import Conventions
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.document import (
     Document,
-    Fault,
     Loc,
     Refused,
     Source,
@@ -30,6 +27,7 @@ from planner.planfile.document import (
     plan_file_error,
     read_source,
 )
+from planner.planfile.project_files import is_below, unusual_fault
 from planner.planfile.values import read_model
 
 if TYPE_CHECKING:
@@ -55,6 +53,8 @@ class LoadedPlan:
     """By the id of the todo, those found by convention included."""
     tools: tuple[ToolSpec, ...] = ()
     """What its commands may name beside the catalog: its own tools, else those of the plan above it."""
+    document: Document = field(repr=False, compare=False)
+    """The nodes of the file: they know where all stands."""
 
 
 def load_plan(
@@ -66,13 +66,7 @@ def load_plan(
     :func:`.discovery.plan_boundary`. ``tools_above`` are the tools of the plan that it is a sub-plan of.
     """
     with collector_paused(), _faults_of(path):
-        return _loaded(read_source(path), path, boundary, tools_above)[0]
-
-
-def load_with_document(path: Path, *, boundary: Path | None = None) -> tuple[LoadedPlan, Document]:
-    """Load a plan as :func:`load_plan` does, and keep the nodes of the file: they know where all stands."""
-    with collector_paused(), _faults_of(path):
-        return _loaded(read_source(path), path, boundary)
+        return _loaded(read_source(path), path, boundary, tools_above)
 
 
 def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
@@ -81,7 +75,7 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
     with collector_paused(), _faults_of(path):
-        return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary)[0]
+        return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
@@ -96,17 +90,14 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
     return plan if sound else None
 
 
-def faults_at(path: Path, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
+def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
     """Return the error for faults of a plan file that show only when other files are looked at.
 
     Each is a place by the names of the model, ``("items", 2, "sub_plan")``, and what is wrong there.
     """
-    try:
-        document = _document_of(read_source(path), path)
-    except Refused:  # the file has changed since it was loaded
-        return plan_file_error(shown_path(path), [Fault(problem=problem) for _, problem in found])
-    _report(document, found)
-    return plan_file_error(shown_path(path), document.faults)
+    places = ((loaded.document.find(loc), problem) for loc, problem in found)
+    faults = [loaded.document.fault(place.node.at, place.path, problem) for place, problem in places]
+    return plan_file_error(shown_path(loaded.path), faults)
 
 
 def plan_id_of(path: Path) -> str | None:
@@ -117,13 +108,6 @@ def plan_id_of(path: Path) -> str | None:
         return None
     place = document.find(("todo_list_id",))
     return place.node.value if place.is_there and isinstance(place.node.value, str) else None
-
-
-def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
-    """Return a plan as the text of a file that, loaded, gives an equal plan: what was set, no defaults."""
-    from planner.planfile import dump
-
-    return dump.render(plan, format=format)
 
 
 def shown_path(path: Path) -> str:
@@ -147,30 +131,26 @@ def collector_paused() -> Generator[None]:
 
 
 def _loaded(
-    source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
-) -> tuple[LoadedPlan, Document]:
+    source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None
+) -> LoadedPlan:
     document = _document_of(source, path)
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
     root = _root(plan, folder / path.name, boundary, document)
-    if root is None:
-        judgement = judge_plan(plan, None, None, tools_above)
-    else:
-        conventions = Conventions(root, {todo.id: todo for todo in plan.items})
-        judgement = judge_plan(plan, Confinement(root), conventions, tools_above)
+    judgement = judge_plan(plan, root, tools_above)
     _report(document, judgement.faults)
     faults = document.faults
     if faults or not sound or root is None:
         raise Refused("", tuple(faults))
-    loaded = LoadedPlan(
+    return LoadedPlan(
         plan=plan,
         path=folder / path.name,
         root=root,
         digest=source.digest,
         criteria=judgement.criteria,
         tools=judgement.tools,
+        document=document,
     )
-    return loaded, document
 
 
 def _document_of(source: Source, path: Path) -> Document:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import importlib.machinery
+import json
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from planner.catalog import Purpose, parse_command
+from planner.errors import CommandSyntaxError
 from planner.lint import Kind
-from planner.planfile.confinement import is_below
 from planner.planfile.discovery import ProjectRoot, project_root
-from planner.planfile.project_files import source_files
-from planner.planfile.rooted_files import RootedFiles
+from planner.planfile.project_files import RootedFiles, is_below, source_files
+from planner.policy.criteria import commands_of
+
+if TYPE_CHECKING:
+    from planner.model.plan import Plan
+
+MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
+"""Files in which a project says what it is and what it is made of."""
 
 MAX_FILES = 10_000
 """So many Python files of a folder are listed."""
@@ -55,7 +66,7 @@ class ProjectFiles(RootedFiles):
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, or ``None`` where it is none, or too large to be read."""
-        file = self.read(path) if self.kind(path) is Kind.FILE else None
+        file = self.read(path)
         if file is None or not file.is_whole or file.is_binary:
             return None
         try:
@@ -120,27 +131,40 @@ class ProjectFiles(RootedFiles):
 
 
 def configured_tools(root: Path) -> frozenset[str]:
-    """Return the catalog's names of the type checkers and linters that a project is set up for.
-
-    Configuration that cannot be read says nothing.
-    """
-    import configparser
-    import tomllib
-
+    """Return the catalog's names of the type checkers and linters that a project is set up for."""
     project = ProjectFiles(root)
     found = {
         tool
         for tool, names in _NAMED_CONFIGURATIONS.items()
         if any(project.kind(name) is Kind.FILE for name in names.split())
     }
-    sections: list[str] = []
-    with suppress(tomllib.TOMLDecodeError, RecursionError, TypeError):
-        sections += tomllib.loads(project.text("pyproject.toml") or "").get("tool", {})
-    for name in ("setup.cfg", "tox.ini"):
-        parser = configparser.ConfigParser(interpolation=None, strict=False)
-        try:
-            parser.read_string(project.text(name) or "")
-        except configparser.Error:
-            continue
-        sections += parser.sections()
-    return frozenset(found | {_SECTIONS[name] for name in sections if name in _SECTIONS})
+    for file, header in (("pyproject.toml", r"\[tool\."), ("setup.cfg", r"\["), ("tox.ini", r"\[")):
+        sections = re.findall(rf"^{header}(\w+)", project.text(file) or "", re.MULTILINE)
+        found.update(_SECTIONS[name] for name in sections if name in _SECTIONS)
+    return frozenset(found)
+
+
+def repository_fingerprint(root: Path, plan: Plan) -> str:
+    """``sha256:`` and 64 hexadecimal digits, by which a repository is known again.
+
+    They are of the manifests in the root and the plan's test commands: two checkouts of one project have
+    the same, and so has the project after any work that leaves its manifests as they are. What is
+    remembered of a repository with another fingerprint counts less. A manifest that is missing, no ordinary
+    file, or led out of the root by a link counts as absent; of a long one only the first MiB counts. Ends
+    of lines are all alike. Of a test command its tool counts, not what it selects: every todo selects other
+    tests of one repository. Without any command it is ``pytest``.
+    """
+    testers: set[str] = set()
+    for _, spec in (each for todo in plan.items for each in commands_of(todo)):
+        with suppress(CommandSyntaxError):  # validation speaks of it, and nothing is run by it
+            tool = parse_command(spec.cmd).tool
+            if tool.purpose is Purpose.TEST:
+                testers.add(tool.name)
+    files = RootedFiles(root)
+    told: dict[str, object] = {"commands": sorted(testers) or ["pytest"]}
+    for name in MANIFESTS:
+        held = files.read(name)
+        if held is not None:
+            plain = held.data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            told[name] = [not held.is_whole, hashlib.sha256(plain).hexdigest()]
+    return "sha256:" + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

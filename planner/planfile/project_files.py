@@ -1,11 +1,16 @@
-"""The files of a project on the disk: which of them are its own, which are code, and what they contain."""
+"""The files of a project: which are its own, which are code, and reading them below one root."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+import re
 import stat
+import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +33,12 @@ OWN_REPORTS = "diagnostics"
 LARGEST_HASHED = 1 << 18
 """Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
 
+LARGEST_READ = 1024 * 1024
+"""Bytes. Of a larger file only the beginning is read; no source that a person wrote is as long."""
+
+MAX_GUESSES = 100
+"""After so many missing paths nothing more is guessed."""
+
 GONE = "gone"
 """Stands for the contents of a file that is not there."""
 
@@ -37,6 +48,9 @@ _CODE_SUFFIXES = frozenset(
     | {".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".rb", ".php", ".sh", ".mk", ".cmake", ".sql"}
 )
 _CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".env", ".coveragerc"})
+
+
+# -- the files of a folder -----------------------------------------------------------------------------
 
 
 def walk(root: Path | str, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
@@ -57,11 +71,11 @@ def walk(root: Path | str, is_left_out: Callable[[str], bool] | None = None) -> 
                 continue
             for entry in entries:
                 path = f"{below}{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    if not is_left_out(f"{path}/") and not _is_venv(entry.path):
-                        deeper.append(f"{path}/")
-                elif not is_left_out(path):
-                    yield path
+                if not entry.is_dir(follow_symlinks=False):
+                    if not is_left_out(path):
+                        yield path
+                elif not is_left_out(f"{path}/") and not os.path.exists(f"{entry.path}/pyvenv.cfg"):
+                    deeper.append(f"{path}/")
         level = deeper
 
 
@@ -120,5 +134,132 @@ def digest_of(path: Path, *, follow: bool = False) -> str:
         return f"unreadable:{error.errno}"
 
 
-def _is_venv(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+# -- below one root ------------------------------------------------------------------------------------
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_WILDCARD = re.compile(r"[*?\[]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a resolved path is a resolved folder or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def unusual_fault(path: str, start: str) -> str | None:
+    """Return why a text is no relative path, or ``None``. ``start`` is what it should be relative to."""
+    if path.startswith(("/", "\\", "~")) or _DRIVE.match(path):
+        return f"'{path}' is an absolute path; write it relative to {start}"
+    if _CONTROL.search(path):
+        return f"'{path}' holds a control character; name the file without it"
+    return None
+
+
+def _lexical_fault(path: str) -> str | None:
+    """Return why a path cannot be under the plan's root, whatever the file system holds, or ``None``."""
+    if ".." in path and os.path.normpath(path).split("/")[0] == "..":
+        return f"'{path}' leaves the plan's root; name a file under the root"
+    return unusual_fault(path, "the plan's root")
+
+
+class Confinement:
+    """Check that paths stay under one root, symbolic links included."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.path.realpath(root)
+        # Most paths of a plan share a few folders.
+        self._is_inside = cache(self._resolves_inside)
+
+    def fault(self, path: str) -> str | None:
+        """Return why a path is refused, or ``None``. A path that does not exist yet may be fine."""
+        if (fault := _lexical_fault(path)) is not None:
+            return fault
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            return (
+                f"'{path}' has a character that this locale cannot encode ({sys.getfilesystemencoding()}); "
+                "run with LC_ALL=C.UTF-8 or PYTHONUTF8=1"
+            )
+        # Where the folder is known, only the last part of the path can still be a link that leads away.
+        is_plain = ".." not in path and not os.path.islink(f"{self._root}/{path}")
+        if not self._is_inside(path.rpartition("/")[0] if is_plain else path):
+            return f"'{path}' leaves the plan's root through a symbolic link; name a file under the root"
+        return None
+
+    def glob_fault(self, pattern: str) -> str | None:
+        """Return why a glob is refused, or ``None``. Judged by what stands before its first wildcard."""
+        fixed = _WILDCARD.split(pattern, maxsplit=1)[0]
+        if fixed == pattern:
+            return self.fault(pattern)
+        if (fault := _lexical_fault(pattern)) is None and ".." in pattern.split("/"):
+            return f"'{pattern}' mixes wildcards with '..'; name the folder itself"
+        return fault or self.fault(fixed.rpartition("/")[0])
+
+    def _resolves_inside(self, path: str) -> bool:
+        return is_below(os.path.realpath(f"{self._root}/{path}"), self._root)
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """What was read of a file."""
+
+    path: str
+    data: bytes
+    total_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.data) == self.total_bytes
+
+    @cached_property
+    def text(self) -> str:
+        return self.data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Return the lines as Python counts them: form feeds do not end one."""
+        return tuple(self.text.removesuffix("\n").split("\n"))
+
+    @property
+    def is_binary(self) -> bool:
+        return b"\0" in self.data[:8192]
+
+
+class RootedFiles:
+    """Read files below one root: only regular ones, only so much of each, and each once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.path.realpath(root)
+        self._confinement = Confinement(root)
+        self._read = cache(self.read_once)
+        self._guesses_left = MAX_GUESSES
+
+    def read(self, path: str) -> ReadFile | None:
+        """Return the file, or ``None`` where there is none that may be read."""
+        return self._read(os.path.normpath(path))
+
+    def read_once(self, path: str, *, limit: int = LARGEST_READ) -> ReadFile | None:
+        """Return the same for a file that nobody asks for twice: it is not kept."""
+        if not path or self._confinement.fault(path) is not None:
+            return None
+        try:
+            with open_regular(f"{self._root}/{path}") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                data = stream.read(limit)
+        except (OSError, ValueError):
+            return None  # what cannot be read is left out; the outcome still names it
+        return ReadFile(path, data, max(size, len(data)))
+
+    def near(self, path: str) -> str | None:
+        """Return an existing path beside a missing one that looks like it."""
+        self._guesses_left -= 1
+        folder, _, name = path.rpartition("/")
+        if self._guesses_left < 0 or self._confinement.fault(path) is not None:
+            return None
+        try:
+            names = sorted(os.listdir(f"{self._root}/{folder}"))[:5_000]
+        except OSError:
+            return None
+        found = get_close_matches(name, names, n=1, cutoff=0.75)
+        return f"{folder}/{found[0]}".removeprefix("/") if found else None

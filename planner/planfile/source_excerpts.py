@@ -23,7 +23,7 @@ from planner.model.failure_report import (
 )
 from planner.model.plan import ID_PATTERN
 from planner.model.verdicts import Side
-from planner.planfile.rooted_files import RootedFiles
+from planner.planfile.project_files import RootedFiles
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
@@ -177,8 +177,11 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
     first, most = max(around)[2] if around else None, FUNCTION_LINES
     if first is None or line >= first + FUNCTION_LINES:
         first, most = max(line - EXCERPT_LINES + 4, 1), EXCERPT_LINES
-    shown = lines[first - 1 : first - 1 + most]
-    return SourceExcerpt(path=path, line=line, first_line=first, lines=tuple(map(_shown, shown)))
+    shown = (
+        clean(text.expandtabs(4).rstrip(), limit=LONGEST_LINE).replace("\n", " ")
+        for text in lines[first - 1 : first - 1 + most]
+    )
+    return SourceExcerpt(path=path, line=line, first_line=first, lines=tuple(shown))
 
 
 @lru_cache(maxsize=16)
@@ -199,16 +202,10 @@ def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=16)
-def _redacted(text: str) -> str:
-    return redact(text)
+_redacted = lru_cache(maxsize=16)(redact)
 
 
 def _overlap(one: SourceExcerpt, other: SourceExcerpt) -> bool:
     """Return whether the line that matters in one excerpt is shown by another."""
     last = other.first_line + len(other.lines) - 1
     return one.path == other.path and other.first_line <= max(one.line, one.first_line) <= last
-
-
-def _shown(text: str) -> str:
-    return clean(text.expandtabs(4).rstrip(), limit=LONGEST_LINE).replace("\n", " ")

@@ -8,14 +8,15 @@ file, which is an ordinary plan and means the same when it is run alone. In the 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
-from planner.planfile.confinement import is_below
 from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
 from planner.planfile.loader import LoadedPlan, faults_at, load_plan, plan_id_of
+from planner.planfile.project_files import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -101,7 +102,7 @@ class PlanTree:
                 try:
                     return self.child_of(todo)
                 except Unfound as unfound:
-                    raise faults_at(self.loaded.path, [_place(index, todo, unfound)]) from None
+                    raise faults_at(self.loaded, [_place(index, todo, unfound)]) from None
         raise KeyError(todo_id)
 
     def child_of(self, parent: Todo) -> PlanTree:
@@ -171,20 +172,16 @@ class PlanTree:
     def _load_below(self, within: Collection[str] | None, errors: dict[str, PlanFileError]) -> None:
         unfound: list[tuple[Loc, str]] = []
         for index, todo in enumerate(self.loaded.plan.items):
-            if not todo.has_sub_plan or (
-                within is not None and not _leads_to(self.prefix + todo.id, within)
-            ):
+            if not todo.has_sub_plan or not _leads_to(self.prefix + todo.id, within):
                 continue
             try:
-                child = self.child_of(todo)
+                self.child_of(todo)._load_below(within, errors)
             except PlanFileError as error:
                 errors.setdefault(str(error), error)
             except Unfound as error:
                 unfound.append(_place(index, todo, error))
-            else:
-                child._load_below(within, errors)
         if unfound:
-            error = faults_at(self.loaded.path, unfound)
+            error = faults_at(self.loaded, unfound)
             errors.setdefault(str(error), error)
 
     def _load(self, parent: Todo) -> LoadedPlan:
@@ -197,6 +194,7 @@ class PlanTree:
             assert parent.sub_project_id is not None  # a parent without either key is refused with its plan
             path = self._find_by_id(parent.sub_project_id)
         plans = (*self.above, self)
+        top = plans[0]
         chain = " -> ".join([*(each.loaded.path.name for each in plans), path.name])
         if os.path.realpath(path) in {os.path.realpath(each.loaded.path) for each in plans}:
             raise Unfound(f"the plan contains itself: {chain}; name another plan, or remove the key")
@@ -205,7 +203,6 @@ class PlanTree:
                 f"sub-plans go at most {MAX_LEVELS} levels deep, and this is one more: {chain}; move its "
                 "todos into the plan above"
             )
-        top = plans[0]
         loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
         top._todos += len(loaded.plan.items)
         if top._todos + len(top.loaded.plan.items) > MAX_TODOS:
@@ -223,7 +220,11 @@ class PlanTree:
     def _find_by_id(self, plan_id: str) -> Path:
         """Return the plan file of that name, or with that id. Raises :class:`Unfound`."""
         folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
-        files = [path for below in FOLDERS for path in _plan_files(folder / below)]
+        files: list[Path] = []
+        for below in FOLDERS:
+            with suppress(OSError):
+                entries = sorted((folder / below).iterdir())
+                files += (path for path in entries if path.suffix in PLAN_ENDINGS and path.is_file())
         found = [path for path in files if path.stem == plan_id]
         for path in files[:MAX_FILES] if not found else ():
             if path not in ids:
@@ -276,19 +277,14 @@ def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:
     )
 
 
-def _plan_files(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix in PLAN_ENDINGS and path.is_file())
-    except OSError:
-        return []
-
-
 def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
     key = "sub_plan" if todo.sub_plan is not None else "sub_project_id"
     return ("items", index, key), str(unfound)
 
 
-def _leads_to(parent_id: str, within: Collection[str]) -> bool:
-    """Return whether one of the todos is the parent, below it, or above it."""
+def _leads_to(parent_id: str, within: Collection[str] | None) -> bool:
+    """Return whether one of the todos is the parent, below it, or above it; of none given, all are."""
     own = parent_id + SEPARATOR
-    return any(own.startswith(each + SEPARATOR) or each.startswith(own) for each in within)
+    return within is None or any(
+        own.startswith(each + SEPARATOR) or each.startswith(own) for each in within
+    )

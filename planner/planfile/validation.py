@@ -12,9 +12,9 @@ from planner.errors import QualificationError
 from planner.lint import LINT_RULES, Facts, Finding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
-from planner.planfile.loader import collector_paused, load_with_document, shown_path
+from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.project_facts import ProjectFiles
-from planner.planfile.tree import load_tree
+from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree, load_tree
 from planner.policy.dependencies import dependency_order
 from planner.text.glob_patterns import is_glob
 from planner.text.sanitizing import one_line
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Plan
     from planner.model.qualification import Qualification
-    from planner.planfile.document import Document
-    from planner.planfile.loader import LoadedPlan
-    from planner.planfile.tree import PlanTree
 
 MAX_TEXT = 1_500
 """Characters of a message or a fix; what is quoted in them comes from the project."""
@@ -42,7 +39,7 @@ def validate_plan(
     Dates of quarantines are judged only where ``today``
     (``YYYY-MM-DD``) is given. Raises :class:`planner.errors.PlanFileError` where the plan cannot be loaded.
     """
-    return _validate(path, boundary, today)[1]
+    return _findings(load_plan(path, boundary=boundary), today=today)
 
 
 def validate_plan_tree(
@@ -58,27 +55,28 @@ def validate_plan_tree(
     :class:`planner.errors.PlannerError` where a file cannot be loaded or the qualification is of another
     plan.
     """
-    loaded, findings = _validate(path, boundary, today, qualification)
+    top = load_tree(path, boundary=boundary)
+    loaded = top.loaded
     if qualification is not None and qualification.plan != loaded.plan.todo_list_id:
         raise QualificationError(
             f"the qualification is of the plan '{qualification.plan}', and {shown_path(path)} is "
             f"'{loaded.plan.todo_list_id}'; qualify this one: planverify qualify {shown_path(path)}"
         )
-    if not any(todo.has_sub_plan for todo in loaded.plan.items):
-        return findings
-    top = load_tree(path, boundary=boundary).load_all()
-    prefixes: dict[Path, str] = {}
+    found = [*_findings(loaded, today=today, qualification=qualification)]
+    flat = top.load_all().flat()
+    found += _uncovered(loaded, flat)
+    seen = {loaded.path}
     for sub in top.sub_plans().values():
-        prefixes.setdefault(sub.loaded.path, sub.prefix)
-    uncovered = tuple(_uncovered(path, top, boundary))
-    below = (
-        each
-        for file, prefix in prefixes.items()
-        for each in _validate(
-            file, top.widest_boundary, today, qualification, prefix, made_before=_made_before(top, prefix)
-        )[1]
-    )
-    return (*findings, *uncovered, *below)
+        if sub.loaded.path not in seen:
+            seen.add(sub.loaded.path)
+            found += _findings(
+                sub.loaded,
+                today=today,
+                qualification=qualification,
+                qualified_prefix=sub.prefix,
+                made_before=_made_before(flat, sub),
+            )
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +96,8 @@ def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
     ``dependencies`` where that closes no circle, and retries are set where there are none or too many. Its
     sub-plans are left as they are. Nothing is written.
     """
-    loaded, document = load_with_document(path, boundary=boundary)
+    loaded = load_plan(path, boundary=boundary)
     plan, made = loaded.plan, list[PlanFinding]()
-    name = one_line(shown_path(path), limit=_MAX_PLACE)
     for found in check(Facts(plan, loaded.criteria, ProjectFiles(loaded.root))):
         if found.change is None or found.todo_id is None:
             continue
@@ -114,86 +111,58 @@ def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
         with suppress(ValueError):  # a circle
             dependency_order(items)
             plan = plan.model_copy(update={"items": tuple(items)})
-            made.append(_place(found, document, name))
+            made.append(_place(found, loaded))
     return Fixed(loaded=loaded, plan=plan, made=tuple(made))
 
 
-def _uncovered(path: Path, top: PlanTree, boundary: Path | None) -> Iterator[PlanFinding]:
+def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
     """Yield the files that a parent must make, and no todo below it does."""
-    flat, name = top.flat(), one_line(shown_path(path), limit=_MAX_PLACE)
-    by_id = {todo.id: todo for todo in flat.loaded.plan.items}
-    document = load_with_document(path, boundary=boundary)[1]
-    for index, todo in enumerate(top.loaded.plan.items):
+    for index, todo in enumerate(loaded.plan.items):
         if not todo.has_sub_plan:
             continue
-        below, waiting = list[str](), list(flat.children.get(todo.id, ()))
-        while waiting:
-            below.append(waiting.pop())
-            waiting += flat.children.get(below[-1], ())
+        below = (each for each in flat.loaded.plan.items if each.id.startswith(todo.id + SEPARATOR))
         made = {
-            os.path.normpath(flat.owner(each).root / it) for each in below for it in made_by(by_id[each])
+            os.path.normpath(flat.owner(each.id).root / file) for each in below for file in made_by(each)
         }
         for position, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
-            file = top.loaded.root / artifact.path
+            file = loaded.root / artifact.path
             if not is_glob(artifact.path) and not file.exists() and os.path.normpath(file) not in made:
                 loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
                 message = f"'{todo.id}' must make {artifact.path}, and no todo below it does"
                 fix = f"list {artifact.path} among the expected_artifacts of a todo below '{todo.id}'"
-                yield _place(Finding("parent-uncovered", loc, todo.id, message, fix), document, name)
+                yield _place(Finding("parent-uncovered", loc, todo.id, message, fix), loaded)
 
 
-def _made_before(top: PlanTree, prefix: str) -> frozenset[Path]:
+def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
     """Return the files that are made by the todos outside of a sub-plan for which its todos wait."""
-    flat = top.flat()
-    items = flat.loaded.plan.items
-    by_id = {todo.id: todo for todo in items}
-    waiting = [todo.id for todo in items if todo.id.startswith(prefix)]
+    by_id = {todo.id: todo for todo in flat.loaded.plan.items}
+    waiting = [todo_id for todo_id in by_id if todo_id.startswith(sub.prefix)]
     seen: set[str] = set()
     while waiting:
         todo_id = waiting.pop()
         if todo_id not in seen:
             seen.add(todo_id)
             waiting += [*by_id[todo_id].dependencies, *flat.children.get(todo_id, ())]
-    outside = (todo_id for todo_id in seen if not todo_id.startswith(prefix))
-    return frozenset(
-        flat.owner(todo_id).root / made for todo_id in outside for made in made_by(by_id[todo_id])
-    )
+    outside = (by_id[todo_id] for todo_id in seen if not todo_id.startswith(sub.prefix))
+    made = (flat.owner(todo.id).root / file for todo in outside for file in made_by(todo))
+    return frozenset(Path(os.path.relpath(file, sub.loaded.root)).as_posix() for file in made)
 
 
-def _validate(
-    path: Path,
-    boundary: Path | None,
-    today: str | None,
-    qualification: Qualification | None = None,
-    prefix: str = "",
-    *,
-    made_before: frozenset[Path] = frozenset(),
-) -> tuple[LoadedPlan, tuple[PlanFinding, ...]]:
-    loaded, document = load_with_document(path, boundary=boundary)
-    facts = Facts(
-        loaded.plan,
-        loaded.criteria,
-        ProjectFiles(loaded.root),
-        today=today,
-        qualification=qualification,
-        qualified_prefix=prefix,
-        made_before=frozenset(Path(os.path.relpath(each, loaded.root)).as_posix() for each in made_before),
-    )
-    name = one_line(shown_path(path), limit=_MAX_PLACE)
-    with collector_paused():
-        findings = [_place(found, document, name) for found in check(facts)]
-        findings.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
-    return loaded, tuple(findings)
+def _findings(loaded: LoadedPlan, **known: Any) -> tuple[PlanFinding, ...]:
+    """Return the findings of one file, in its order; ``known`` is what :class:`Facts` take besides."""
+    facts = Facts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), **known)
+    findings = [_place(found, loaded) for found in check(facts)]
+    return tuple(sorted(findings, key=lambda finding: (finding.line or 0, finding.column or 0)))
 
 
-def _place(found: Finding, document: Document, name: str) -> PlanFinding:
-    place = document.find(found.loc)
-    line, column = document.source.position(place.node.at)
+def _place(found: Finding, loaded: LoadedPlan) -> PlanFinding:
+    place = loaded.document.find(found.loc)
+    line, column = loaded.document.source.position(place.node.at)
     rule = LINT_RULES[found.rule]
     return PlanFinding(
         rule=found.rule,
         severity=rule.severity,
-        path=name,
+        path=one_line(shown_path(loaded.path), limit=_MAX_PLACE),
         line=line,
         column=column,
         place=one_line(place.path, limit=_MAX_PLACE),

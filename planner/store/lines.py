@@ -21,7 +21,7 @@ from planner.errors import LogError, RefusedEvent
 from planner.model.actions import AskHuman, PublishPlan
 from planner.model.base import ReadValue, Value
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded, Verified
-from planner.planfile.dump import plain
+from planner.planfile.writer import plain
 from planner.store.chain import body_of, chained
 from planner.text.redaction import redact
 from planner.text.sanitizing import one_line

@@ -10,10 +10,10 @@ from planner.engine.plans import current_plan
 from planner.errors import PlannerError
 from planner.model.actions import PublishPlan
 from planner.planfile.file_writer import write_file
-from planner.planfile.loader import dump_plan, plan_id_of, shown_path
+from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import plans_beside, refuse_other_plan
-from planner.planfile.writer import format_of
+from planner.planfile.writer import dump_plan, format_of
 from planner.policy.limits import inherited
 
 if TYPE_CHECKING:

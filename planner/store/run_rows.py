@@ -40,9 +40,9 @@ from planner.model.events import (
 )
 from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
-from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
+from planner.planfile.writer import plain
 from planner.store.corrections import corrections_of
 from planner.store.run_log import run_of_log
 

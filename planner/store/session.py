@@ -25,8 +25,8 @@ from planner.model.events import (
 )
 from planner.model.past import PastRecords
 from planner.model.plan import Todo
-from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, Unfound, load_tree
 from planner.store.chain import log_error, one_line
 from planner.store.lines import without_secrets
@@ -198,7 +198,7 @@ class RunSession:
 
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
-        from planner.planfile.fingerprint import repository_fingerprint
+        from planner.planfile.project_facts import repository_fingerprint
 
         loaded, settings = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
@@ -300,7 +300,7 @@ class EventCompleter:
     def _faults(self, todo: Todo) -> Iterator[str]:
         from planner.planfile.checks import judge_todo
 
-        for place, said in judge_todo(todo, Confinement(self.tree.loaded.root)):
+        for place, said in judge_todo(todo, self.tree.loaded.root):
             yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
 
     def _refuse_faults(self, todo: Todo, before: Todo | None) -> None:

@@ -26,8 +26,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman  # noqa: TC001 - FastAPI reads the annotations
-from planner.planfile.dump import plain, yaml_text
 from planner.planfile.plan_folder import HOME
+from planner.planfile.writer import plain, yaml_text
 from planner.store import questions
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun

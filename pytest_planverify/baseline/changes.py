@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.planfile.kept_runs import MOST_FILES
+from planner.planfile.latest_outcomes import MOST_FILES
 from planner.planfile.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.repository import Repository, top_of

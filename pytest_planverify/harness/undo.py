@@ -120,4 +120,4 @@ def _last_run(loaded: LoadedPlan) -> LastRun | None:
 def _edited_at(loaded: LoadedPlan) -> float:
     """Return when the plan was last edited by the planner; 0 where no version before is kept."""
     versions = PlanFolder(loaded.root, loaded.plan.todo_list_id).versions
-    return max((each.stat().st_mtime for each in versions.glob("*/files.json")), default=0.0)
+    return max((each.stat().st_mtime for each in versions.glob("*.json")), default=0.0)

@@ -23,7 +23,7 @@ from planner.model.failure_report import (
 from planner.model.outcome import PlanRef
 from planner.model.plan import ID_PATTERN
 from planner.planfile.file_writer import replace_file
-from planner.planfile.rooted_files import RootedFiles
+from planner.planfile.project_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean

@@ -465,7 +465,7 @@ def _with_right_suggestions(result: Assembled) -> Assembled:
     if not outcome.failures:
         return result
     from planner.brief.instructions import read_instruction, right_suggestion  # a green run never asks
-    from planner.planfile.rooted_files import RootedFiles
+    from planner.planfile.project_files import RootedFiles
     from planner.planfile.source_excerpts import look_up
 
     files = RootedFiles(result.flat.owner(todo.id).root)

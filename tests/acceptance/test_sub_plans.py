@@ -11,7 +11,7 @@ import pytest
 from example_project import Example, Verified, todo
 from real_command import WORKER
 
-from planner.planfile.kept_runs import blocked_since
+from planner.planfile.latest_outcomes import blocked_since
 from planner.planfile.tree import load_tree
 
 PHASES = Path(__file__).parents[2] / "fixtures/projects/phases"

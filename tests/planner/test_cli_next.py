@@ -15,7 +15,7 @@ from planner_command import Command, Ran, done, failed, pending, with_test
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile import latest_outcomes
-from planner.planfile.kept_runs import ChangedFiles, UnfinishedRun
+from planner.planfile.latest_outcomes import ChangedFiles, UnfinishedRun
 
 DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
 """The exit statuses of the help page, but 2, for wrong usage."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
-from planner.planfile.conventions import Conventions
+from planner.planfile.checks import Conventions
 from planner.planfile.loader import load_plan
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_a_dependency_of_another_stem_lends_no_tests(tmp_path: Path) -> None:
 
 def test_the_search_is_bounded(tmp_path: Path, impl: Todo, monkeypatch: pytest.MonkeyPatch) -> None:
     touch(tmp_path, *(f"a{at}/x.py" for at in range(20)), "z/deep/test_buffer_impl.py")
-    monkeypatch.setattr("planner.planfile.conventions.MAX_FILES", 10)
+    monkeypatch.setattr("planner.planfile.checks._MAX_FILES", 10)
     assert command(tmp_path, impl) == "pytest tests/test_buffer_impl.py"
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
 from planner.authoring.outline import MAX_PIECES, Piece, read_goal
 from planner.authoring.plan_templates import PlanTemplates, read_values
-from planner.planfile.dump import render
 from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan_tree
+from planner.planfile.writer import dump_plan
 
 EDITOR = """\
 # A small editor
@@ -121,7 +121,7 @@ def test_a_flat_plan_has_no_findings_and_every_piece(tmp_path: Path, goal: str) 
     piece, path = read_goal(goal), tmp_path / "plan.yaml"
 
     plan = decomposer(tmp_path).flat(piece, path)
-    path.write_text(render(plan, format="yaml"))
+    path.write_text(dump_plan(plan, format="yaml"))
 
     assert validate_plan_tree(path) == ()
     assert {each.title for each in piece.leaves()} <= {todo.title for todo in plan.items}
@@ -150,7 +150,7 @@ def test_each_phase_is_a_plan_below_the_first(tmp_path: Path, monkeypatch: pytes
     plans = decomposer(tmp_path).phased(read_goal(EDITOR), path, depth=2)
     for file, plan in plans.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(render(plan, format="yaml"))
+        file.write_text(dump_plan(plan, format="yaml"))
 
     flat = load_tree(path).load_all().flat()
 
@@ -198,4 +198,4 @@ def test_whatever_is_asked_for_the_plan_can_be_loaded(
         return
     plan = decomposer(folder).flat(read_goal(goal), folder / "plan.yaml")
 
-    assert load_plan_text(render(plan, format="yaml"), folder / "plan.yaml").plan.items
+    assert load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan.items

@@ -21,7 +21,8 @@ from planner.authoring.design.state_folder import StateFolder
 from planner.authoring.design.workflow import render_step
 from planner.errors import DesignError
 from planner.model.plan import Plan
-from planner.planfile.loader import dump_plan, load_plan, load_plan_text
+from planner.planfile.loader import load_plan, load_plan_text
+from planner.planfile.writer import dump_plan
 from planner.text.glob_patterns import matches
 
 SOURCES = {"shop/cart.py": "def total(): ...\n", "shop/tax.py": "class Tax:\n    def tax(self): ...\n"}

@@ -120,7 +120,7 @@ def test_a_pipe_without_a_reader_is_an_error_after_a_while(
 def test_devices_are_written_to_and_stay_devices() -> None:
     write_file(Path("/dev/null"), "x")
     assert Path("/dev/null").is_char_device()
-    assert refusal(Path("/dev/full")) == "no space is left; make room, or name a file elsewhere"
+    assert refusal(Path("/dev/full")) == "No space left on device; name another file"
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
@@ -162,7 +162,7 @@ def test_the_screen_goes_to_standard_error_while_the_file_is_standard_output(
 
 
 def test_a_descriptor_that_is_not_open_is_named() -> None:
-    remedy = "no such descriptor is open; open it, or name a file"
+    remedy = "Bad file descriptor; name another file"
     assert refusal(Path("/dev/fd/987")) == remedy
     assert refusal(Path("/dev/fd/987"), prepare_place) == remedy
 
@@ -189,14 +189,14 @@ def test_what_cannot_be_written_is_told_in_one_line_with_a_remedy(tmp_path: Path
     )
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
     if write is not prepare_place:
-        assert refusal(tmp_path / ("n" * 300), write) == "its name is too long; name another file"
+        assert refusal(tmp_path / ("n" * 300), write) == "File name too long; name another file"
         assert refusal(tmp_path / "a\0\nb", write).endswith("; name another file")
 
 
 def test_a_circle_of_links_is_told(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    assert refusal(tmp_path / "a") == "its path is a circle of symbolic links; name the file itself"
+    assert refusal(tmp_path / "a") == "the path is a circle of symbolic links; name another file"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

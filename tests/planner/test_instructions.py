@@ -27,7 +27,7 @@ from planner.model.failure_report import FailureContext
 from planner.model.outcome import Failure, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
-from planner.planfile.rooted_files import RootedFiles
+from planner.planfile.project_files import RootedFiles
 from planner.policy.branches import agent_at, role_for
 from planner.revise.strategies import revise
 from planner.text.glob_patterns import allowed

@@ -23,7 +23,8 @@ from planner.authoring.iterations import (
     ProjectState,
     is_protected,
 )
-from planner.planfile.loader import dump_plan, load_plan_text
+from planner.planfile.loader import load_plan_text
+from planner.planfile.writer import dump_plan
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 FAILURE, ROLLBACK, SUCCESS = IterationOutcome.FAILURE, IterationOutcome.ROLLBACK, IterationOutcome.SUCCESS

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from planner.model.plan import Plan
-from planner.planfile.fingerprint import MANIFESTS, repository_fingerprint
-from planner.planfile.rooted_files import LARGEST_READ
+from planner.planfile.project_facts import MANIFESTS, repository_fingerprint
+from planner.planfile.project_files import LARGEST_READ
 
 
 def plan(*commands: str, **fields: Any) -> Plan:

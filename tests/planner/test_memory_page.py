@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.memory import TaskKind, memory
-from planner.planfile.fingerprint import MANIFESTS
+from planner.planfile.project_facts import MANIFESTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
 

@@ -13,8 +13,9 @@ from planner.engine import step
 from planner.errors import RefusedEvent
 from planner.model.events import RunResumed, RunStarted, Verified
 from planner.model.taxonomy import Category
-from planner.planfile.loader import dump_plan, load_plan
+from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.writer import dump_plan
 from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
 from planner.testing import create_sample_todo, sample_document, simulate_failure, simulate_success

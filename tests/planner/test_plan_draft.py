@@ -26,7 +26,7 @@ from planner.model.edits import (
     RetargetCheck,
 )
 from planner.model.plan import CommandSpec, Plan, Todo
-from planner.planfile.dump import render
+from planner.planfile.writer import dump_plan
 from planner.policy.dependencies import find_cycle
 from planner.revise.draft import PlanDraft
 
@@ -178,7 +178,7 @@ FULL = branch(
 def test_isolation_leaves_a_branch_its_tests_and_the_report_of_its_parent() -> None:
     given = plan(todo("t1", CMD), FULL)
     left = after(isolate("pytest a.py::x"), of=given).todo("b")
-    text = render(plan(left), format="yaml")
+    text = dump_plan(plan(left), format="yaml")
     assert commands(left) == ["pytest a.py::x"]
     assert [each.path for each in left.acceptance_criteria.expected_artifacts] == [
         "diagnostics/t1_failure_report.json"
@@ -253,8 +253,8 @@ def retarget(where: str, old: str, new: str, name: str = "t1") -> RetargetCheck:
 def test_a_command_is_retargeted_wherever_it_stands(fields: dict[str, Any], where: str, old: str) -> None:
     given = plan(todo("t1", **fields))
     new = after(retarget(where, old, "pytest b.py"), of=given).todo("t1")
-    assert "b.py" in render(plan(new), format="json")
-    assert "a.py" not in render(plan(new), format="json")
+    assert "b.py" in dump_plan(plan(new), format="json")
+    assert "a.py" not in dump_plan(plan(new), format="json")
     assert "not 'pytest c.py'" in refused(retarget(where, "pytest c.py", "pytest b.py"), of=given).problem
     assert "cannot be run" in refused(retarget(where, old, "nonsense b.py"), of=given).problem
 

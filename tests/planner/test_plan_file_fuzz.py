@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from planner.errors import PlanFileError
 from planner.planfile.document import Node, Refused, Source, compose
-from planner.planfile.loader import dump_plan, load_plan
+from planner.planfile.loader import load_plan
+from planner.planfile.writer import dump_plan
 
 VALID = Path(__file__).parents[2] / "fixtures" / "plans" / "valid"
 TEXT = (VALID / "every_field.yaml").read_text(encoding="utf-8")

@@ -15,9 +15,8 @@ from test_plan_text import criteria, extensions, plans, policies, todos
 
 from planner.errors import PlanFileError
 from planner.model.plan import Plan, Todo
-from planner.planfile.dump import plain, text_style
-from planner.planfile.loader import dump_plan, load_plan_text
-from planner.planfile.writer import rewrite
+from planner.planfile.loader import load_plan_text
+from planner.planfile.writer import dump_plan, plain, rewrite, text_style
 
 PLAIN = Plan(todo_list_id="p", items=(Todo(id="a", title="A"),))
 

@@ -27,8 +27,8 @@ from planner.model.plan import (
     TodoStatus,
 )
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
-from planner.planfile.dump import plain
-from planner.planfile.loader import dump_plan, load_plan
+from planner.planfile.loader import load_plan
+from planner.planfile.writer import dump_plan, plain
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from planner.catalog import RECIPES, TOOLS
 from planner.cli.app import app
 from planner.errors import PlannerError
+from planner.planfile.discovery import repository_tools
 from planner.planfile.loader import load_plan
-from planner.planfile.settings import repository_tools
 
 TABLE = """\
 [tool.planverify.tools]

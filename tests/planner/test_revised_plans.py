@@ -173,8 +173,7 @@ def test_a_version_whose_writing_was_interrupted_is_passed_over(plan: Path) -> N
 def test_damaged_versions_are_passed_over(plan: Path) -> None:
     write_in_place(load_tree(plan), titled(plan, "Uno"))
     folder = PlanFolder(plan.parent, "shop").versions
-    (folder / "0002").mkdir()
-    (folder / "0002/files.json").write_text('{"files": [{}]}')
+    (folder / "0002.json").write_text('{"files": [{}]}')
 
     undo_plan(plan)
 
@@ -218,7 +217,7 @@ def test_where_one_file_cannot_be_written_none_is(plan: Path, monkeypatch: pytes
         real(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(PlannerError, match="no space is left"):
+    with pytest.raises(PlannerError, match="No space left"):
         write_in_place(tree, revised)
 
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)

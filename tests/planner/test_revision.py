@@ -46,7 +46,6 @@ from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import Since
 from planner.planfile.checks import judge_plan
-from planner.planfile.confinement import Confinement
 from planner.policy.criteria import criteria_of
 from planner.revise.commands import fixing_command, narrowed_command
 from planner.revise.situation import Situation, below_root
@@ -808,8 +807,7 @@ def test_revisions_apply_are_taken_back_and_never_weaken(
     edits = added(case)
     assert edits == added(case)
     result = revised(case)
-    confinement = Confinement(Path(__file__).parent)
-    assert judge_plan(result, confinement, None).faults == []
+    assert judge_plan(result, Path(__file__).parent).faults == []
     for each in result.items:
         criteria_of(each)
         assert all(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.planfile.kept_runs import blocked_since
+from planner.planfile.latest_outcomes import blocked_since
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600

@@ -29,7 +29,7 @@ from planner.model.evidence import (
 from planner.model.failure_report import ReportedTodo, evidence_of
 from planner.model.outcome import Location, PlanRef
 from planner.model.verdicts import Phase
-from planner.planfile.rooted_files import LARGEST_READ, RootedFiles
+from planner.planfile.project_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
     MOST_EXCERPTS,
