@@ -384,27 +384,20 @@ ADVICE: Mapping[Category, Advice] = {
     for name, row in load_table("advice", "planner.brief").items()
 }
 
-FOR_A_PERSON = frozenset(
-    (
-        _C.SANDBOX_VIOLATION,
-        _C.HYGIENE_VIOLATION,
-        _C.ALLOWLIST_VIOLATION,
-        _C.BUDGET_EXCEEDED,
-        _C.ENVIRONMENT_ERROR,
-        _C.HARNESS_ERROR,
-    )
-)
-"""Categories against which no edit of the project helps."""
-
 _ABSENT = ("missing", "no_match")
 _UNDECIDED = ("unreadable", "unresolved")
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
 _MISSING_TESTS = ("missing_file", "missing_id")
 
 
+def is_for_a_person(category: Category) -> bool:
+    """Return whether no edit of the project helps against a category."""
+    return category.facts.default_role is Role.HUMAN
+
+
 def acting_role(failure: Failure, role: Role | None = None) -> Role:
     """Return who should act: the role given, else the one that the outcome names, else the default."""
-    if failure.category in FOR_A_PERSON:
+    if is_for_a_person(failure.category):
         return Role.HUMAN
     return role or failure.target_agent or failure.category.facts.default_role
 
@@ -427,7 +420,7 @@ def _actions(
 ) -> Iterator[Instruction]:
     """Yield what may be done, the best first; the last one asks for no edit of a certain file."""
     row = ADVICE[failure.category]
-    if failure.category in FOR_A_PERSON:
+    if is_for_a_person(failure.category):
         yield Instruction(row.edit)
     elif failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
         is_environment = failure.owner is Owner.ENVIRONMENT
@@ -573,7 +566,7 @@ def place(location: Location) -> str:
 
 def describe_scope(failure: Failure, scope: EditScope) -> tuple[str, str]:
     """Return what may be edited and what must stay as it is."""
-    if failure.category in FOR_A_PERSON or failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
+    if is_for_a_person(failure.category) or failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
         edit = "nothing"
     elif scope.allowed is None:
         edit = "what the repair needs, and as little as possible"

@@ -69,27 +69,14 @@ class StatusTree:
         for node in self.walk():
             if not node.is_branch and not node.children:
                 found[node.state] = found.get(node.state, 0) + 1
-        return dict(sorted(found.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
+        return dict(sorted(found.items(), key=lambda item: _ORDER.index(item[0])))
 
 
 READY = "ready"
-_ORDER = {
-    name: at
-    for at, name in enumerate(
-        (
-            "done",
-            "test_failed",
-            "testing",
-            READY,
-            "active",
-            "blocked",
-            "pending",
-            "failed",
-            "skipped",
-            "halted",
-        )
-    )
-}
+_ORDER = (
+    *("done", "test_failed", "testing", READY, "active"),
+    *("blocked", "pending", "failed", "skipped", "halted"),
+)
 
 
 def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusTree:
