@@ -39,7 +39,7 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Side
-from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
+from planner.policy.allowed_files import is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
 from planner.revise.commands import (
@@ -51,7 +51,7 @@ from planner.revise.commands import (
     with_selections,
 )
 from planner.revise.situation import below_root, listed, parsed, quoted
-from planner.text.glob_patterns import matches
+from planner.text.glob_patterns import is_glob, matches
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -472,7 +472,7 @@ def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
         facts = (each.artifact for each in situation.observations)
         nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
         near = f" What looks like it: {listed(nearest)}." if nearest else ""
-        form = "a file that matches " if WILDCARDS & set(wanted) else ""
+        form = "a file that matches " if is_glob(wanted) else ""
         yield NameArtifact(
             rule="artifact-named",
             because=f"{quoted(wanted)} {why}",
@@ -590,7 +590,7 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
 
 def _pattern_of(path: str, *, folder: bool) -> str | None:
     """Return the glob of one file, or of all in its folder; also where its name reads as a glob itself."""
-    is_plain = not WILDCARDS & set(path) and not path.startswith("!")
+    is_plain = not is_glob(path) and not path.startswith("!")
     if is_plain and not (folder and "/" in path):
         return path
     inside = _fixed_part(path.rpartition("/")[0])
@@ -600,7 +600,7 @@ def _pattern_of(path: str, *, folder: bool) -> str | None:
 def _fixed_part(pattern: str) -> str:
     """Return a path as it is; of a glob, the folder before its first wildcard."""
     parts = pattern.split("/")
-    wild = (at for at, part in enumerate(parts) if WILDCARDS & set(part))
+    wild = (at for at, part in enumerate(parts) if is_glob(part))
     return "/".join(parts[: next(wild, len(parts))])
 
 
