@@ -29,7 +29,7 @@ from planner.model.failure_report import evidence_of
 from planner.model.outcome import Failure, Location
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
-from planner.text.display import counted
+from planner.text.display import counted, listed
 from planner.text.fencing import fence, inline
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
@@ -39,7 +39,7 @@ Part: TypeAlias = tuple[int, *tuple[str, ...]]
 paragraphs; those of the highest rank are left out first."""
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.evidence import Evidence, Finding
     from planner.model.failure_report import FailureContext, SourceExcerpt
@@ -195,7 +195,7 @@ def _what_changed(failure: Failure, outcome: Outcome, evidence: Evidence | None)
         return
     files = outcome.touched_files or tuple(each.path for each in (evidence and evidence.changed) or ())
     if files:
-        yield 3, f"\n**Changed**: {listed(files)}"
+        yield 3, f"\n**Changed**: {spans(files)}"
 
 
 def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | None) -> Iterator[Part]:
@@ -206,7 +206,7 @@ def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | Non
     yield 0, f"\n**Failed**: {name}{title}{runs}{repeats}"
     tests = tuple(dict.fromkeys((*failure.top_failing_tests, *failure.tests)))
     if tests:
-        yield 1, f"- Test: {listed(tests, 3)}"
+        yield 1, f"- Test: {spans(tests, 3)}"
     head = _head(failure, evidence, check)
     if head:
         yield 1, f"- Message: {code(head, limit=_LONGEST_HEAD)}"
@@ -227,13 +227,13 @@ def _facts(evidence: Evidence) -> Iterator[str]:
         yield f"- It failed in the {evidence.phase} phase, not in the test's own body."
     for each in evidence.selectors[:2]:
         if each.nearest:
-            yield f"- Nearest to {code(each.text)}: {listed(each.nearest, 2)}"
+            yield f"- Nearest to {code(each.text)}: {spans(each.nearest, 2)}"
     if evidence.command is not None and evidence.command.findings:
         yield block("\n".join(map(_finding, evidence.command.findings[:_MOST_FINDINGS])))
     elif evidence.command is not None and (tail := evidence.command.output_tail.strip("\n")):
         yield block("\n".join(line[:_LONGEST_VALUE] for line in tail.split("\n")[-_MOST_OUTPUT:]))
     if evidence.outside:
-        yield f"- Changed without leave: {listed(evidence.outside, 3)}"
+        yield f"- Changed without leave: {spans(evidence.outside, 3)}"
     for signal in evidence.signals[:2]:
         at = f" ({code(f'{signal.path}:{signal.line or 1}')})" if signal.path else ""
         yield f"- {code(signal.message)}{at}"
@@ -320,7 +320,7 @@ def _further(outcome: Outcome, failure: Failure, context: FailureContext | None)
     others = [each for each in outcome.failures if each != failure]
     if others:
         names = [f"{each.category} {each.check_id or ''}".strip() for each in others]
-        yield 3, f"- Also red, and to be green in the end: {listed(names, 4)}"
+        yield 3, f"- Also red, and to be green in the end: {spans(names, 4)}"
     if context is not None and context.report_path:
         yield 4, f"- All that was seen: {code(context.report_path)}"
 
@@ -571,9 +571,9 @@ def describe_scope(failure: Failure, scope: EditScope) -> tuple[str, str]:
     elif scope.allowed is None:
         edit = "what the repair needs, and as little as possible"
     else:
-        edit = listed(scope.allowed, 8) if scope.allowed else "nothing"
+        edit = spans(scope.allowed, 8) if scope.allowed else "nothing"
     tests = "any test so that it proves less" if scope.tests else "the tests, their fixtures and conftests"
-    kept = f", {listed(scope.kept, 8)}" if scope.kept else ""
+    kept = f", {spans(scope.kept, 8)}" if scope.kept else ""
     return edit, f"{tests}{kept}, the plan, `.planverify/`, `diagnostics/`"
 
 
@@ -668,8 +668,7 @@ def _fit_evenly(parts: Sequence[Part], most: int) -> str:
 
 
 def _headlines(failure: Failure, reds: Consequences) -> Iterator[str]:
-    more = f" and {left} more" if (left := len(reds.todos) - _MOST_TODOS) > 0 else ""
-    todos = ", ".join(map(code, reds.todos[:_MOST_TODOS])) + more
+    todos = spans(reds.todos, _MOST_TODOS)
     tests = f"{counted(reds.tests, 'test')} in " if reds.tests else ""
     yield f"{failure.category}{_sure(failure)}: {tests}{todos}"
     yield f"{failure.category}{_sure(failure.model_copy(update={'confidence': None}))}: {tests}{todos}"
@@ -734,7 +733,6 @@ def command(text: str) -> str:
     return f"\n\n{fence(shown, 'sh')}\n"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def spans(names: Iterable[str], most: int = 5) -> str:
     """Return the first names as code spans, and how many there are more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(code, names[:most])) + more
+    return listed(map(code, names), most)

@@ -50,7 +50,8 @@ from planner.revise.commands import (
     type_check,
     with_selections,
 )
-from planner.revise.situation import below_root, listed, parsed, quoted
+from planner.revise.situation import below_root, parsed, quoted
+from planner.text.display import listed
 from planner.text.glob_patterns import is_glob, matches
 from planner.text.sanitizing import one_line
 
@@ -307,7 +308,7 @@ def near_selection(selector: Selector) -> str | None:
 
 def _after_compilation_error(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
-    because = f"no test says anything before it compiles: {listed(files)}"
+    because = f"no test says anything before it compiles: {_few(files)}"
     cmd = syntax_check(situation, files)
     yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
     yield from _narrow(situation, files, "compilation-narrows-files", "what does not compile is")
@@ -318,7 +319,7 @@ def _after_type_error(situation: Situation) -> Iterator[Edit]:
     found = type_check(situation, files)
     if found is not None:
         cmd, whose, is_in_use = found
-        because = f"{whose} looks at {listed(files) or 'the project'} before the tests do"
+        because = f"{whose} looks at {_few(files) or 'the project'} before the tests do"
         rule = "types-checked-before-retry"
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
 
@@ -344,11 +345,11 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
         hint = f"Run this, then look at what it changed:\n{fix}"
     task = ControllerTaskSpec(
         type="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
+        hint=hint + (f"\nIt complains of: {_few(said, 10)}." if said else ""),
         target_file=files[0] if files else None,
     )
     old = situation.todo.allowed_files
-    of_what = f" of {listed(files)}" if files else ""
+    of_what = f" of {_few(files)}" if files else ""
     yield from _add_step(
         situation,
         "lint-fixed-first",
@@ -471,7 +472,7 @@ def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
             return
         facts = (each.artifact for each in situation.observations)
         nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
-        near = f" What looks like it: {listed(nearest)}." if nearest else ""
+        near = f" What looks like it: {_few(nearest)}." if nearest else ""
         form = "a file that matches " if is_glob(wanted) else ""
         yield NameArtifact(
             rule="artifact-named",
@@ -527,13 +528,17 @@ STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
 # -- edits that several strategies make ----------------------------------------------------------------
 
 
+def _few(names: Iterable[str], most: int = 3) -> str:
+    return listed(map(quoted, names), most)
+
+
 def _isolate(
     situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
     """Leave the branch the failing tests; do nothing where no command is known to show them."""
     tests = isolated_commands(situation)
     if tests:
-        because = f"{why}: {listed(situation.failing_tests or [spec.cmd for spec in tests])}"
+        because = f"{why}: {_few(situation.failing_tests or [spec.cmd for spec in tests])}"
         yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests, keeps=keeps)
 
 
@@ -561,7 +566,7 @@ def _narrow(
     branch = situation.branch
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
-        because = f"{why} {listed(files)}"
+        because = f"{why} {_few(files)}"
         yield NarrowFiles(rule=rule, because=because, todo_id=branch.id, allowed_files=patterns)
 
 
