@@ -12,6 +12,8 @@ import shlex
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.brief.instructions import (
+    ABSENT,
+    MISSING_TEST,
     EditScope,
     Instruction,
     Tree,
@@ -384,10 +386,8 @@ ADVICE: Mapping[Category, Advice] = {
     for name, row in load_table("advice", "planner.brief").items()
 }
 
-_ABSENT = ("missing", "no_match")
 _UNDECIDED = ("unreadable", "unresolved")
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
-_MISSING_TESTS = ("missing_file", "missing_id")
 
 
 def is_for_a_person(category: Category) -> bool:
@@ -449,7 +449,7 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Itera
         action = "Find why the tests that exist are skipped or expected to fail, and have them run"
         yield Instruction(f"{action}.", changes=test_files(failure))
         yield Instruction(f"{action}; if only an edit of the tests helps, report it.")
-    found = next((each for each in evidence.selectors if each.problem in _MISSING_TESTS), None)
+    found = next((each for each in evidence.selectors if each.problem in MISSING_TEST), None)
     if found is None:
         return
     path, name = found.text.partition("::")[0], code(found.text)
@@ -470,7 +470,7 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Itera
 def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
     """Yield what to do about a file, a module or a number that is not there."""
     artifact, metric = evidence.artifact, evidence.metric
-    if artifact is not None and artifact.problem in _ABSENT:
+    if artifact is not None and artifact.problem in ABSENT:
         path = code(artifact.path)
         if tree.exists(artifact.path):
             yield Instruction(f"{path} exists by now: verify again.")

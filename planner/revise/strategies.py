@@ -12,7 +12,7 @@ from datetime import date
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from planner.brief.instructions import EditScope, Instruction, objection
+from planner.brief.instructions import ABSENT, MISSING_TEST, EditScope, Instruction, objection
 from planner.catalog import Purpose
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
@@ -98,8 +98,6 @@ _ARTIFACT_PROBLEMS = {
     "schema": "does not satisfy its schema",
     "sha256": "has another content than promised",
 }
-_ABSENT = ("missing", "no_match")
-_MISSING_TEST = ("missing_file", "missing_id")
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
 
@@ -228,7 +226,7 @@ def _after_missing_test(situation: Situation) -> Iterator[Edit]:
         return
     selectors = [each for seen in situation.observations for each in seen.selectors]
     problems = {each.text: each.problem for each in selectors}
-    missing = [each.text for each in selectors if each.problem in _MISSING_TEST]
+    missing = [each.text for each in selectors if each.problem in MISSING_TEST]
     commands = (parsed(spec.cmd) for spec in situation.failing_commands())
     selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
     located = [text for text in selected if text.partition("::")[0] in situation.located_files]
@@ -286,7 +284,7 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
 def near_selection(selector: Selector) -> str | None:
     """Return the existing selection that was probably meant; never one that selects more."""
     near = selector.nearest[0] if selector.nearest else None
-    if near is None or selector.problem not in _MISSING_TEST:
+    if near is None or selector.problem not in MISSING_TEST:
         return None
     path, colons, name = selector.text.partition("::")
     if selector.problem == "missing_file":
@@ -492,7 +490,7 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
         if artifact is not None:
             why = f"is not as the plan expects it: {artifact.problem}"
             why = _ARTIFACT_PROBLEMS.get(artifact.problem, why)
-            yield artifact.path, why, artifact.problem in _ABSENT
+            yield artifact.path, why, artifact.problem in ABSENT
         if contract is not None and contract.module_path and contract.problem == "missing_module":
             yield contract.module_path, f"is described by {contract.path} and missing", True
     for index, each in enumerate(situation.todo.acceptance_criteria.expected_artifacts):
