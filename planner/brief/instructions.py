@@ -27,7 +27,12 @@ _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
 """Categories in which the tests may be what has to change."""
 
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
-_ABSENT = ("missing", "no_match")
+ABSENT = ("missing", "no_match")
+"""What is wrong with an artifact that is not there at all."""
+
+MISSING_TEST = ("missing_file", "missing_id")
+"""What is wrong with a selection of which the test is not there."""
+
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"
 _MAKES = re.compile(
     rf"(?<!may )(?<!not )\b(?:write|make|create|add)\s+(?:the (?:file|module)\s+)?{_PATH}", re.IGNORECASE
@@ -165,7 +170,7 @@ def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -
 def missing_files(evidence: Evidence) -> tuple[str, ...]:
     """Return the files that were not there: an artifact, and files of tests."""
     artifact = evidence.artifact
-    made = (artifact.path,) if artifact is not None and artifact.problem in _ABSENT else ()
+    made = (artifact.path,) if artifact is not None and artifact.problem in ABSENT else ()
     tests = (each.text.partition("::")[0] for each in evidence.selectors if each.problem == "missing_file")
     return (*made, *tests)
 

@@ -11,29 +11,37 @@ import re
 import shlex
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from planner.brief.advice import (
-    ADVICE,
-    acting_role,
-    describe_scope,
-    fault_location,
-    next_action,
-    place,
-    test_files,
+from planner.brief.instructions import (
+    ABSENT,
+    MISSING_TEST,
+    EditScope,
+    Instruction,
+    Tree,
+    first_right,
+    may_change_tests,
+    missing_module,
+    module_paths,
+    objection,
+    read_instruction,
+    tree_of,
 )
-from planner.brief.instructions import EditScope, may_change_tests, objection, read_instruction, tree_of
-from planner.brief.quoting import block, code, command, listed, safe
+from planner.catalog.tables import load_table
+from planner.catalog.test_paths import is_test_path
 from planner.model.failure_report import evidence_of
-from planner.model.outcome import Failure
+from planner.model.outcome import Failure, Location
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
-from planner.text.display import counted
+from planner.text.display import counted, listed
+from planner.text.fencing import fence, inline
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
 """A paragraph of the page: its rank, and its text, with shorter ones after it. A page is made of whole
 paragraphs; those of the highest rank are left out first."""
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.evidence import Evidence, Finding
     from planner.model.failure_report import FailureContext, SourceExcerpt
@@ -189,7 +197,7 @@ def _what_changed(failure: Failure, outcome: Outcome, evidence: Evidence | None)
         return
     files = outcome.touched_files or tuple(each.path for each in (evidence and evidence.changed) or ())
     if files:
-        yield 3, f"\n**Changed**: {listed(files)}"
+        yield 3, f"\n**Changed**: {spans(files)}"
 
 
 def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | None) -> Iterator[Part]:
@@ -200,7 +208,7 @@ def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | Non
     yield 0, f"\n**Failed**: {name}{title}{runs}{repeats}"
     tests = tuple(dict.fromkeys((*failure.top_failing_tests, *failure.tests)))
     if tests:
-        yield 1, f"- Test: {listed(tests, 3)}"
+        yield 1, f"- Test: {spans(tests, 3)}"
     head = _head(failure, evidence, check)
     if head:
         yield 1, f"- Message: {code(head, limit=_LONGEST_HEAD)}"
@@ -221,13 +229,13 @@ def _facts(evidence: Evidence) -> Iterator[str]:
         yield f"- It failed in the {evidence.phase} phase, not in the test's own body."
     for each in evidence.selectors[:2]:
         if each.nearest:
-            yield f"- Nearest to {code(each.text)}: {listed(each.nearest, 2)}"
+            yield f"- Nearest to {code(each.text)}: {spans(each.nearest, 2)}"
     if evidence.command is not None and evidence.command.findings:
         yield block("\n".join(map(_finding, evidence.command.findings[:_MOST_FINDINGS])))
     elif evidence.command is not None and (tail := evidence.command.output_tail.strip("\n")):
         yield block("\n".join(line[:_LONGEST_VALUE] for line in tail.split("\n")[-_MOST_OUTPUT:]))
     if evidence.outside:
-        yield f"- Changed without leave: {listed(evidence.outside, 3)}"
+        yield f"- Changed without leave: {spans(evidence.outside, 3)}"
     for signal in evidence.signals[:2]:
         at = f" ({code(f'{signal.path}:{signal.line or 1}')})" if signal.path else ""
         yield f"- {code(signal.message)}{at}"
@@ -314,7 +322,7 @@ def _further(outcome: Outcome, failure: Failure, context: FailureContext | None)
     others = [each for each in outcome.failures if each != failure]
     if others:
         names = [f"{each.category} {each.check_id or ''}".strip() for each in others]
-        yield 3, f"- Also red, and to be green in the end: {listed(names, 4)}"
+        yield 3, f"- Also red, and to be green in the end: {spans(names, 4)}"
     if context is not None and context.report_path:
         yield 4, f"- All that was seen: {code(context.report_path)}"
 
@@ -359,6 +367,214 @@ def fit(parts: Sequence[Part], most: int) -> str:
             kept[index] = text
             left -= len(text) + 1
     return "".join(f"{kept[index]}\n" for index in sorted(kept))
+
+
+# -- what a failure means, and the one next action against it -----------------------------------------
+
+
+class Advice(NamedTuple):
+    """What a category means: one row of ``advice.toml``, which tells what the fields mean."""
+
+    title: str
+    edit: str
+    search: str
+
+
+_C = Category
+ADVICE: Mapping[Category, Advice] = {
+    Category(name): Advice(row["title"], row["edit"], row.get("search", row["edit"]))
+    for name, row in load_table("advice", "planner.brief").items()
+}
+
+_UNDECIDED = ("unreadable", "unresolved")
+_WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
+
+
+def is_for_a_person(category: Category) -> bool:
+    """Return whether no edit of the project helps against a category."""
+    return category.facts.default_role is Role.HUMAN
+
+
+def acting_role(failure: Failure, role: Role | None = None) -> Role:
+    """Return who should act: the role given, else the one that the outcome names, else the default."""
+    if is_for_a_person(failure.category):
+        return Role.HUMAN
+    return role or failure.target_agent or failure.category.facts.default_role
+
+
+def next_action(
+    failure: Failure,
+    evidence: Evidence | None,
+    scope: EditScope,
+    *,
+    kind: CheckKind | None = None,
+    tree: Tree | None = None,
+) -> str:
+    """Return the next action in one sentence, the first that is right; ``kind`` is the criterion's."""
+    tree = tree or Tree()
+    return first_right(_actions(failure, evidence, kind, tree), scope, tree)
+
+
+def _actions(
+    failure: Failure, evidence: Evidence | None, kind: CheckKind | None, tree: Tree
+) -> Iterator[Instruction]:
+    """Yield what may be done, the best first; the last one asks for no edit of a certain file."""
+    row = ADVICE[failure.category]
+    if is_for_a_person(failure.category):
+        yield Instruction(row.edit)
+    elif failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
+        is_environment = failure.owner is Owner.ENVIRONMENT
+        yield Instruction(ADVICE[_C.ENVIRONMENT_ERROR if is_environment else _C.HARNESS_ERROR].edit)
+    elif kind is CheckKind.MANUAL:
+        yield Instruction("Find out what the person saw who answered no, before you change anything.")
+    elif kind is CheckKind.SUB_PLAN:
+        yield Instruction("Repair the failed todos of the plan below; this one follows from them.")
+    if failure.category is _C.TEST_NOT_FOUND:
+        yield from _find_test(failure, evidence, tree)
+        yield Instruction(row.search)
+    if evidence is not None:
+        if evidence.contract and evidence.contract.problem in _UNDECIDED:
+            yield Instruction(
+                "Define it so that its interface can be read without running it, or report that it "
+                "cannot be."
+            )
+        yield from _make_missing(evidence, tree)
+    yield from _edit_place(failure, evidence)
+
+
+def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Iterator[Instruction]:
+    if evidence is None:
+        return
+    if evidence.vacuous in ("all_skipped", "only_xfailed"):
+        action = "Find why the tests that exist are skipped or expected to fail, and have them run"
+        yield Instruction(f"{action}.", changes=test_files(failure))
+        yield Instruction(f"{action}; if only an edit of the tests helps, report it.")
+    found = next((each for each in evidence.selectors if each.problem in MISSING_TEST), None)
+    if found is None:
+        return
+    path, name = found.text.partition("::")[0], code(found.text)
+    if found.problem == "missing_file" and tree.exists(path):
+        yield Instruction(f"{code(path)} exists by now: verify again.")
+    if found.nearest and failure.check_id != "convention":
+        near = code(found.nearest[0])
+        yield Instruction(f"Report that {name} does not exist and {near} does: the plan has to change.")
+    is_file = found.problem == "missing_file"
+    yield Instruction(
+        f"Write {name}: it must fail while the feature is missing, and pass with it.",
+        makes=(path,) if is_file else (),
+        changes=() if is_file else (path,),
+    )
+    yield Instruction(f"Report that {name} is missing: it is not among the files that you may edit.")
+
+
+def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
+    """Yield what to do about a file, a module or a number that is not there."""
+    artifact, metric = evidence.artifact, evidence.metric
+    if artifact is not None and artifact.problem in ABSENT:
+        path = code(artifact.path)
+        if tree.exists(artifact.path):
+            yield Instruction(f"{path} exists by now: verify again.")
+        if artifact.path.endswith(_WRITTEN_BY_HAND):
+            yield Instruction(
+                f"Write {path} in full; an empty file or a stub is no result.", makes=(artifact.path,)
+            )
+        near = f"; {code(artifact.nearest[0])} exists, so its path may be wrong" if artifact.nearest else ""
+        yield Instruction(f"Find what should make {path}, and have it made{near}.")
+    if metric is not None and metric.problem == "not_recorded":
+        test = ((evidence.nodeid or "tests/").partition("::")[0],)
+        yield Instruction(
+            f"Have a test of this todo call `record_property` with the name {code(metric.name)}.",
+            changes=tuple(path if is_test_path(path) else "tests/x" for path in test),
+        )
+        yield Instruction(
+            f"Report that no test records {code(metric.name)}: the tests are not yours to change."
+        )
+    paths, name = module_paths(evidence), missing_module(evidence)
+    if not paths or name is None:
+        return
+    there = next((path for path in paths if tree.exists(path)), None)
+    near = next((tree.near[path] for path in paths if path in tree.near), None)
+    if there is not None:
+        yield Instruction(
+            f"{code(there)} exists by now: verify again, and correct the import if that fails."
+        )
+    elif near is not None:
+        yield Instruction(
+            f"Correct the import of {code(name)}: there is no such module, did you mean {code(near)}?"
+        )
+    look = f"Look for the module {code(name)} under another name; where there is none, write"
+    for path in paths:
+        yield Instruction(f"{look} {'it' if path == paths[0] else code(path)}.", makes=(path,))
+    yield Instruction(
+        f"Report that the module {code(name)} is missing: it is not among the files that you may edit."
+    )
+
+
+def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruction]:
+    row, location = ADVICE[failure.category], fault_location(failure, evidence)
+    if failure.owner is Owner.PLAN:
+        yield Instruction("Report it: the plan asks for something that it should not; a person changes it.")
+    if failure.owner is Owner.TEST and failure.category is not _C.FLAKY_TEST:
+        path = location.path if location else next(iter(test_files(failure)), None)
+        where = place(location) if location else code(path or "")
+        if path is not None:
+            yield Instruction(
+                f"Correct {where} so that it proves no less: compare it with what the todo is for.",
+                changes=(path,),
+            )
+        yield Instruction("Report it: a test seems to be wrong, and you may not edit it.")
+    made = evidence.artifact.path if evidence and evidence.artifact else None
+    if location is None or location.path == made:
+        yield Instruction(row.search)
+        return
+    yield Instruction(row.edit.replace("{place}", place(location)), changes=(location.path,))
+    if is_test_path(location.path) or location.path in test_files(failure):
+        yield Instruction(row.search)
+    yield Instruction(
+        f"Look for the cause in the files that you may edit; {place(location)} is none of them: report it "
+        "if it must change."
+    )
+
+
+def fault_location(failure: Failure, evidence: Evidence | None) -> Location | None:
+    """Return where the fault is: the likeliest function; without one, what the test or its line names."""
+    if failure.candidates:
+        first = failure.candidates[0]
+        if failure.owner is Owner.TEST:  # not what the broken fixture or test has called
+            first = next((each for each in failure.candidates if is_test_path(each.path)), first)
+        return Location(path=first.path, line=first.line, function=first.function)
+    location, subjects = failure.location, evidence.subjects if evidence else ()
+    in_test = location is not None and is_test_path(location.path)
+    if in_test and failure.owner is Owner.PRODUCT and len(subjects) == 1:
+        return Location(path=subjects[0].path, line=subjects[0].line, function=subjects[0].function)
+    return location
+
+
+def test_files(failure: Failure) -> tuple[str, ...]:
+    """Return the files of the failing tests."""
+    names = (*failure.top_failing_tests, *failure.tests)
+    return tuple(dict.fromkeys(name.partition("::")[0] for name in names))
+
+
+def place(location: Location) -> str:
+    """Return ```compute_rsi` (`indicators/rsi.py:11`)``."""
+    where = code(f"{location.path}:{location.line}" if location.line else location.path)
+    if location.function and location.function != "<module>":
+        return f"{code(location.function)} ({where})"
+    return where
+
+
+def describe_scope(failure: Failure, scope: EditScope) -> tuple[str, str]:
+    """Return what may be edited and what must stay as it is."""
+    if is_for_a_person(failure.category) or failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS):
+        edit = "nothing"
+    elif scope.allowed is None:
+        edit = "what the repair needs, and as little as possible"
+    else:
+        edit = spans(scope.allowed, 8) if scope.allowed else "nothing"
+    tests = "any test so that it proves less" if scope.tests else "the tests, their fixtures and conftests"
+    kept = f", {spans(scope.kept, 8)}" if scope.kept else ""
+    return edit, f"{tests}{kept}, the plan, `.planverify/`, `diagnostics/`"
 
 
 # -- what was expected and what came instead -----------------------------------------------------------
@@ -452,8 +668,7 @@ def _fit_evenly(parts: Sequence[Part], most: int) -> str:
 
 
 def _headlines(failure: Failure, reds: Consequences) -> Iterator[str]:
-    more = f" and {left} more" if (left := len(reds.todos) - _MOST_TODOS) > 0 else ""
-    todos = ", ".join(map(code, reds.todos[:_MOST_TODOS])) + more
+    todos = spans(reds.todos, _MOST_TODOS)
     tests = f"{counted(reds.tests, 'test')} in " if reds.tests else ""
     yield f"{failure.category}{_sure(failure)}: {tests}{todos}"
     yield f"{failure.category}{_sure(failure.model_copy(update={'confidence': None}))}: {tests}{todos}"
@@ -485,3 +700,39 @@ def _shortened(text: str) -> Iterator[str]:
         head = re.split(re.escape(end), text)[0]
         if head != text and head.count("`") % 2 == 0:
             yield head
+
+
+# -- quoting what others have written ------------------------------------------------------------------
+
+_LONGEST_TEXT = 20_000
+"""Characters of one text that are looked at."""
+
+_LONGEST_SPAN = 300
+
+
+def safe(text: str) -> str:
+    """Return the text without control sequences and secrets; it still has to be quoted."""
+    return redact(clean(text, limit=_LONGEST_TEXT)).strip("\n")
+
+
+def code(text: str, *, limit: int = 160) -> str:
+    """Return the text as a code span on one line."""
+    return inline(safe(text), limit=limit)
+
+
+def block(text: str, language: str = "text") -> str:
+    """Return the text as a code block."""
+    return fence(safe(text), language)
+
+
+def command(text: str) -> str:
+    """Return a command, which must not be cut: as a span, or as a block where a span would change it."""
+    shown = safe(text)
+    if len(shown) <= _LONGEST_SPAN and " ".join(shown.split()) == shown:
+        return inline(shown, limit=_LONGEST_SPAN)
+    return f"\n\n{fence(shown, 'sh')}\n"
+
+
+def spans(names: Iterable[str], most: int = 5) -> str:
+    """Return the first names as code spans, and how many there are more."""
+    return listed(map(code, names), most)

@@ -143,18 +143,16 @@ class Engine:
         problems: tuple[str, ...] = (),
     ) -> State:
         """Return the state of a submitted plan. ``problems`` are those of validation."""
-        state, _ = start(
-            PlanSubmitted(
-                at=at,
-                plan=plan,
-                digest=digest,
-                path=path,
-                problems=problems,
-                policy=policy or RunPolicy(),
-                memory=memory or PastRecords(),
-            )
+        event = PlanSubmitted(
+            at=at,
+            plan=plan,
+            digest=digest,
+            path=path,
+            problems=problems,
+            policy=policy or RunPolicy(),
+            memory=memory or PastRecords(),
         )
-        return state
+        return start(event)[0]
 
     step = staticmethod(step)
 

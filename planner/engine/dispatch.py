@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from heapq import heappop
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
 
 from planner.engine.plans import files_of, is_said_to_be_done
 from planner.engine.repair import branch_ended, open_branch, release_follower
@@ -14,7 +14,7 @@ from planner.engine.transaction import Stop
 from planner.model.actions import Finish, Halt, QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claims_overlap
-from planner.policy.criteria import commands_of
+from planner.policy.criteria import criterion_ids
 from planner.policy.limits import asks_a_person
 
 if TYPE_CHECKING:
@@ -58,40 +58,38 @@ def settle(tx: Transaction) -> None:
 
 def _dispatch(tx: Transaction) -> bool:
     """Grant every step whose turn has come; return whether something is to be settled first."""
-    aside: list[TodoRecord] = []
+    aside: list[tuple[Any, ...]] = []
     follows, jobs = False, tx.policy.jobs
     while tx.ready and not follows:
-        record = tx.records[tx.ready[0][-1]]
+        key = heappop(tx.ready)
+        record = tx.records[key[-1]]
         step = record.next_step
         if step is None or record.life not in _AWAITED[step.kind]:
-            heappop(tx.ready)
             continue
         if step.kind == "start" and tx.waits(record):  # a revision lets it wait for something
-            heappop(tx.ready)
             tx.update(record, next_step=None)
             continue
-        if step.kind == "branch":
-            heappop(tx.ready)
-            if tx.open_branches < tx.top.max_concurrent_branches:
-                open_branch(tx, record, step)
-                follows = True
-            else:
-                aside.append(record)
-            continue
-        working = (name for name in tx.live if not tx.records[name].is_parent)
-        if jobs is not None and not record.is_parent and len(list(working)) >= jobs:
+        if step.kind == "branch" and tx.open_branches < tx.top.max_concurrent_branches:
+            open_branch(tx, record, step)
+            follows = True
             break
-        heappop(tx.ready)
+        working = sum(not tx.records[name].is_parent for name in tx.live)
+        is_full = jobs is not None and not record.is_parent and working >= jobs
         is_work = step.kind in ("start", "implement") and not record.is_parent
-        if is_work and not tx.check_budget(before_work=True):  # what needs no further budget goes on
-            aside.append(record)
+        if step.kind == "branch":
+            aside.append(key)
+        elif is_full:
+            aside.append(key)
+            break
+        elif is_work and not tx.check_budget(before_work=True):  # what needs no further budget goes on
+            aside.append(key)
         elif (holder := _holder(tx, record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
             _grant(tx, record, step)
         follows = bool(tx.ended_branches)
-    for record in aside:
-        tx.stand_in_line(record)
+    for key in aside:
+        heappush(tx.ready, key)
     return follows
 
 
@@ -104,13 +102,6 @@ def _holder(tx: Transaction, record: TodoRecord) -> str | None:
         if name != record.id and not other.is_parent and claims_overlap(record.files, other.files):
             return name
     return None
-
-
-def has_own_criteria(record: TodoRecord) -> bool:
-    """Return whether a parent is judged by more than its todos."""
-    todo = record.todo
-    named = todo.acceptance_criteria or todo.contract_path is not None
-    return todo.requires_testing and bool(named or next(commands_of(todo), None))
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
@@ -169,7 +160,7 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
     record = tx.update(record, is_parent=False, next_step=None, files=files)
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
         tx.fail(record)
-    elif has_own_criteria(record):
+    elif record.todo.requires_testing and criterion_ids(record.todo):
         tx.enqueue(record, "verify", "children-first", "all todos of its sub-plan are done")
     else:
         tx.done(record, verified=False)

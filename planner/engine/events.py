@@ -628,7 +628,7 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
     before = tx.records.copy()
     because = f"{_name(event.by)} has changed the plan"
     try:
-        publish(tx, event.within, event.edits, "revised-by-person", because, whole=True)
+        publish(tx, event.within, event.edits, "revised-by-person", because)
     except EditConflictError as error:
         raise RefusedEvent(
             "revision-conflict", error.args[0], "decide anew from the plan as it is"

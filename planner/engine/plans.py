@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 from hashlib import sha256
+from operator import attrgetter
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
 from planner.engine.state import PlanPart, TodoRecord
-from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
 from planner.model.base import qualified
-from planner.model.edits import AddBranch, AddTodoBefore, Edit
+from planner.model.edits import AddTodoBefore, Edit
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claimed_files
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
 _EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
+
+_judges = attrgetter(
+    *("acceptance_criteria", "verify", "test_command", "test_file", "contract_path"),
+    *("must_turn_green", "must_stay_green"),
+)
+"""What judges a todo."""
 
 
 def problems_of(plan: Plan) -> Iterator[str]:
@@ -55,15 +62,9 @@ def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
     """Return where the root of a sub-plan lies, seen from the root of the plan at the top."""
     if event.base is not None:
         return plain(event.base)
-    path = event.path or parent.todo.sub_plan or ""
+    folder = (event.path or parent.todo.sub_plan or "").rpartition("/")[0]
     root = "." if event.plan is None else event.plan.root
-    parts: list[str] = []
-    for part in "/".join((tx.parts[parent.within].base, path.rpartition("/")[0], root)).split("/"):
-        if part == ".." and parts and parts[-1] != "..":
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts) or "."
+    return normpath("/".join((tx.parts[parent.within].base, folder, root)))
 
 
 def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
@@ -169,37 +170,18 @@ def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
 
-def draft_of(tx: Transaction, within: str, todo_ids: Iterable[str] | None) -> PlanDraft:
-    """Return a part of a plan to which edits can be applied: these todos, by their own ids, and what they
-    depend on; the whole of it for ``None``.
-    """
-    if todo_ids is None:
-        records = [record for record in tx.records.values() if record.within == within]
-    else:
-        names = [qualified(within, name) for name in todo_ids]
-        found = {name: tx.records[name] for name in names if name in tx.records}
-        for record in list(found.values()):
-            ids = (qualified(within, name) for name in record.todo.dependencies)
-            found |= {each: tx.records[each] for each in ids if each in tx.records}
-        records = list(found.values())
+def draft_of(tx: Transaction, within: str) -> PlanDraft:
+    """Return a plan as it stands, to which edits can be applied."""
+    records = [record for record in tx.records.values() if record.within == within]
     items = tuple(record.todo for record in sorted(records, key=lambda record: record.rank))
     return PlanDraft(tx.parts[within].plan.model_copy(update={"items": items}))
 
 
-def publish(
-    tx: Transaction, within: str, edits: Sequence[Edit], rule: str, because: str, *, whole: bool = False
-) -> None:
-    """Give a plan its next version. Raises :class:`planner.errors.EditConflictError`, and changes nothing.
-
-    ``whole`` looks at every todo of the plan, as edits of a person call for; those of a strategy concern
-    only the todos that they name.
-    """
+def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, because: str) -> None:
+    """Give a plan its next version. Raises :class:`planner.errors.EditConflictError`, changing nothing."""
     part = tx.parts[within]
-    draft = draft_of(tx, within, None if whole else _named(edits))
+    draft = draft_of(tx, within)
     new, changed = draft.apply(edits)
-    for name in new:
-        if qualified(within, name) in tx.records:
-            raise EditConflictError("any edit", name, "the id is taken", "give the new todo another id")
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
     plan = part.plan.model_copy(update={"metadata": draft.policy})
     tx.parts[within] = part._replace(
@@ -210,44 +192,16 @@ def publish(
     facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
     tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
     for index, name in enumerate(new):
-        todo = _edited(draft, name)
-        record = _add(tx, todo, within, _rank(tx, todo, within, edits, index))
+        record = _add(tx, draft.items[name], within, _rank(tx, draft.items[name], within, edits, index))
         if within and not record.is_branch:
             parent = tx.records[within]
             tx.update(parent, children=(*parent.children, record.id))
     for name in changed:
-        _replace(tx, tx.records[qualified(within, name)], _edited(draft, name))
+        _replace(tx, tx.records[qualified(within, name)], draft.items[name])
     for name in new:
         record = tx.records[qualified(within, name)]
         _wait(tx, record, record.todo.dependencies)
     tx.offer([qualified(within, name) for name in new])
-
-
-def judges(todo: Todo) -> tuple[object, ...]:
-    """Return what judges a todo."""
-    return (
-        todo.acceptance_criteria,
-        todo.verify,
-        todo.test_command,
-        todo.test_file,
-        todo.contract_path,
-        todo.must_turn_green,
-        todo.must_stay_green,
-    )
-
-
-def _edited(draft: PlanDraft, name: str) -> Todo:
-    todo = draft.todo(name)
-    assert todo is not None  # it was just edited
-    return todo
-
-
-def _named(edits: Sequence[Edit]) -> set[str]:
-    """Return the todos, by their own ids, that edits speak of."""
-    names = {getattr(edit, name, None) for edit in edits for name in ("todo_id", "on")}
-    for todo in (edit.todo for edit in edits if isinstance(edit, AddBranch | AddTodoBefore)):
-        names |= {todo.id, todo.parent_id, todo.via, *todo.dependencies}
-    return {name for name in names if name is not None}
 
 
 def _rank(tx: Transaction, todo: Todo, within: str, edits: Sequence[Edit], index: int) -> tuple[int, ...]:
@@ -267,7 +221,7 @@ def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
     if record.id in tx.live:  # what it was told that it may write stays its own for this turn
         files = tuple(dict.fromkeys((*record.files, *files)))
     tx.update(record, todo=todo, files=files)
-    if judges(old) != judges(todo):
+    if _judges(old) != _judges(todo):
         tx.update(record, judged_since=tx.parts[record.within].version)
         tx.judged_anew.append(record.id)
     tx.changed.append(record.id)

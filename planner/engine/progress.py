@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import TodoLife
+from planner.text.display import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,27 +70,14 @@ class StatusTree:
         for node in self.walk():
             if not node.is_branch and not node.children:
                 found[node.state] = found.get(node.state, 0) + 1
-        return dict(sorted(found.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
+        return dict(sorted(found.items(), key=lambda item: _ORDER.index(item[0])))
 
 
 READY = "ready"
-_ORDER = {
-    name: at
-    for at, name in enumerate(
-        (
-            "done",
-            "test_failed",
-            "testing",
-            READY,
-            "active",
-            "blocked",
-            "pending",
-            "failed",
-            "skipped",
-            "halted",
-        )
-    )
-}
+_ORDER = (
+    *("done", "test_failed", "testing", READY, "active"),
+    *("blocked", "pending", "failed", "skipped", "halted"),
+)
 
 
 def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusTree:
@@ -154,8 +142,7 @@ def _waits(state: State, record: TodoRecord, children: Sequence[Node]) -> str | 
         return f"for the repair of {record.behind}, which fails by the same cause"
     red = [child.id.rpartition("/")[2] for child in children if child.state == TodoLife.TEST_FAILED]
     if red:
-        more = f" and {len(red) - 3} more" if len(red) > 3 else ""
-        return f"{', '.join(red[:3])}{more} failed"
+        return f"{listed(red, 3)} failed"
     return None
 
 

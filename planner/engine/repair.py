@@ -312,7 +312,6 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     """Return the branch for a red todo, revised as the category of its failure calls for, as a question."""
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
-    branches = [tx.records[name] for name in record.branches]
     taken = {each.todo.id for each in tx.records.values() if each.within == record.within}
     branch_id = next_branch_id(record.todo.id, taken)
     role, because = role_for(failure, record.todo), step.because
@@ -331,8 +330,6 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         after=None if last is None else last.todo,
         opened_at=rfc3339(tx.now),
     )
-    steps = (each.todo.id for branch in branches for each in tx.dependencies(branch))
-    family = {record.todo.id, *(each.todo.id for each in branches), *steps}
     situation = Situation(
         plan=plan,
         todo=record.todo,
@@ -342,7 +339,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         context=record.context,
         at=rfc3339(tx.now),
         tools=frozenset(tx.policy.tools),
-        taken=frozenset((*family, branch_id)),
+        taken=frozenset((*taken, branch_id)),
     )
     asked = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
     borne = {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
@@ -352,10 +349,10 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         if not (isinstance(edit, QuarantineTest) and edit.nodeid in borne)
     ]
     added = AddBranch(rule=step.rule, because=because, todo=branch)
-    draft = draft_of(tx, record.within, family)
+    draft = draft_of(tx, record.within)
     try:
         draft.apply(each for each in (added, *edits) if not each.requires_approval)
-        final = draft.todo(branch_id) or branch
+        final = draft.items[branch_id]
     except EditConflictError:  # the edits do not fit the plan
         edits, final = [], branch
     tried = () if last is None else (f"branch {last.todo.id}",)

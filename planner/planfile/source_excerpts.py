@@ -11,9 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planner.brief.advice import fault_location
 from planner.brief.instructions import files_to_look_up, module_paths
-from planner.brief.page import deciding_failure
+from planner.brief.page import deciding_failure, fault_location
 from planner.model.failure_report import (
     FAILURE_REPORT_VERSION,
     FailureContext,

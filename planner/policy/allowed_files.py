@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Todo
 
-WILDCARDS = frozenset("*?[")
-
 _REPORT = "diagnostics/{}_failure_report.json"
 
 
@@ -89,7 +87,7 @@ def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
 def _part_covers(outer: str, inner: str) -> bool:
     if outer in (inner, "*"):
         return True
-    return not WILDCARDS & set(inner) and fnmatchcase(inner, outer)
+    return not is_glob(inner) and fnmatchcase(inner, outer)
 
 
 def claimed_files(todo: Todo) -> tuple[str, ...]:

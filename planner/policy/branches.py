@@ -61,8 +61,9 @@ def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
     """Return the first free id ``{todo}_branch_{nn}`` after all that bear a number."""
     prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
     # A longer number was not counted by anybody, and one more would not fit.
-    found = (re.fullmatch(rf"{re.escape(prefix)}([0-9]{{1,7}})", name) for name in taken)
-    return f"{prefix}{max((int(each[1]) for each in found if each), default=0) + 1:02d}"
+    numbers = (name.removeprefix(prefix) for name in taken if name.startswith(prefix))
+    found = (int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each))
+    return f"{prefix}{max(found, default=0) + 1:02d}"
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:

@@ -45,19 +45,7 @@ def criteria_of(
     that the plan names. Raises :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
     """
     criteria = [command_criterion(where, spec, tools) for where, spec in commands_of(todo)]
-    wanted = todo.acceptance_criteria
-    criteria += [
-        Criterion(id=f"{name}[{index}]", kind=kind, spec=spec)
-        for name, kind, specs in (
-            ("expected_artifacts", CheckKind.ARTIFACT, wanted.expected_artifacts),
-            ("metrics", CheckKind.METRIC, wanted.metrics),
-            ("manual", CheckKind.MANUAL, wanted.manual),
-        )
-        for index, spec in enumerate(specs)
-        if not _informs_only(todo, spec)
-    ]
-    if todo.contract_path is not None:
-        criteria.append(Criterion(id="contract_path", kind=CheckKind.CONTRACT, spec=todo.contract_path))
+    criteria += [Criterion(id=where, kind=kind, spec=spec) for where, kind, spec in _facts_of(todo)]
     if not criteria and conventional is not None:
         criteria.append(command_criterion("convention", CommandSpec(cmd=conventional)))
     return tuple(criteria)
@@ -65,15 +53,22 @@ def criteria_of(
 
 def criterion_ids(todo: Todo) -> set[str]:
     """Return the ids of the criteria that a todo itself names."""
+    return {where for where, _ in commands_of(todo)} | {where for where, _, _ in _facts_of(todo)}
+
+
+def _facts_of(todo: Todo) -> Iterator[tuple[str, CheckKind, CriterionSpec]]:
+    """Yield the criteria that are no commands, each with its id."""
     wanted = todo.acceptance_criteria
-    ids = {where for where, _ in commands_of(todo)}
-    for name, specs in (
-        ("expected_artifacts", wanted.expected_artifacts),
-        ("metrics", wanted.metrics),
-        ("manual", wanted.manual),
+    for name, kind, specs in (
+        ("expected_artifacts", CheckKind.ARTIFACT, wanted.expected_artifacts),
+        ("metrics", CheckKind.METRIC, wanted.metrics),
+        ("manual", CheckKind.MANUAL, wanted.manual),
     ):
-        ids |= {f"{name}[{index}]" for index, spec in enumerate(specs) if not _informs_only(todo, spec)}
-    return ids | ({"contract_path"} if todo.contract_path is not None else set[str]())
+        for index, spec in enumerate(specs):
+            if not _informs_only(todo, spec):
+                yield f"{name}[{index}]", kind, spec
+    if todo.contract_path is not None:
+        yield "contract_path", CheckKind.CONTRACT, todo.contract_path
 
 
 def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:

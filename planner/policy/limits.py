@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.catalog.tools import Purpose
@@ -62,41 +61,26 @@ def _number(value: float) -> str:
         return f"more than {sys.float_info.max:.0e}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
-    """How much care a level of risk asks for."""
-
-    purposes: tuple[Purpose, ...] | None
-    """Of the tools that may be run; ``None``: nothing but the todo's very own commands."""
-    named_files_only: bool
-    """Without ``allowed_files``, the files that the todo names are all that it may write."""
-    asks: bool
-    """A person agrees before the first turn of work and before each branch, whatever the plan's policy."""
-
-
-CARE = {
-    RiskLevel.LOW: Care(purposes=tuple(Purpose), named_files_only=False, asks=False),
-    RiskLevel.MEDIUM: Care(
-        purposes=(Purpose.TEST, Purpose.LINT, Purpose.TYPE_CHECK, Purpose.VALIDATE),
-        named_files_only=True,
-        asks=False,
-    ),
-    RiskLevel.HIGH: Care(purposes=None, named_files_only=True, asks=True),
+_PURPOSES: Mapping[RiskLevel, tuple[Purpose, ...]] = {
+    RiskLevel.LOW: tuple(Purpose),
+    RiskLevel.MEDIUM: (Purpose.TEST, Purpose.LINT, Purpose.TYPE_CHECK, Purpose.VALIDATE),
 }
-"""By level; a todo without one is of ``LOW`` risk."""
+"""Of the tools that may be run, by the risk of a todo; at high risk it is its very own commands alone."""
 
 
 def bounds_of(todo: Todo, policy: Policy) -> Bounds:
     """Return what a turn of work on a todo may do.
 
-    A todo that names no file at all cannot be narrowed: it may write any but the protected ones. Its time
-    is the shortest of the limits that hold for one turn; a branch has a lifetime as well.
+    Without ``allowed_files``, a todo of more than low risk may write only the files that it names; where it
+    names none at all, any but the protected ones. Its time is the shortest of the limits that hold for one
+    turn; a branch has a lifetime as well.
     """
     level = todo.risk_level or RiskLevel.LOW
-    care = CARE[level]
-    own = tuple(dict.fromkeys(spec.cmd for _, spec in commands_of(todo)))
+    commands = tuple(dict.fromkeys(spec.cmd for _, spec in commands_of(todo)))
+    if level in _PURPOSES:
+        commands = tuple(purpose.value for purpose in _PURPOSES[level])
     files = todo.allowed_files
-    if files is None and care.named_files_only:
+    if files is None and level is not RiskLevel.LOW:
         files = claimed_files(todo) or None
     limits = [todo.timeout_seconds or policy.max_todo_seconds]
     if todo.parent_id is not None:
@@ -105,14 +89,14 @@ def bounds_of(todo: Todo, policy: Policy) -> Bounds:
         risk_level=level,
         allowed_files=files,
         protected_files=policy.protected_files,
-        commands=own if care.purposes is None else tuple(purpose.value for purpose in care.purposes),
+        commands=commands,
         timeout_seconds=min((limit for limit in limits if limit is not None), default=None),
     )
 
 
 def asks_a_person(todo: Todo) -> bool:
     """Return whether a person has to agree before a todo is begun and before each of its branches."""
-    return CARE[todo.risk_level or RiskLevel.LOW].asks
+    return todo.risk_level is RiskLevel.HIGH
 
 
 def lowered(plan: Plan, limits: Mapping[str, float]) -> tuple[Plan, tuple[str, ...]]:

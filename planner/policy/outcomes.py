@@ -11,7 +11,7 @@ from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
 from planner.policy.allowed_files import claimed_files
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN, criterion_ids, wants_convention
 from planner.policy.since import BEFORE_THE_WORK, is_preexisting
-from planner.text.display import counted
+from planner.text.display import counted, listed
 from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
@@ -208,8 +208,7 @@ def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None
     if verdict is Verdict.PASSED:
         return None
     names = [child.todo_id for child in children if verdict_of(child) is verdict]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(names[:MOST_NAMED])}{more} {_REASONS[verdict]}"
+    return f"{listed(names, MOST_NAMED)} {_REASONS[verdict]}"
 
 
 def parent_verdicts(own: Iterable[Verdict], children: Iterable[Verdict]) -> list[Verdict]:

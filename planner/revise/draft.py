@@ -39,41 +39,28 @@ class PlanDraft:
 
     def __init__(self, plan: Plan) -> None:
         """Raises :class:`planner.errors.EditConflictError` for a plan in which two todos have one id."""
-        self._plan = plan
         self._at_work = ("any edit", "")
-        self.items = list(plan.items)
+        self.items = {todo.id: todo for todo in plan.items}
         self.policy = plan.metadata
-        ids = [todo.id for todo in plan.items]
-        if len(set(ids)) < len(ids):
+        if len(self.items) < len(plan.items):
+            ids = [todo.id for todo in plan.items]
             twice = next(name for name in ids if ids.count(name) > 1)
             raise EditConflictError("any edit", twice, "two todos have this id", "give one of them another")
-
-    def todo(self, todo_id: str | None) -> Todo | None:
-        """Return the todo of that id as it is now."""
-        return next((todo for todo in self.items if todo.id == todo_id), None)
-
-    def plan(self) -> Plan:
-        """Return the plan as it is now."""
-        changes: dict[str, Any] = {"items": tuple(self.items)}
-        if self.policy is not self._plan.metadata:
-            changes["metadata"] = self.policy
-        return self._plan.model_copy(update=changes)
 
     def apply(self, edits: Iterable[Edit]) -> tuple[list[str], list[str]]:
         """Apply edits, all or none, and return the ids of the todos that they have made, and changed.
 
         Raises :class:`planner.errors.EditConflictError`.
         """
-        before, policy = list(self.items), self.policy
+        before, policy = dict(self.items), self.policy
         try:
             for edit in edits:
                 self._apply(edit)
         except EditConflictError:
             self.items, self.policy = before, policy
             raise
-        old = {todo.id: todo for todo in before}
-        made = [todo.id for todo in self.items if todo.id not in old]
-        return made, [todo.id for todo in self.items if todo.id in old and old[todo.id] is not todo]
+        made = [name for name in self.items if name not in before]
+        return made, [name for name, todo in before.items() if self.items[name] is not todo]
 
     def _apply(self, edit: Edit) -> None:
         if isinstance(edit, AddBranch):
@@ -81,21 +68,23 @@ class PlanDraft:
             self._add_branch(edit.todo)
             return
         self._at_work = (edit.edit, edit.todo_id)
-        todo = self.todo(edit.todo_id)
+        todo = self.items.get(edit.todo_id)
         if todo is None:
             self._refuse("there is no such todo", "name one of the plan, or add it first")
-        changed = self._changed(todo, edit)
-        self.items[self._place_of(todo.id)] = changed
+        self.items[todo.id] = self._changed(todo, edit)
 
     def _changed(self, todo: Todo, edit: Edit) -> Todo:
         """Return what an edit makes of its todo."""
         match edit:
             case AddTodoBefore():
                 self._check_order(todo, edit.todo.dependencies)
-                self._insert(self._place_of(todo.id), edit.todo)
+                self._add(edit.todo)
+                items = list(self.items.items())  # the new one goes in front of the one that waits for it
+                place = list(self.items).index(todo.id)
+                self.items = dict([*items[:place], items[-1], *items[place:-1]])
                 return _with(todo, dependencies=(*todo.dependencies, edit.todo.id))
             case AddDependency():
-                if self.todo(edit.on) is None:
+                if edit.on not in self.items:
                     self._refuse(f"there is no todo '{edit.on}'", "name one of the plan, or add it first")
                 if edit.on in todo.dependencies:
                     self._refuse(f"it waits for '{edit.on}' already", "leave the edit out")
@@ -145,14 +134,13 @@ class PlanDraft:
                 return todo
 
     def _add_branch(self, branch: Todo) -> None:
-        parent = self.todo(branch.parent_id)
+        parent = self.items.get(branch.parent_id or "")
         if parent is None:
             self._refuse(f"its parent '{branch.parent_id}' is no todo of the plan", "name one")
         if parent.parent_id is not None:
             remedy = f"make '{parent.parent_id}' the parent and name '{parent.id}' in via"
             self._refuse(f"its parent '{parent.id}' is itself a branch of '{parent.parent_id}'", remedy)
-        family = (at for at, each in enumerate(self.items) if parent.id in (each.id, each.parent_id))
-        self._insert(1 + max(family), branch)
+        self._add(branch)
 
     def _isolated(self, todo: Todo, edit: Isolate) -> Todo:
         if todo.parent_id is None:
@@ -227,16 +215,13 @@ class PlanDraft:
     def _refuse(self, problem: str, remedy: str) -> NoReturn:
         raise EditConflictError(*self._at_work, problem, remedy)
 
-    def _insert(self, before: int, todo: Todo) -> None:
-        if self.todo(todo.id) is not None:
+    def _add(self, todo: Todo) -> None:
+        if todo.id in self.items:
             self._refuse(f"the id '{todo.id}' is taken", "give the new todo another id")
         for name in todo.dependencies:
-            if self.todo(name) is None:
+            if name not in self.items:
                 self._refuse(f"'{todo.id}' depends on '{name}', which is no todo", "add that one first")
-        self.items.insert(before, todo)
-
-    def _place_of(self, todo_id: str) -> int:
-        return next(at for at, each in enumerate(self.items) if each.id == todo_id)
+        self.items[todo.id] = todo
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
         """Refuse that a todo waits for others which wait for it."""
@@ -244,7 +229,7 @@ class PlanDraft:
         for name in pending:
             if name == waiting.id:
                 self._refuse("the dependencies would go in a circle", "name others that do not wait for it")
-            todo = self.todo(name)
+            todo = self.items.get(name)
             pending += [each for each in (todo.dependencies if todo else ()) if each not in pending]
 
     def _check_command(self, cmd: str) -> None:

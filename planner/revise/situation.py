@@ -270,10 +270,3 @@ def quoted(text: str) -> str:
     """Return untrusted text on one line of bounded length, without secrets."""
     line = " ".join(redact(clean(text[:_MAX_READ])).split())
     return line if len(line) <= _MAX_WORDS else f"{line[:_MAX_WORDS]}…"
-
-
-def listed(names: Iterable[str], *, at_most: int = 3) -> str:
-    """Return a few names and how many there are more."""
-    every = [quoted(name) for name in names]
-    more = len(every) - at_most
-    return ", ".join(every[:at_most]) + (f" and {more} more" if more > 0 else "")

@@ -12,7 +12,7 @@ from datetime import date
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from planner.brief.instructions import EditScope, Instruction, objection
+from planner.brief.instructions import ABSENT, MISSING_TEST, EditScope, Instruction, objection
 from planner.catalog import Purpose
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
@@ -39,7 +39,7 @@ from planner.model.plan import (
 )
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Side
-from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
+from planner.policy.allowed_files import is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
 from planner.revise.commands import (
@@ -50,8 +50,9 @@ from planner.revise.commands import (
     type_check,
     with_selections,
 )
-from planner.revise.situation import below_root, listed, parsed, quoted
-from planner.text.glob_patterns import matches
+from planner.revise.situation import below_root, parsed, quoted
+from planner.text.display import listed
+from planner.text.glob_patterns import is_glob, matches
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ _ARTIFACT_PROBLEMS = {
     "schema": "does not satisfy its schema",
     "sha256": "has another content than promised",
 }
-_ABSENT = ("missing", "no_match")
-_MISSING_TEST = ("missing_file", "missing_id")
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
 """Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
 
@@ -227,7 +226,7 @@ def _after_missing_test(situation: Situation) -> Iterator[Edit]:
         return
     selectors = [each for seen in situation.observations for each in seen.selectors]
     problems = {each.text: each.problem for each in selectors}
-    missing = [each.text for each in selectors if each.problem in _MISSING_TEST]
+    missing = [each.text for each in selectors if each.problem in MISSING_TEST]
     commands = (parsed(spec.cmd) for spec in situation.failing_commands())
     selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
     located = [text for text in selected if text.partition("::")[0] in situation.located_files]
@@ -285,7 +284,7 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
 def near_selection(selector: Selector) -> str | None:
     """Return the existing selection that was probably meant; never one that selects more."""
     near = selector.nearest[0] if selector.nearest else None
-    if near is None or selector.problem not in _MISSING_TEST:
+    if near is None or selector.problem not in MISSING_TEST:
         return None
     path, colons, name = selector.text.partition("::")
     if selector.problem == "missing_file":
@@ -307,7 +306,7 @@ def near_selection(selector: Selector) -> str | None:
 
 def _after_compilation_error(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
-    because = f"no test says anything before it compiles: {listed(files)}"
+    because = f"no test says anything before it compiles: {_few(files)}"
     cmd = syntax_check(situation, files)
     yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
     yield from _narrow(situation, files, "compilation-narrows-files", "what does not compile is")
@@ -318,7 +317,7 @@ def _after_type_error(situation: Situation) -> Iterator[Edit]:
     found = type_check(situation, files)
     if found is not None:
         cmd, whose, is_in_use = found
-        because = f"{whose} looks at {listed(files) or 'the project'} before the tests do"
+        because = f"{whose} looks at {_few(files) or 'the project'} before the tests do"
         rule = "types-checked-before-retry"
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
 
@@ -344,11 +343,11 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
         hint = f"Run this, then look at what it changed:\n{fix}"
     task = ControllerTaskSpec(
         type="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
+        hint=hint + (f"\nIt complains of: {_few(said, 10)}." if said else ""),
         target_file=files[0] if files else None,
     )
     old = situation.todo.allowed_files
-    of_what = f" of {listed(files)}" if files else ""
+    of_what = f" of {_few(files)}" if files else ""
     yield from _add_step(
         situation,
         "lint-fixed-first",
@@ -471,8 +470,8 @@ def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
             return
         facts = (each.artifact for each in situation.observations)
         nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
-        near = f" What looks like it: {listed(nearest)}." if nearest else ""
-        form = "a file that matches " if WILDCARDS & set(wanted) else ""
+        near = f" What looks like it: {_few(nearest)}." if nearest else ""
+        form = "a file that matches " if is_glob(wanted) else ""
         yield NameArtifact(
             rule="artifact-named",
             because=f"{quoted(wanted)} {why}",
@@ -491,7 +490,7 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
         if artifact is not None:
             why = f"is not as the plan expects it: {artifact.problem}"
             why = _ARTIFACT_PROBLEMS.get(artifact.problem, why)
-            yield artifact.path, why, artifact.problem in _ABSENT
+            yield artifact.path, why, artifact.problem in ABSENT
         if contract is not None and contract.module_path and contract.problem == "missing_module":
             yield contract.module_path, f"is described by {contract.path} and missing", True
     for index, each in enumerate(situation.todo.acceptance_criteria.expected_artifacts):
@@ -527,13 +526,17 @@ STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
 # -- edits that several strategies make ----------------------------------------------------------------
 
 
+def _few(names: Iterable[str], most: int = 3) -> str:
+    return listed(map(quoted, names), most)
+
+
 def _isolate(
     situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
     """Leave the branch the failing tests; do nothing where no command is known to show them."""
     tests = isolated_commands(situation)
     if tests:
-        because = f"{why}: {listed(situation.failing_tests or [spec.cmd for spec in tests])}"
+        because = f"{why}: {_few(situation.failing_tests or [spec.cmd for spec in tests])}"
         yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests, keeps=keeps)
 
 
@@ -561,7 +564,7 @@ def _narrow(
     branch = situation.branch
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
-        because = f"{why} {listed(files)}"
+        because = f"{why} {_few(files)}"
         yield NarrowFiles(rule=rule, because=because, todo_id=branch.id, allowed_files=patterns)
 
 
@@ -590,7 +593,7 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
 
 def _pattern_of(path: str, *, folder: bool) -> str | None:
     """Return the glob of one file, or of all in its folder; also where its name reads as a glob itself."""
-    is_plain = not WILDCARDS & set(path) and not path.startswith("!")
+    is_plain = not is_glob(path) and not path.startswith("!")
     if is_plain and not (folder and "/" in path):
         return path
     inside = _fixed_part(path.rpartition("/")[0])
@@ -600,7 +603,7 @@ def _pattern_of(path: str, *, folder: bool) -> str | None:
 def _fixed_part(pattern: str) -> str:
     """Return a path as it is; of a glob, the folder before its first wildcard."""
     parts = pattern.split("/")
-    wild = (at for at, part in enumerate(parts) if WILDCARDS & set(part))
+    wild = (at for at, part in enumerate(parts) if is_glob(part))
     return "/".join(parts[: next(wild, len(parts))])
 
 

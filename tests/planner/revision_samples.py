@@ -138,7 +138,7 @@ def apply_edits(given: Plan, edits: Iterable[Edit]) -> Plan:
     """The plan after the edits. Raises ``EditConflictError``."""
     draft = PlanDraft(given)
     draft.apply(edits)
-    return draft.plan()
+    return given.model_copy(update={"items": tuple(draft.items.values()), "metadata": draft.policy})
 
 
 def revised(case: Situation) -> Plan:

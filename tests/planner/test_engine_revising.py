@@ -8,6 +8,7 @@ import pytest
 from engine_telling import START, Told, plan_of, todo
 
 from planner.engine import Engine
+from planner.engine.plans import current_plan
 from planner.model.actions import AskHuman, Finish, LoadSubPlan, Notify, PublishPlan
 from planner.model.edits import (
     AddDependency,
@@ -188,3 +189,13 @@ def test_an_approved_branch_that_had_to_wait_and_no_longer_fits_is_proposed_anew
     run.is_done("t1_branch_01")
 
     assert [each.question_id for each in run.questions] == ["t2_branch_02"]
+
+
+def test_a_branch_stands_behind_its_todo_and_a_step_in_front_of_what_waits_for_it():
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",)))
+    run.works("t1")
+    run.fails("t1")
+    step = AddTodoBefore(**SAID, todo_id="t2", todo=todo("s1", requires_testing=False))
+    revise(run, step)
+
+    assert [each.id for each in current_plan(run.state).items] == ["t1", "t1_branch_01", "s1", "t2"]
