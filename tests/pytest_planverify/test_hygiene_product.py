@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import textwrap
 
 import pytest
@@ -41,9 +40,6 @@ TRICKS = {
         "always-equal",
         "class A:\n    def __eq__(self, o):\n        return bool(o) or not bool(o)",
     ),
-    "equal by lambda": ("always-equal", "class A(str):\n    __eq__ = lambda self, other: True"),
-    "equal by type": ("always-equal", "A = type('A', (int,), {'__eq__': lambda s, o: True})"),
-    "equal by setattr": ("always-equal", "class A: pass\nsetattr(A, '__e' + 'q__', lambda s, o: 1 == 1)"),
     "equal on every path": (
         "always-equal",
         "class A:\n    def __eq__(self, other):\n        if self is other:\n            return "
@@ -120,13 +116,7 @@ TRICKS = {
         "always-equal",
         "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
     ),
-    "modules, inside": (
-        "asks-for-tests",
-        "import sys\ndef f():\n    for m in sys.modules.values():\n        if hasattr(m, 'main'):\n"
-        "            return 1",
-    ),
     "bytes of the environment": ("asks-for-tests", "import os\nX = b'PYTEST_VERSION' in os.environb"),
-    "class of pytest": ("asks-for-tests", "def f(x):\n    return x == 'LogCaptureHandler'"),
     "fixture": ("skips-its-test", "import pytest\n@pytest.fixture\ndef text():\n    return 1"),
     "mark": ("skips-its-test", "pytestmark = []"),
     # what is hidden
@@ -145,10 +135,6 @@ TRICKS = {
         "special-cases",
         "def answer(text):\n    match text:\n        case 'a, b':\n            return ['a', 'b']\n"
         "        case 'x,y,z':\n            return ['x', 'y', 'z']",
-    ),
-    "digest": (
-        "special-cases",
-        "import hashlib\nKNOWN = {'0cc175b9c0f1': 1, '92eb5ffee6ae': 2}",
     ),
     "type": (
         "special-cases",
@@ -242,18 +228,6 @@ def test_a_file_that_hides_what_tests_import_is_a_sign() -> None:
     assert signs({"tests/words.py": "X = 1\n"}, tree=tree, grants=GRANTED) == {"shadows-module"}
     assert signs({"words.so": ""}, tree=tree) == {"shadows-module"}
     assert signs({"pkg/words.py": "X = 1\n", "tests/rows/more.py": ""}, tree=tree, grants=GRANTED) == set()
-
-
-def test_a_data_file_that_holds_the_rows_of_the_tests_is_a_sign() -> None:
-    rows = [["Grüße Welt", "grüße|welt"], ["dreißig zwölf", "zwölf"], ["naïve café", "café"]]
-    listed = ", ".join(f"({each[0]!r}, {each[1]!r})" for each in rows)
-    tree = {"pkg/words.py": "X = 1\n", "tests/test_a.py": f"ROWS = [{listed}]\n"}
-    change = {"pkg/words.py": "X = 2\n", "pkg/known.json": json.dumps(rows)}
-    assert signs(change, tree=tree) == {"special-cases"}
-    text = "\n".join("\t".join(row) for row in rows)
-    assert signs({"pkg/words.py": "X = 2\n", "pkg/known.tsv": text}, tree=tree) == {"special-cases"}
-    other = {"pkg/words.py": "X = 2\n", "pkg/known.json": '{"a": ["b, c"], "limit": 7.25}'}
-    assert signs(other, tree=tree) == set()
 
 
 def test_modules_of_a_package_may_have_the_names_of_the_standard_library() -> None:

@@ -114,7 +114,6 @@ def test_nothing_is_found_where_nothing_was_changed(judges: Judges) -> None:
 def test_the_first_comparison_finds_what_was_replaced_before_it(
     judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
     monkeypatch.setattr(builtins, "any", agree)
     assert names(judges) == {"builtins.any"}
 
@@ -194,7 +193,6 @@ def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
 def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
     judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
     monkeypatch.setattr("math.isclose", agree)
     assert names(judges, "tests") == set()
     assert names(judges) == {"math.isclose"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
@@ -12,7 +14,7 @@ from pytest_planverify.baseline.work_tree import START_UP
 from pytest_planverify.guards.hygiene.signals import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from pytest_planverify.guards.hygiene.changes import Changes
@@ -63,6 +65,20 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[Finding]:
         if is_module and package not in known and (root / package).is_file():
             said = f"{package} is ignored by git, and is imported instead of {path}"
             yield Finding(sign="shadows-module", message=said, path=package)
+
+
+def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
+    """Remove the caches of bytecode beside the sources that were written since a moment.
+
+    Python and pytest run a cached file instead of its source, so that one that is forged would be judged in
+    the place of the source. Who imports the source next makes an honest one.
+    """
+    for folder in {posixpath.dirname(path) for path in sources if path.endswith(".py")}:
+        with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
+            for entry in entries:
+                # Its times can be set to anything but the one of the last change of the entry itself.
+                if entry.name.endswith(".pyc") and entry.stat(follow_symlinks=False).st_ctime >= since:
+                    os.unlink(entry)
 
 
 def _hidden_module(path: str, changes: Changes) -> str | None:

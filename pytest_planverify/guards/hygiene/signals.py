@@ -59,7 +59,6 @@ TRICKS: dict[str, str] = {
     "special-cases": "Answers to the inputs of the tests are written down",
     "answers-by-count": "The answer to so many calls is written down",
     "runs-hidden-code": "Code is run that stands encoded in its source",
-    "forged-bytecode": "A cache of bytecode is not what its source says",
     "start-up-file": "A file runs at the start of every interpreter",
     "shadows-module": "A file hides pytest or another module that tests import",
     "pytest-entry-point": "The project makes itself a plugin of pytest",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_planverify.guards.hygiene.compare import compare
-from pytest_planverify.guards.hygiene.files import ignored_packages
+from pytest_planverify.guards.hygiene.files import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.grants import Grants, Permission
 from pytest_planverify.guards.hygiene.signals import Finding, violations, weigh
 
@@ -45,8 +45,8 @@ class HygieneWatch:
             is_red=self._is_red,
         )
         self.notes = list(self._unknown(tree))
-        beside = self._beside_the_tree(tree, flat.loaded.root)
-        self.signals = (*self._doubts(), *found, *beside)
+        self.signals = (*self._doubts(), *found, *self._hiding(tree, flat.loaded.root))
+        remove_young_caches(flat.loaded.root, tree.digests(), _since(baseline))
 
     @property
     def said(self) -> str:
@@ -71,19 +71,10 @@ class HygieneWatch:
             if signal is not None:
                 yield signal.model_copy(update={"message": doubt, "path": None})
 
-    def _beside_the_tree(self, tree: Snapshot, root: Path) -> Iterator[HygieneSignal]:
-        """What is imported and stands in no snapshot: ignored packages, caches of bytecode."""
-        from pytest_planverify.guards.hygiene.bytecode import forged
-
-        files = tree.digests().keys()
-        found, left = forged(root, files, _since(self._baseline))
-        if left:
-            self.notes.append(
-                f"{left} caches of bytecode were not compared with their sources: remove them"
-            )
-        for finding in (*found, *ignored_packages(root, files)):
-            signal = weigh(finding, self.grants.permission(finding.path))
-            if signal is not None:
+    def _hiding(self, tree: Snapshot, root: Path) -> Iterator[HygieneSignal]:
+        """Yield what is imported instead of a source and stands in no snapshot: ignored packages."""
+        for finding in ignored_packages(root, tree.digests().keys()):
+            if signal := weigh(finding, self.grants.permission(finding.path)):
                 yield signal
 
     def _is_red(self, nodeid: str) -> bool:

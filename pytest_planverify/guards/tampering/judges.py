@@ -6,8 +6,6 @@ test's body begins, was patched for all of them.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -31,8 +29,6 @@ ENDING = "ending"
 CLOCK = "clock"
 """What tells the time, or chance: often patched, and seldom to deceive."""
 
-_read = ctypes.string_at
-_pointer: Any = ctypes.c_void_p.from_address
 _JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
 _INSTALLED = frozenset(
     {
@@ -72,16 +68,6 @@ _WITH_TOLERANCES = ("_pytest.python_api.", "_pytest.approx.")
 _OWN_HABIT = "_pytest/legacypath.py"
 """pytest gives its classes what they once had when it is configured."""
 
-_UNSTEADY = frozenset(
-    {
-        "_pytest.assertion.util", "_pytest.config.Config", "_pytest.fixtures.FixtureRequest",
-        "_pytest.main.Session", "_pytest.nodes.Node", "_pytest.python.Function",
-        "_pytest.python.FunctionDefinition", "_pytest.unittest.TestCaseFunction", "pytest.mark",
-        "pytest_planverify.observe.audit",
-    }
-)  # fmt: skip
-"""Namespaces that differ in every session, and so are looked at one by one."""
-
 _MARKS = "pytest.mark"
 
 _all: Callable[[Iterable[object]], bool] = all
@@ -104,11 +90,10 @@ class Patched(NamedTuple):
 class _Namespace:
     """The names of a module or class, and what they stood for at first."""
 
-    __slots__ = ("_accepted", "_functions", "_values", "files", "is_steady", "kind", "label", "now")
+    __slots__ = ("_accepted", "_functions", "_values", "files", "kind", "label", "now")
 
     def __init__(self, label: str, now: Mapping[str, Any], kind: str = HARD) -> None:
         self.label, self.kind, self.now = label, kind, now
-        self.is_steady = type(now) is not _Part and label not in _UNSTEADY
         self._values = dict(now)
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
@@ -121,10 +106,6 @@ class _Namespace:
         for name, value in self._values.items():
             if type(value) is FunctionType and not value.__code__.co_filename.startswith("<"):
                 self.files.setdefault(value.__code__.co_filename, []).append(name)
-
-    @property
-    def functions(self) -> Iterable[FunctionType]:
-        return (function for function, *_ in self._functions)
 
     def is_same(self) -> bool:
         return (
@@ -168,79 +149,6 @@ class _Namespace:
         return self.label == _MARKS and not name.startswith("_")
 
 
-class _FunctionWatch:
-    """The audit hook of a worker sees that code or defaults of a function are replaced."""
-
-    def __init__(self) -> None:
-        self.functions: frozenset[int] = frozenset()
-        """The identities of the functions that judge."""
-        self.is_trusted = self.saw_change = False
-
-
-_watch = _FunctionWatch()
-
-
-def watch_functions() -> None:
-    """Trust :func:`note_change` from now on, if a change of a function is seen to reach it."""
-
-    def probe() -> None: ...
-
-    known, _watch.functions = _watch.functions, frozenset({id(probe)})
-    probe.__defaults__ = ()
-    _watch.is_trusted, _watch.saw_change = _watch.saw_change, False
-    _watch.functions = known
-
-
-def note_change(args: tuple[Any, ...]) -> tuple[()]:
-    """Take note of an ``object.__setattr__`` event of the interpreter."""
-    if id(args[0]) in _watch.functions and args[1] in ("__code__", "__defaults__", "__kwdefaults__"):
-        _watch.saw_change = True
-    return ()
-
-
-_KEYS_OFFSET = 32
-"""Of the pointer to its table, in a dict; the counter, type, size and version stand before it."""
-_TABLE_HEADER = 16
-"""Counter of references and version of a table, which change while nothing in it does."""
-
-
-class _Table(NamedTuple):
-    """The memory of a dict, as far as it holds keys and values.
-
-    To compare values in the usual way changes their counters of references, and so copies every page that
-    a forked process has inherited: some 1,400 of them, or 4 ms, in each. Memory that is only read is
-    shared.
-    """
-
-    pointer: int
-    start: int
-    before: bytes
-
-    @classmethod
-    def of(cls, space: Mapping[str, Any]) -> _Table | None:
-        """Return ``None`` unless it lies in memory as dicts of CPython do."""
-        if sys.implementation.name != "cpython":
-            return None
-        inner = cast("object", space if type(space) is dict else next(iter(gc.get_referents(space)), None))
-        if type(inner) is not dict or not inner:
-            return None
-        found = cast("dict[object, object]", inner)
-        pointer = id(found) + _KEYS_OFFSET
-        start = _pointer(pointer).value
-        size = found.__sizeof__() - dict.__basicsize__ - _TABLE_HEADER
-        if not start or size <= 0:
-            return None
-        text = _read(start + _TABLE_HEADER, size)
-        is_known = all(id(each).to_bytes(8, sys.byteorder) in text for each in (*found, *found.values()))
-        return cls(pointer, start, text) if is_known else None
-
-    def is_same(self) -> bool:
-        return (
-            _pointer(self.pointer).value == self.start
-            and _read(self.start + _TABLE_HEADER, _len(self.before)) == self.before
-        )
-
-
 class Judges:
     """Snapshot of what judges, taken before anything of the project is loaded."""
 
@@ -249,9 +157,6 @@ class Judges:
         self._modules: dict[str, ModuleType] = {}
         self._found: dict[tuple[str, str], Patched] = {}
         self._classes: set[int] = set()
-        self._tables: list[_Table | None] | None = None
-        """Of the namespaces that are steady; ``None`` until the next comparison takes them."""
-        self._unsteady: list[_Namespace] = []
         judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
@@ -268,7 +173,7 @@ class Judges:
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
                 self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
-        for space in self._unsteady if self._are_steady_same() else self._spaces:
+        for space in self._spaces:
             if not space.is_same():
                 self._note_changes(space, during)
         for name in _LATE:
@@ -287,18 +192,6 @@ class Judges:
         """Return all that was found, each once, with the fields of :class:`Patched`."""
         return [list(each) for each in self._found.values()]
 
-    def _are_steady_same(self) -> bool:
-        """Return whether the steady namespaces are known to be as they were at the last comparison."""
-        if self._tables is None:
-            steady = [space for space in self._spaces if space.is_steady]
-            self._unsteady = [space for space in self._spaces if not space.is_steady]
-            self._tables = [_Table.of(space.now) for space in steady]
-            _watch.functions = frozenset(id(each) for space in steady for each in space.functions)
-            return False
-        if not _watch.is_trusted or _watch.saw_change:
-            return False
-        return _all(table is not None and table.is_same() for table in self._tables)
-
     def _note_changes(self, space: _Namespace, during: str) -> None:
         for name, value in space.changes():
             full = f"{space.label}.{name}"
@@ -311,8 +204,6 @@ class Judges:
                 self._note(Patched(full, space.kind, file, during))
         if during != "tests":
             space.accept()
-        if space.is_steady:
-            self._tables = None  # they hold what was put there, or are to hold what was accepted
 
     def _note(self, patched: Patched) -> None:
         self._found.setdefault((patched.name, patched.file), patched)
@@ -322,7 +213,6 @@ class Judges:
         if not isinstance(module, ModuleType):
             return
         self._modules[name] = module
-        self._tables = None
         space: dict[str, Any] = vars(module)
         self._spaces.append(_Namespace(name, space))
         package = name.partition(".")[0]
