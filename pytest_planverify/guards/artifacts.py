@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import SessionInventory
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.guards.session_signals import CheckSeen
+    from pytest_planverify.checks.result import CheckRun
 
 _Stamp = tuple[int, int, int]
 _RAN = (Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY)
@@ -45,7 +45,7 @@ class Artifacts:
         }
 
     def signals(
-        self, before: SessionInventory, checks: Mapping[str, Mapping[str, CheckSeen]]
+        self, before: SessionInventory, checks: Mapping[str, Mapping[str, CheckRun]]
     ) -> Iterator[HygieneSignal]:
         """Yield artifacts that commands wrote over at the baseline, and that they find there by now.
 

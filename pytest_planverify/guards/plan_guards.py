@@ -3,23 +3,23 @@ run has shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from planner.model.plan import TodoStatus
 from pytest_planverify.guards.artifacts import Artifacts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact, HygieneSignal
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.baseline.work_tree import WorkTree
+    from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground
-    from pytest_planverify.guards.hygiene.watch import HygieneWatch
+    from pytest_planverify.guards.hygiene.compare import HygieneWatch
     from pytest_planverify.guards.own_files import OwnFiles
     from pytest_planverify.guards.session_signals import RunResult
 
@@ -33,27 +33,6 @@ def hygiene_of(said: Iterable[str]) -> str:
     return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
-class Changed(Protocol):
-    """What a root's work tree has that the last commit has not."""
-
-    @property
-    def apart(self) -> tuple[str, ...]:
-        """Files and folders whose changes are nobody's work, such as the plans themselves."""
-        ...
-
-    def files(self) -> tuple[str, ...] | None:
-        """Every changed file, relative to the root; ``None`` where there is nothing to compare with."""
-        ...
-
-    def new_files(self) -> tuple[str, ...]:
-        """The files that no commit knows, as they are by now."""
-        ...
-
-    def are(self, files: Collection[str]) -> None:
-        """These have changed; whoever knows of an earlier state than the last commit says so."""
-        ...
-
-
 class Guards:
     """The guards of one plan of the run."""
 
@@ -61,7 +40,7 @@ class Guards:
         self,
         flat: FlatPlan,
         todos: Sequence[Todo],
-        changes: Mapping[Path, Changed],
+        changes: Mapping[Path, Changes],
         asked: Sequence[str] | None = None,
         baseline: KeptBaseline | None = None,
         commit: str | None = None,
@@ -105,7 +84,7 @@ class Guards:
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
         if self._kept is not None:
             from pytest_planverify.baseline.work_tree import WorkTree
-            from pytest_planverify.guards.hygiene.watch import HygieneWatch
+            from pytest_planverify.guards.hygiene.compare import HygieneWatch
 
             self._tree = WorkTree(root)
             self._hygiene = HygieneWatch(self._flat, self._kept, self._tree)
@@ -193,7 +172,7 @@ class Guards:
 
     # -- the allowlist ---------------------------------------------------------------------------
 
-    def _look_at(self, root: Path, changed: Changed, *, limited: bool) -> None:
+    def _look_at(self, root: Path, changed: Changes, *, limited: bool) -> None:
         from pytest_planverify.guards.differences import since
 
         differing = since(root, self._flat, self._kept, self._commit)

@@ -1,4 +1,4 @@
-"""Compare what judges (builtins, pytest, unittest, the clock) by identity with what it was at the start.
+"""Compare what judges (builtins, pytest, unittest) by identity with what it was at the start.
 
 What a test patches for itself and puts back is a mock. What is another one between tests, or already when a
 test's body begins, was patched for all of them.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from operator import is_
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.guards.tampering.code_files import (
     defining_file,
@@ -21,13 +21,6 @@ from pytest_planverify.guards.tampering.code_files import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-HARD = "judge"
-"""A part of what judges."""
-ENDING = "ending"
-"""What ends a process."""
-CLOCK = "clock"
-"""What tells the time, or chance: often patched, and seldom to deceive."""
 
 _JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
 _INSTALLED = frozenset(
@@ -46,20 +39,17 @@ _PLUGGY = "pluggy."
 _LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
 """Judges that only some projects import; watched from the first look that finds them."""
 
-_SOFTER = {
-    "sys": (ENDING, ("exit",)),
-    "os": (ENDING, ("_exit",)),
-    "time": (CLOCK, ("time", "time_ns", "monotonic", "perf_counter")),
-    "random": (CLOCK, ("random", "seed", "randint", "choice")),
-    "datetime": (CLOCK, ("datetime", "date")),
-}
+_ENDINGS = {"sys": "exit", "os": "_exit"}
+"""Modules of which only what ends a process counts."""
 _OFTEN_PATCHED = frozenset(
     {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
     | {"breakpoint", "__build_info__"}
 )
 """Builtins that decide nothing."""
 
-_MOCKED_BY_FIXTURES = ("builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.")
+_MOCKED_BY_FIXTURES = (
+    "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
+)  # fmt: skip
 """What a fixture may patch for the tests that use it, as long as it is put back."""
 
 _WITH_TOLERANCES = ("_pytest.python_api.", "_pytest.approx.")
@@ -76,24 +66,13 @@ _len = len
 # As they are now: these are among what is looked at.
 
 
-class Patched(NamedTuple):
-    """A part of what judges that is another one by now."""
-
-    name: str
-    kind: str
-    file: str
-    """Where what stands in its place was written; empty where nobody can tell."""
-    during: str
-    """``collection``, ``tests``, or ``session``."""
-
-
 class _Namespace:
     """The names of a module or class, and what they stood for at first."""
 
-    __slots__ = ("_accepted", "_functions", "_values", "files", "kind", "label", "now")
+    __slots__ = ("_accepted", "_functions", "_values", "files", "label", "now")
 
-    def __init__(self, label: str, now: Mapping[str, Any], kind: str = HARD) -> None:
-        self.label, self.kind, self.now = label, kind, now
+    def __init__(self, label: str, now: Mapping[str, Any]) -> None:
+        self.label, self.now = label, now
         self._values = dict(now)
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
@@ -155,27 +134,25 @@ class Judges:
     def __init__(self) -> None:
         self._spaces: list[_Namespace] = []
         self._modules: dict[str, ModuleType] = {}
-        self._found: dict[tuple[str, str], Patched] = {}
+        self._found: dict[tuple[str, str], None] = {}
+        """Names of what is another one by now, with the files that it was written in, if any is known."""
         self._classes: set[int] = set()
         judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
-        for name, (kind, names) in _SOFTER.items():
-            module = sys.modules.get(name)
-            if isinstance(module, ModuleType):
-                self._spaces.append(_Namespace(name, _Part(vars(module), names), kind))
-        marks = getattr(sys.modules.get("pytest"), "mark", None)
-        if marks is not None:
+        for name, ending in _ENDINGS.items():
+            self._spaces.append(_Namespace(name, _Part(vars(sys.modules[name]), (ending,))))
+        if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
     def compare(self, during: str) -> None:
-        """Note what is another one by now."""
+        """Note what is another one by now: after ``collection``, in ``tests``, or in the ``session``."""
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
-                self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
+                self._found[f"sys.modules[{name!r}]", ""] = None
         for space in self._spaces:
             if not space.is_same():
-                self._note_changes(space, during)
+                self._note_changes(space, during == "tests")
         for name in _LATE:
             if name not in self._modules and name in sys.modules:
                 self._watch(name)
@@ -185,28 +162,23 @@ class Judges:
         for space in self._spaces:
             if not space.label.startswith("pytest_planverify"):
                 for file, names in space.files.items():
-                    for name in names if not is_environment(file) else ():
-                        self._note(Patched(f"{space.label}.{name}", space.kind, file, "session"))
+                    if not is_environment(file):
+                        self._found |= {(f"{space.label}.{name}", file): None for name in names}
 
     def facts(self) -> list[list[str]]:
-        """Return all that was found, each once, with the fields of :class:`Patched`."""
-        return [list(each) for each in self._found.values()]
+        """Return all that was found, each once: its name, and the file of what stands there now."""
+        return [list(each) for each in self._found]
 
-    def _note_changes(self, space: _Namespace, during: str) -> None:
+    def _note_changes(self, space: _Namespace, in_tests: bool) -> None:
         for name, value in space.changes():
             full = f"{space.label}.{name}"
-            if name in _OFTEN_PATCHED and space.label == "builtins":
-                continue
-            if during == "tests" and (space.kind != HARD or full.startswith(_MOCKED_BY_FIXTURES)):
-                continue
+            is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
+            is_mock = in_tests and full.startswith(_MOCKED_BY_FIXTURES)
             file = _file_of(value)
-            if not file.endswith(_OWN_HABIT):
-                self._note(Patched(full, space.kind, file, during))
-        if during != "tests":
+            if not is_harmless and not is_mock and not file.endswith(_OWN_HABIT):
+                self._found[full, file] = None
+        if not in_tests:
             space.accept()
-
-    def _note(self, patched: Patched) -> None:
-        self._found.setdefault((patched.name, patched.file), patched)
 
     def _watch(self, name: str) -> None:
         module = sys.modules.get(name)
