@@ -10,7 +10,7 @@ from planner.model.evidence import Evidence, Selector
 from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.policy.since import GREEN, covers
-from pytest_planverify.baseline.nodeids import below
+from pytest_planverify.baseline import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import Baseline, BaselineTest, JudgeKind
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.answers import Run
+    from pytest_planverify.baseline.record import Run
 
 OBJECTS = "baseline/objects"
 """The folder of contents that no commit holds, each under its sha256."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
-    from pytest_planverify.baseline.answers import Run
+    from pytest_planverify.baseline.record import Run
 
 _GRACE_SECONDS = 20.0
 _MOST_SAID = 4_000
@@ -74,7 +74,7 @@ def verify_often(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Run]:
     """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
-    from pytest_planverify.baseline.answers import run_of
+    from pytest_planverify.baseline.record import run_of
 
     found: list[Run] = []
     for number in range(1, runs + 1):

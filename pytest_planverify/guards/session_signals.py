@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness, TestOutcome
-from pytest_planverify.baseline.nodeids import below
+from pytest_planverify.baseline import below
 from pytest_planverify.guards.hygiene.files import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tampering.code_files import environment_files
