@@ -110,13 +110,13 @@ def qualify(
     if subjects:
         for number in range(1, runs + 1):
             say(f"verifying the tree as it is, {number} of {runs}")
-            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory).document)
+            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory))
         for number in range(runs + 1, RUNS_OF_CHANCE + 1):
             # Few runs with one answer say little of a test that throws a coin.
             if runs < 2 or not _undecided_by_chance(subjects, documents.as_is, flat):
                 break
             say(f"verifying again, because chance is in a test, {number} of {RUNS_OF_CHANCE}")
-            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory).document)
+            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory))
         for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
             say(f"verifying a copy that is broken by {_named(control)}")
             documents.broken[control] = _try(control, flat)
@@ -286,8 +286,7 @@ def _try(control: NegativeControl, flat: FlatPlan) -> _Tried:
         plan = counterpart(flat.loaded.path, tree, root)
         if plan is None or not plan.exists():
             return _Tried(fault="the plan file does not lie in the tree that was copied")
-        verified = verify_apart(plan, directory=tree, env=environment_for(tree, root))
-        return _Tried(document=verified.document)
+        return _Tried(document=verify_apart(plan, directory=tree, env=environment_for(tree, root)))
 
 
 def _apply(control: NegativeControl, flat: FlatPlan, tree: Path) -> str | None:

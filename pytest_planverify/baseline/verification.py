@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError, OutcomeFileError
 from planner.planfile.record_files import read_outcomes
@@ -25,21 +25,13 @@ _MOST_SAID = 4_000
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
 
-class Verified(NamedTuple):
-    """What the run said."""
-
-    document: OutcomeDocument
-    said: str
-    """The end of what it printed."""
-
-
 def verify_apart(
     plan: Path,
     *,
     directory: Path,
     env: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
-) -> Verified:
+) -> OutcomeDocument:
     """Verify every todo of a plan, whatever its dependencies say, and compare with no baseline.
 
     The outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` in one line where the
@@ -59,7 +51,7 @@ def verify_apart(
         if code < 0 or code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
             raise BaselineError(f"the plan could not be verified (status {code}): {_last_line(said)}")
         try:
-            return Verified(read_outcomes(outcomes), said)
+            return read_outcomes(outcomes)
         except OutcomeFileError as error:
             raise BaselineError(str(error)) from None
 
@@ -80,7 +72,7 @@ def verify_often(
     for number in range(1, runs + 1):
         if runs > 1:
             say(f"verifying it, {number} of {runs}")
-        found.append(run_of(verify_apart(plan, directory=directory, env=env).document, root))
+        found.append(run_of(verify_apart(plan, directory=directory, env=env), root))
     return found
 
 

@@ -51,7 +51,7 @@ def _since_baseline(kept: KeptBaseline, root: Path, folder: str) -> Differing:
     from pytest_planverify.baseline.work_tree import WorkTree
 
     before = "" if folder == "." else f"{folder}/"
-    then, now = _inside(kept.snapshot().digests(), before), WorkTree(root).digests()
+    then, now = _inside(kept.digests(), before), WorkTree(root).digests()
     differing = sorted(
         path
         for path in {*then, *now}

@@ -203,7 +203,7 @@ class Guards:
 
         if self._kept is None or not file.endswith(".py") or root != self._flat.loaded.root:
             return False
-        before = self._kept.snapshot().read(file)
+        before = self._kept.read(file)
         try:
             return has_same_tree(file, before, (root / file).read_bytes())
         except OSError:

@@ -94,7 +94,7 @@ class HygieneWatch:
         }
         self._collected = {nodeid.partition("::")[0] for nodeid in tests if "::" in nodeid}
         found = compare(
-            baseline.snapshot(),
+            baseline,
             tree,
             kinds={path: file.kind for path, file in baseline.document.files.items()},
             grants=self.grants,
@@ -135,7 +135,7 @@ class HygieneWatch:
 
     def _unknown(self, tree: Snapshot) -> Iterator[str]:
         """Files that have changed, and of which nobody knows any more what they held."""
-        before, now = self._baseline.snapshot(), tree.digests()
+        before, now = self._baseline, tree.digests()
         lost = [
             path
             for path, digest in before.digests().items()
@@ -168,5 +168,5 @@ def _plan_of(flat: FlatPlan, baseline: KeptBaseline) -> Plan | None:
     if not path.is_relative_to(flat.loaded.root):
         return None
     name = path.relative_to(flat.loaded.root).as_posix()
-    content = baseline.snapshot().read(name)
+    content = baseline.read(name)
     return plan_as_it_stands(content, name) if content is not None else None
