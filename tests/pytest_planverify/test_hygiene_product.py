@@ -100,16 +100,7 @@ TRICKS = {
     ),
     "folder": ("reads-tests", "from pathlib import Path\nX = Path(__file__).parent / 'tests'"),
     "source of tests": ("reads-tests", "def f(text):\n    return 'def test_sign' in text"),
-    "teller": (
-        "reads-call-stack",
-        "import sys\ndef who():\n    return sys._getframe(2).f_code.co_name\n"
-        "def f():\n    if who() == 'f':\n        return 1",
-    ),
     "memory": ("reads-call-stack", "import gc\ndef f():\n    return [x for x in gc.get_objects()]"),
-    "kept": (
-        "always-equal",
-        "class A:\n    def __eq__(self, o):\n        self.x = o\n        return self.x == o",
-    ),
     "one side": ("always-equal", "class A:\n    def __eq__(self, o):\n        return bool(o)"),
     "among several": ("loose-equality", "class A:\n    def __eq__(self, o):\n        return o in self.all"),
     "of a type": (
@@ -216,18 +207,6 @@ def test_what_was_there_before_is_no_sign(name: str) -> None:
 )
 def test_a_new_file_is_a_sign_by_its_name(path: str, sign: str) -> None:
     assert sign in signs({path: "\n"})
-
-
-def test_a_file_that_hides_what_tests_import_is_a_sign() -> None:
-    tree = {
-        "tests/test_a.py": "import helper_lib\nimport words\nimport rows\n",
-        "words.py": "",
-        "tests/rows/__init__.py": "",
-    }
-    assert signs({"helper_lib.py": "X = 1\n"}, tree=tree) == {"shadows-module"}
-    assert signs({"tests/words.py": "X = 1\n"}, tree=tree, grants=GRANTED) == {"shadows-module"}
-    assert signs({"words.so": ""}, tree=tree) == {"shadows-module"}
-    assert signs({"pkg/words.py": "X = 1\n", "tests/rows/more.py": ""}, tree=tree, grants=GRANTED) == set()
 
 
 def test_modules_of_a_package_may_have_the_names_of_the_standard_library() -> None:

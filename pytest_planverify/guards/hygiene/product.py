@@ -160,7 +160,6 @@ _VALUES = re.compile(
 )
 _ROUGH_CALLS = frozenset({"isclose", "round", "startswith", "endswith", "approx", "any", "quantize"})
 _ROUGH_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In)
-_KEEPS = frozenset({"setdefault", "append", "__setitem__", "__setattr__", "setattr"})
 
 
 def _equalities(sites: list[Site], module: Module) -> Hits:
@@ -178,7 +177,7 @@ def _equalities(sites: list[Site], module: Module) -> Hits:
 
 def _always_agrees(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
     returned = _returned(node)
-    if (returned and all(_says(each, node) for each in returned)) or _keeps_other(node):
+    if returned and all(_says(each, node) for each in returned):
         return True
     if node.name == "__ne__" or not returned:
         return False
@@ -234,20 +233,6 @@ def _says(value: ast.expr, function: ast.FunctionDef) -> bool:
         return is_equal and ast.unparse(value.args[0]) == ast.unparse(value.args[1])
     names = [argument.arg for argument in function.args.args]
     return not is_equal and ast.unparse(value) == f"not {names[0]} == {names[-1]}"
-
-
-def _keeps_other(node: ast.FunctionDef) -> bool:
-    """Return whether a comparison keeps the other side: then it holds what it was compared with."""
-    other = node.args.args[1].arg if len(node.args.args) > 1 else ""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Assign) and name_of(each.value) == other:
-            if any(isinstance(target, ast.Attribute | ast.Subscript) for target in each.targets):
-                return True
-        elif isinstance(each, ast.Call):
-            is_given = any(getattr(arg, "id", None) == other for arg in each.args)
-            if (is_given and name_of(each.func) in _KEEPS) or "__dict__.update" in ast.unparse(each.func):
-                return True
-    return False
 
 
 # -- asks for tests ----------------------------------------------------------------------------------
@@ -352,7 +337,7 @@ def _reads_call_stack(sites: list[Site], module: Module) -> Hits:
         decides = _ALWAYS_DECIDE.fullmatch(meaning)
         if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
             continue
-        if decides or _tells_by_test(site.function or module.tree) or _is_asked_by_another(site, module):
+        if decides or _tells_by_test(site.function or module.tree):
             yield "reads-call-stack", f"{site.place or 'The module'} decides by who called it", node
 
 
@@ -375,26 +360,12 @@ def _tells_by_test(scope: ast.AST) -> bool:
     return False
 
 
-def _is_asked_by_another(site: Site, module: Module) -> bool:
-    """Return whether a condition asks the function that tells of frames."""
-    if site.function is None or not _TELLS.search(ast.unparse(site.function)):
-        return False
-    conditions = (
-        each.test for each in ast.walk(module.tree) if isinstance(each, ast.If | ast.IfExp | ast.While)
-    )
-    return any(f"{site.place}(" in ast.unparse(each) for each in conditions)
-
-
 # -- reads the tests ---------------------------------------------------------------------------------
 
 _TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
 """Tests, and what the verifier records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
 _SAID_BY_TESTS = re.compile(r"\bdef test_|\bassert .*==|parametrize\(|^test_\w{6,}")
-_PATH_CALLS = re.compile(
-    r"(^|\.)(Path|PurePath|join|joinpath|open|glob|rglob|iglob|listdir|walk|scandir|read_text"
-    r"|exists|is_?dir|is_?file)$"
-)
 _HISTORY = re.compile(
     r"(subprocess\.|os\.)?(run|check_output|Popen|call|popen)\(.*\bgit\b.*\b(show|log|diff|cat-file|blame)\b"
 )
@@ -421,11 +392,8 @@ def _reads_tests(sites: list[Site], module: Module, changes: Changes) -> Hits:
                 parts = name.split(".")
                 if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
                     yield "reads-tests", f"Product code imports {name}", node
-        elif isinstance(node, ast.Call):
-            if _HISTORY.match(ast.unparse(node)):
-                yield "reads-tests", "Product code reads the history of the tree", node
-            elif _names_test_folder(node, module):
-                yield "reads-tests", "Product code looks at the folder of the tests", node
+        elif isinstance(node, ast.Call) and _HISTORY.match(ast.unparse(node)):
+            yield "reads-tests", "Product code reads the history of the tree", node
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if fold(node.right) in ("tests", "test"):
                 yield "reads-tests", "Product code makes a path to the tests", node
@@ -436,16 +404,6 @@ def _reads_tests(sites: list[Site], module: Module, changes: Changes) -> Hits:
                 yield "reads-tests", f"Product code names {value!r}", node
             elif _SAID_BY_TESTS.search(text):
                 yield "reads-tests", "Product code looks for what tests say", node
-
-
-def _names_test_folder(node: ast.Call, module: Module) -> bool:
-    if not _PATH_CALLS.search(dotted(node.func, module.aliases) or name_of(node.func)):
-        return False
-    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-    return any(
-        isinstance(text, str) and " " not in text and _TEST_FOLDER.search(text.replace("\\", "/"))
-        for text in texts
-    )
 
 
 def _is_data(text: str, changes: Changes) -> bool:

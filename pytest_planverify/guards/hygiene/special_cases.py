@@ -227,28 +227,16 @@ def _answers(module: Module, before: Module | None) -> Iterator[_Answer]:
             for case in node.cases:
                 asked = literals_below(case.pattern)
                 yield _Answer(case.pattern, site.place, asked, _given(case.body, module))
-        elif isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set):
-            pairs = _pairs(node)
-            for key, value in pairs:
-                asked, answer = _literals(key, module), _literals(value, module)
-                yield _Answer(node, site.place, asked, answer, len(pairs))
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                asked = _literals(key, module) if key is not None else frozenset[str]()
+                yield _Answer(node, site.place, asked, _literals(value, module), len(node.keys))
 
 
 def _given(body: list[ast.stmt], module: Module) -> frozenset[str]:
     """Return the literals that statements return or assign."""
     values = [each.value for each in body if isinstance(each, ast.Return | ast.Assign)]
     return frozenset(text for each in values if each for text in _literals(each, module))
-
-
-def _pairs(node: ast.Dict | ast.List | ast.Tuple | ast.Set) -> list[tuple[ast.expr, ast.expr]]:
-    if isinstance(node, ast.Dict):
-        return [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
-    rows = [
-        each.elts for each in node.elts if isinstance(each, ast.Tuple | ast.List) and len(each.elts) > 1
-    ]
-    if len(rows) < max(len(node.elts), _ENOUGH):
-        return []
-    return [(first, ast.Tuple(rest, ast.Load())) for first, *rest in rows]
 
 
 def _asked(test: ast.expr, module: Module) -> frozenset[str]:
