@@ -172,7 +172,7 @@ def _tests_of(
     hidden = _hidden_names(body)
     inherited |= _marks_of_body(module, body)
     for each in _definitions(body):
-        counts = collected and each.name not in hidden and last.get(each.name, each) is each
+        counts = collected and last.get(each.name, each) is each and not hidden & {each.name, "__test__"}
         name = f"{owner}::{each.name}" if owner else each.name
         marks = inherited | _marks(each.decorator_list, module)
         if isinstance(each, ast.ClassDef):
@@ -212,35 +212,19 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
 
 
 def _hidden_names(body: list[ast.stmt]) -> set[str]:
-    """Return names that are deleted or bound anew, or whose ``__test__`` is false."""
+    """Return names that are deleted, bound anew, or told to be no test; ``__test__`` alone means all."""
     found: set[str] = set()
     defined: set[str] = set()
     for each in body:
         if isinstance(each, _DEFINITIONS):
             defined.add(each.name)
-            if isinstance(each, ast.ClassDef) and "__test__" in _names_told_to_be_none(each.body):
-                found.add(each.name)
-        elif isinstance(each, ast.Delete):
-            found |= {name_of(target) for target in each.targets}
-        elif isinstance(each, ast.Assign):
-            found |= {name_of(target) for target in each.targets if isinstance(target, ast.Name)} & defined
-    none = _names_told_to_be_none(body)
-    return (
-        found
-        | {name.removesuffix(".__test__") for name in none}
-        | (defined if "__test__" in none else set())
-    )
-
-
-def _names_told_to_be_none(body: list[ast.stmt]) -> set[str]:
-    """Return what is assigned to that is a false ``__test__``."""
-    return {
-        text
-        for each in body
-        if isinstance(each, ast.Assign) and is_always_false(each.value)
-        for target in each.targets
-        if (text := ast.unparse(target)).endswith("__test__")
-    }
+        for target in each.targets if isinstance(each, ast.Assign | ast.Delete) else ():
+            text = ast.unparse(target)
+            if isinstance(each, ast.Assign) and text.endswith("__test__") and is_always_false(each.value):
+                found.add(text.removesuffix(".__test__"))
+            elif text in defined:
+                found.add(text)
+    return found
 
 
 def _marks(nodes: Iterable[ast.expr | None], module: Module) -> frozenset[str]:
