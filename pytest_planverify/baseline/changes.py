@@ -8,7 +8,7 @@ import subprocess
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.planfile.kept_runs import MOST_FILES
 from planner.planfile.project_files import digest_of, is_code, walk
@@ -188,9 +188,11 @@ class Changes:
         return any(_is_at_or_below(file, name) for name in self._apart)
 
     def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
-        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        nothing = subprocess.DEVNULL
         try:
-            return subprocess.Popen([*_GIT, *args], cwd=self._root, stdout=subprocess.PIPE, **pipes)
+            return subprocess.Popen(
+                [*_GIT, *args], cwd=self._root, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing
+            )
         except OSError:
             return None
 
