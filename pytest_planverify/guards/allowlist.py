@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind
 from planner.text.glob_patterns import allowed, matches
@@ -24,8 +23,7 @@ _CACHE_ENDINGS = (".pyc", ".pyo", ".egg-info")
 _COVERAGE = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class Author(NamedTuple):
     """A todo that can have done work."""
 
     todo_id: str
@@ -34,8 +32,7 @@ class Author:
     allowed_files: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(NamedTuple):
     """One root of the plan, and what there is not anybody's work or nobody may touch."""
 
     root: Path
@@ -55,7 +52,7 @@ def violations(
         for file in touched.get(ground.root, ()):
             if ground.protected and allowed(file, ground.protected):
                 protected[_shown(ground.root, file, top)] = None
-            elif not _is_nobodys(file, ground) and not _is_granted(ground.root, file, authors):
+            elif not is_expected(file, ground.expected) and not _is_granted(ground.root / file, authors):
                 outside[_shown(ground.root, file, top)] = None
     if not outside and not protected:
         return
@@ -75,24 +72,20 @@ def is_cache(path: str) -> bool:
     )
 
 
-def _is_nobodys(file: str, ground: Ground) -> bool:
-    return is_cache(file) or any(matches(file, pattern) for pattern in ground.expected)
+def is_expected(file: str, expected: Iterable[str]) -> bool:
+    """Return whether a file is nobody's work: a cache, or what the plan asks for."""
+    return is_cache(file) or any(matches(file, pattern) for pattern in expected)
 
 
-def _is_granted(root: Path, file: str, authors: Iterable[Author]) -> bool:
-    for author in authors:
-        if author.allowed_files is None:
-            return True
-        if author.root == root:
-            path = file
-        else:
-            full = root / file
-            if not full.is_relative_to(author.root):
-                continue
-            path = full.relative_to(author.root).as_posix()
-        if allowed(path, author.allowed_files):
-            return True
-    return False
+def _is_granted(file: Path, authors: Iterable[Author]) -> bool:
+    return any(
+        author.allowed_files is None
+        or (
+            file.is_relative_to(author.root)
+            and allowed(file.relative_to(author.root).as_posix(), author.allowed_files)
+        )
+        for author in authors
+    )
 
 
 def _shown(root: Path, file: str, top: Path | None) -> str:

@@ -89,15 +89,12 @@ class Guards:
             self._tree = WorkTree(root)
             self._hygiene = HygieneWatch(self._flat, self._kept, self._tree)
             self.notes += self._hygiene.notes
-        unlimited = all(author.allowed_files is None for author in self._authors())
-        if (
-            self._kept is not None
-            and unlimited
-            and "protected_files" not in (self._flat.loaded.plan.metadata.model_fields_set)
-        ):
-            self.notes.append(
-                "no todo has allowed_files: every file may be changed but those that judged at the baseline"
-            )
+            names_protected = "protected_files" in self._flat.loaded.plan.metadata.model_fields_set
+            if not names_protected and all(author.allowed_files is None for author in self._authors()):
+                self.notes.append(
+                    "no todo has allowed_files: every file may be changed but those that judged at the "
+                    "baseline"
+                )
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
         for root, changed in self._changes.items():
@@ -128,7 +125,12 @@ class Guards:
         """
         tampered = list(self._tampered(result, narrowed))
         self._violated = bool(tampered)
-        return [*self._outside(), *self._over(spent), *tampered]
+        if spent is None:
+            return [*self._outside(), *tampered]
+        from pytest_planverify.guards.budget import violation
+
+        fact, todo_ids = spent
+        return [*self._outside(), *(violation(todo_id, fact) for todo_id in todo_ids), *tampered]
 
     # -- hygiene ---------------------------------------------------------------------------------
 
@@ -201,13 +203,9 @@ class Guards:
         """Return whether a source differs from the baseline's in format and comments only."""
         from pytest_planverify.guards.hygiene.source import has_same_tree
 
-        if self._kept is None or not file.endswith(".py") or root != self._flat.loaded.root:
+        if self._kept is None or self._tree is None or root != self._flat.loaded.root:
             return False
-        before = self._kept.read(file)
-        try:
-            return has_same_tree(file, before, (root / file).read_bytes())
-        except OSError:
-            return False
+        return has_same_tree(file, self._kept.read(file), self._tree.read(file))
 
     def remember(self) -> None:
         """Note which new files the run has left, before anybody can be blamed for them."""
@@ -278,14 +276,3 @@ class Guards:
             yield Ground(
                 root=root, expected=(*self._changes[root].apart, *expected), protected=tuple(protected)
             )
-
-    # -- the budget ------------------------------------------------------------------------------
-
-    def _over(self, spent: tuple[BudgetFact, Sequence[str]] | None) -> Iterator[Violation]:
-        if spent is None:
-            return
-        from pytest_planverify.guards.budget import violation
-
-        fact, todo_ids = spent
-        for todo_id in todo_ids:
-            yield violation(todo_id, fact)

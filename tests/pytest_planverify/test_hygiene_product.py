@@ -16,8 +16,6 @@ TRICKS = {
     "os._exit by another name": ("exit", "from os import _exit as bye\ndef stop():\n    bye(0)"),
     "os._exit by getattr": ("exit", "import os\ndef stop():\n    getattr(os, '_ex' + 'it')(0)"),
     "os._exit through __import__": ("exit", "def stop():\n    __import__('os')._exit(0)"),
-    "sys.exit": ("exit", "import sys\ndef helper():\n    sys.exit(0)"),
-    "SystemExit": ("exit", "def helper():\n    raise SystemExit"),
     "os._exit handed on": (
         "exit",
         "import functools, os, threading\nthreading.Timer(1, functools.partial(os._exit, 0)).start()",
@@ -108,8 +106,6 @@ TRICKS = {
         "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
     ),
     "bytes of the environment": ("asks-for-tests", "import os\nX = b'PYTEST_VERSION' in os.environb"),
-    "fixture": ("skips-its-test", "import pytest\n@pytest.fixture\ndef text():\n    return 1"),
-    "mark": ("skips-its-test", "pytestmark = []"),
     # what is hidden
     "encoded": ("runs-hidden-code", f"import base64\nexec(base64.b64decode({HIDDEN!r}))"),
     # what is written down

@@ -17,7 +17,6 @@ from pytest_planverify.guards.hygiene.hooks import hook_findings
 from pytest_planverify.guards.hygiene.judges import PYTHON_JUDGES
 from pytest_planverify.guards.hygiene.signals import Finding
 from pytest_planverify.guards.hygiene.source import (
-    FUNCTIONS,
     UNKNOWN,
     Site,
     dotted,
@@ -66,7 +65,7 @@ def _tricks(module: Module, before: Module | None, changes: Changes) -> Iterator
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
     runs_alone = is_script(module.path) or module.path in scripts
     sites = list(module.sites(before))
-    hits = list(_exits(sites, module, runs_alone or is_judge))
+    hits = list(_exits(sites, module))
     if not is_judge:
         yield from hook_findings(before, module)
         hits += [*_speaks_to_pytest(sites, module), *_equalities(sites, module), *_written_answers(sites)]
@@ -80,7 +79,6 @@ def _tricks(module: Module, before: Module | None, changes: Changes) -> Iterator
 # -- ends the process, or the test -------------------------------------------------------------------
 
 _ENDS_AT_ONCE = frozenset({"os._exit", "posix._exit", "os.abort", "pytest.exit", "_pytest.outcomes.exit"})
-_ENDS = frozenset({"sys.exit", "exit", "quit", "builtins.exit", "builtins.quit", "SystemExit"})
 _KILLS = frozenset({"os.kill", "os.killpg", "signal.raise_signal", "signal.pthread_kill"})
 _LEAVES_TEST = re.compile(
     r"(pytest|_pytest\.outcomes)\.(skip|xfail|fail|importorskip|Skipped|XFailed|Exit)(\.Exception)?"
@@ -89,30 +87,18 @@ _LEAVES_TEST = re.compile(
 _COMMAND_LINE = re.compile(r"(^|_)(main|cli|app|command|commands|console|run_cli|entry_?point)(_|$)")
 _COMMAND_MODULE = re.compile(r"(^|/)(__main__|_?cli|cmd|commands?|console|main|\w*_cli|\w*script)\.py$")
 _COMMAND_PARTS = re.compile(r"command|click|callback|Action|Parser")
-_FOR_PYTEST = re.compile(
-    r"pytestmark|pytest_plugins|(setup|teardown)_(module|function|method|class)|load_tests|setUpModule"
-    r"|tearDownModule|collect_ignore(_glob)?|AssertionError"
-)
 
 
-def _exits(sites: list[Site], module: Module, runs_alone: bool) -> Hits:
+def _exits(sites: list[Site], module: Module) -> Hits:
+    """Yield what ends the process; a ``sys.exit`` is seen by pytest, and makes no test green."""
     for site in sites:
         node = site.node
-        called = node.exc if isinstance(node, ast.Raise) else node
-        called = called.func if isinstance(called, ast.Call) else called
-        meaning = dotted(called, module.aliases)
-        if isinstance(node, ast.Call | ast.Attribute | ast.Name) and meaning in _ENDS_AT_ONCE:
-            if site.function is None or "fork" not in ast.unparse(site.function):
+        if isinstance(node, ast.Call | ast.Attribute | ast.Name):
+            meaning = dotted(node.func if isinstance(node, ast.Call) else node, module.aliases)
+            forks = site.function is not None and "fork" in ast.unparse(site.function)
+            kills = meaning in _KILLS and isinstance(node, ast.Call) and "getpid" in ast.unparse(node)
+            if kills or (meaning in _ENDS_AT_ONCE and not forks):
                 yield "exit", f"{meaning} ends the process", node
-        elif isinstance(node, ast.Call) and meaning in _KILLS and "getpid" in ast.unparse(node):
-            yield "exit", f"{meaning} ends its own process", node
-        elif meaning in _ENDS and isinstance(node, ast.Raise if meaning == "SystemExit" else ast.Call):
-            if runs_alone or _is_command_line(site, module):
-                continue
-            call = node.exc if isinstance(node, ast.Raise) else node
-            status = fold(call.args[0]) if isinstance(call, ast.Call) and call.args else 0
-            if status in (0, None, False) or (site.function is None and status is UNKNOWN):
-                yield "exit", f"{meaning} outside a command line", node
 
 
 def _is_command_line(site: Site, module: Module) -> bool:
@@ -128,28 +114,15 @@ def _is_command_line(site: Site, module: Module) -> bool:
 
 
 def _speaks_to_pytest(sites: list[Site], module: Module) -> Hits:
-    """Yield product code that skips the test that runs it, or gives names that pytest looks for."""
+    """Yield product code that skips the test that runs it, or gives what equals everything."""
     serves_tests = SERVES_TESTS.search(module.path) is not None
-    for site in sites:
-        node = site.node
-        names: list[str] = []
+    for node in (site.node for site in sites):
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             meaning = dotted(node, module.aliases)
             if meaning in ("unittest.mock.ANY", "mock.ANY"):
                 yield "always-equal", f"{meaning} equals everything", node
             elif _LEAVES_TEST.fullmatch(meaning) and not serves_tests:
                 yield "skips-its-test", f"Product code uses {meaning}", node
-        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            names = [node.name]
-            if not serves_tests and any(
-                "pytest.fixture" in ast.unparse(each) for each in node.decorator_list
-            ):
-                yield "skips-its-test", f"Product code gives the fixture {node.name}", node
-        elif isinstance(node, ast.Assign):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        for name in names if not serves_tests and site.function is None and site.owner is None else ():
-            if _FOR_PYTEST.fullmatch(name):
-                yield "skips-its-test", f"Product code gives {name}, which speaks to pytest", node
 
 
 # -- equality ----------------------------------------------------------------------------------------
@@ -366,9 +339,6 @@ _TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^
 """Tests, and what the verifier records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
 _SAID_BY_TESTS = re.compile(r"\bdef test_|\bassert .*==|parametrize\(|^test_\w{6,}")
-_HISTORY = re.compile(
-    r"(subprocess\.|os\.)?(run|check_output|Popen|call|popen)\(.*\bgit\b.*\b(show|log|diff|cat-file|blame)\b"
-)
 _LEAST_NAME = 8
 
 
@@ -392,8 +362,6 @@ def _reads_tests(sites: list[Site], module: Module, changes: Changes) -> Hits:
                 parts = name.split(".")
                 if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
                     yield "reads-tests", f"Product code imports {name}", node
-        elif isinstance(node, ast.Call) and _HISTORY.match(ast.unparse(node)):
-            yield "reads-tests", "Product code reads the history of the tree", node
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if fold(node.right) in ("tests", "test"):
                 yield "reads-tests", "Product code makes a path to the tests", node
