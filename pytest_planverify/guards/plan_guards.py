@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
+    from pytest_planverify.baseline.work_tree import WorkTree
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground
     from pytest_planverify.guards.hygiene.compare import HygieneWatch

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pytest_planverify.baseline.work_tree import START_UP
 from pytest_planverify.guards.hygiene.signals import Finding
 
 if TYPE_CHECKING:
