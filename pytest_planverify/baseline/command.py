@@ -16,6 +16,7 @@ from planner.cli.exits import Status, UsageMistake, complain, ends, say
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
 from planner.planfile.tree import load_flat
+from planner.text.display import listed
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -213,9 +214,7 @@ def _show(document: Baseline) -> None:
 
 
 def _listed(names: Iterable[str]) -> str:
-    known = [clean(name) for name in names]
-    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return ", ".join(known[:_MOST_NAMED]) + more
+    return listed(map(clean, names), _MOST_NAMED)
 
 
 @app.command(

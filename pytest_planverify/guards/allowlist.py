@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed, matches
 from pytest_planverify.guards import Guard, Violation
 
@@ -99,9 +100,9 @@ def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, .
 
     parts: list[str] = []
     if outside:
-        parts.append(f"{_some(outside)} changed, which no todo's allowed_files grants")
+        parts.append(f"{listed(outside, SHOWN)} changed, which no todo's allowed_files grants")
     if protected:
-        parts.append(f"{_some(protected)} changed, which the plan protects")
+        parts.append(f"{listed(protected, SHOWN)} changed, which the plan protects")
     reason = "; ".join(parts)
     return Violation(
         todo_id=author.todo_id,
@@ -114,8 +115,3 @@ def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, .
             granted=author.allowed_files or (),
         ),
     )
-
-
-def _some(files: Sequence[str]) -> str:
-    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
-    return ", ".join(files[:SHOWN]) + more

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness, TestOutcome
+from planner.text.display import listed
 from pytest_planverify.baseline import below
 from pytest_planverify.guards.hygiene.files import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.guards.hygiene import Grants
 
-MOST_NAMED = 5
 _SAME = {
     "hook-added": ("outcome-hook", "judge-changed"),
     "always-equal": ("loose-equality",),
@@ -181,14 +181,14 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
     for each in shown.sessions:
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0 and not before.status_overturned:
-            said = f"a session returned 0 in which {named(red)} failed"
+            said = f"a session returned 0 in which {listed(red)} failed"
             yield _signal("exit-status-overturned", said, nodeid=red[0])
             break
     for session in shown.sessions if not before.bodies_elsewhere else ():
         green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
         told = (nodeid for each in session.inventories for nodeid in each.get("without_body", ()))
         if names := [nodeid for nodeid in told if nodeid in green]:
-            said = f"passed without being called: {named(names)}"
+            said = f"passed without being called: {listed(names)}"
             yield _signal("body-not-run", said, path=names[0].partition("::")[0], nodeid=names[0])
 
 
@@ -303,7 +303,7 @@ def _missed(shown: Shown, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSig
             ]
             for file, names in _by_file(gone).items():
                 if ground.is_kept_from_change(file):
-                    said = f"{named(names)} of {check.id} of {todo_id} {_are(names)} no longer collected"
+                    said = f"{listed(names)} of {check.id} of {todo_id} {_are(names)} no longer collected"
                     yield _signal("test-vanished", said, path=file, nodeid=names[0])
             idle = [
                 below(flat, todo_id, test.nodeid)
@@ -312,8 +312,9 @@ def _missed(shown: Shown, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSig
             ]
             for file, names in _by_file(filter(ground.was_red, idle)).items():
                 if not ground.is_blessed(file):
-                    said = f"{named(names)} {_are(names)} skipped or expected to fail since the baseline, "
-                    said += "where it was red" if len(names) == 1 else "where they were red"
+                    were = "it was red" if len(names) == 1 else "they were red"
+                    said = f"{listed(names)} {_are(names)} skipped or expected to fail since the baseline, "
+                    said += f"where {were}"
                     yield _signal("test-skipped-since", said, path=file, nodeid=names[0])
 
 
@@ -331,12 +332,6 @@ def _function(nodeid: str) -> str:
 
 def _are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def named(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _signal(

@@ -10,6 +10,7 @@ from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness
 from planner.planfile.loader import collector_paused, plan_as_it_stands
+from planner.text.display import listed
 from pytest_planverify.guards.hygiene.changes import Changes
 from pytest_planverify.guards.hygiene.configuration import configuration_findings
 from pytest_planverify.guards.hygiene.files import ignored_packages, path_findings, remove_young_caches
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.snapshots import Snapshot
     from pytest_planverify.guards import Violation
-
-_SHOWN = 3
 
 
 def compare(
@@ -142,12 +141,9 @@ class HygieneWatch:
             if now.get(path, digest) != digest and before.read(path) is None
         ]
         if lost:
-            shown = ", ".join(lost[:_SHOWN]) + (
-                f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-            )
             yield (
-                f"what the baseline held is not known of {shown}: fetch the commit of the baseline, or "
-                "make it anew: planverify baseline PLAN"
+                f"what the baseline held is not known of {listed(lost)}: fetch the commit of the "
+                "baseline, or make it anew: planverify baseline PLAN"
             )
 
 
