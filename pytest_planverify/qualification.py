@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError
@@ -66,14 +66,6 @@ class Worth:
     remedy: str | None = None
 
 
-@dataclass(slots=True)
-class _Tried:
-    """What became of a negative control."""
-
-    fault: str | None = None
-    document: OutcomeDocument | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Subject:
     """A criterion that is to be qualified."""
@@ -81,12 +73,6 @@ class _Subject:
     todo: Todo
     criterion: Criterion
     control: NegativeControl | None
-
-
-@dataclass(slots=True)
-class _Documents:
-    as_is: list[OutcomeDocument] = field(default_factory=list["OutcomeDocument"])
-    broken: dict[NegativeControl, _Tried] = field(default_factory=dict["NegativeControl", _Tried])
 
 
 def qualify(
@@ -106,32 +92,33 @@ def qualify(
     claimed = tuple(todo.id for todo in todos if todo.status is TodoStatus.CLAIMED)
     open_todos = [todo for todo in todos if todo.id not in claimed]
     subjects = list(_subjects(flat, open_todos))
-    documents = _Documents()
-    if subjects:
-        for number in range(1, runs + 1):
-            say(f"verifying the tree as it is, {number} of {runs}")
-            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory).document)
-        for number in range(runs + 1, RUNS_OF_CHANCE + 1):
+    as_is: list[OutcomeDocument] = []
+    broken: dict[NegativeControl, OutcomeDocument | str] = {}
+    for number in range(1, max(runs, RUNS_OF_CHANCE) + 1) if subjects else ():
+        if number > runs:
             # Few runs with one answer say little of a test that throws a coin.
-            if runs < 2 or not _undecided_by_chance(subjects, documents.as_is, flat):
+            if runs < 2 or not _undecided_by_chance(subjects, as_is, flat):
                 break
             say(f"verifying again, because chance is in a test, {number} of {RUNS_OF_CHANCE}")
-            documents.as_is.append(verify_apart(flat.loaded.path, directory=directory).document)
-        for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
-            say(f"verifying a copy that is broken by {_named(control)}")
-            documents.broken[control] = _try(control, flat)
-    root = flat.loaded.root
-    repository = Repository.around(root)
-    first = documents.as_is[0].run if documents.as_is else None
+        else:
+            say(f"verifying the tree as it is, {number} of {runs}")
+        as_is.append(verify_apart(flat.loaded.path, directory=directory))
+    for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
+        say(f"verifying a copy that is broken by {_named(control)}")
+        broken[control] = _try(control, flat)
+    repository = Repository.around(flat.loaded.root)
     return Qualification(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,
         made_at=now(),
         revision=None if repository is None else repository.commit("HEAD"),
-        python="" if first is None else first.python,
-        pytest="" if first is None else first.pytest,
+        python=as_is[0].run.python if as_is else "",
+        pytest=as_is[0].run.pytest if as_is else "",
         runs=runs,
-        checks=tuple(_qualified(subject, documents, flat) for subject in subjects),
+        checks=tuple(
+            _qualified(each, as_is, broken[each.control] if each.control else None, flat)
+            for each in subjects
+        ),
         skipped=claimed,
     )
 
@@ -198,19 +185,17 @@ def _subjects(flat: FlatPlan, todos: Sequence[Todo]) -> Iterator[_Subject]:
                 yield _Subject(todo, criterion, own or todo.negative_control)
 
 
-def _qualified(subject: _Subject, documents: _Documents, flat: FlatPlan) -> QualifiedCheck:
-    todo, criterion, control = subject.todo, subject.criterion, subject.control
-    as_is = [_answer(document, subject) for document in documents.as_is]
-    tried = None if control is None else documents.broken[control]
-    broken = None if tried is None or tried.document is None else _answer(tried.document, subject)
-    worth = worth_of(
-        as_is,
-        broken,
-        control_fault=None if tried is None else tried.fault,
-        to_be_written=_is_to_be_written(subject, flat),
-    )
-    answers = [("as_is", each) for each in as_is]
-    answers += [("broken", broken)] if broken is not None else []
+def _qualified(
+    subject: _Subject, as_is: Sequence[OutcomeDocument], tried: OutcomeDocument | str | None, flat: FlatPlan
+) -> QualifiedCheck:
+    """Return what a check is worth; ``tried`` is the outcome of its control, or why that is none."""
+    todo, criterion = subject.todo, subject.criterion
+    said = [_answer(document, subject) for document in as_is]
+    fault = tried if isinstance(tried, str) else None
+    broken = None if tried is None or isinstance(tried, str) else _answer(tried, subject)
+    to_be_written = _is_to_be_written(subject, flat)
+    worth = worth_of(said, broken, control_fault=fault, to_be_written=to_be_written)
+    runs = [_run_of("as_is", each) for each in said]
     return QualifiedCheck(
         todo_id=todo.id,
         check_id=criterion.id,
@@ -219,16 +204,14 @@ def _qualified(subject: _Subject, documents: _Documents, flat: FlatPlan) -> Qual
         quality=worth.quality,
         because=worth.because,
         remedy=worth.remedy,
-        runs=tuple(
-            QualifiedRun(
-                tree=tree,  # pyright: ignore[reportArgumentType]  # one of the two words above
-                verdict=answer.verdict,
-                signature=None if answer.failure is None else answer.failure.signature,
-            )
-            for tree, answer in answers
-        ),
-        control=None if control is None else _named(control),
+        runs=(*runs, *([_run_of("broken", broken)] if broken is not None else [])),
+        control=None if subject.control is None else _named(subject.control),
     )
+
+
+def _run_of(tree: Literal["as_is", "broken"], answer: Answer) -> QualifiedRun:
+    signature = None if answer.failure is None else answer.failure.signature
+    return QualifiedRun(tree=tree, verdict=answer.verdict, signature=signature)
 
 
 def _undecided_by_chance(
@@ -276,32 +259,24 @@ def _makes(todo: Todo, file: str) -> bool:
 # -- negative controls ---------------------------------------------------------------------------------
 
 
-def _try(control: NegativeControl, flat: FlatPlan) -> _Tried:
-    """Break a copy of the tree, and verify the plan in it."""
+def _try(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
+    """Break a copy of the tree, and verify the plan in it; else return why that cannot be done."""
     root = flat.loaded.root
     with copy_as_is(root) as tree:
-        fault = _apply(control, flat, tree)
-        if fault is not None:
-            return _Tried(fault=fault)
+        before = _stamps(tree)
+        if control.patch is not None:
+            fault = _apply_patch(root / control.patch, tree)
+        else:
+            tools = {spec.name: spec for part in reversed(flat.parts) for spec in part.tools}
+            fault = _run(control.cmd or "", tuple(tools.values()), tree, environment_for(tree, root))
+        if fault is None and _stamps(tree) == before:
+            fault = f"{_named(control)} changes no file, so it breaks nothing"
         plan = counterpart(flat.loaded.path, tree, root)
-        if plan is None or not plan.exists():
-            return _Tried(fault="the plan file does not lie in the tree that was copied")
-        verified = verify_apart(plan, directory=tree, env=environment_for(tree, root))
-        return _Tried(document=verified.document)
-
-
-def _apply(control: NegativeControl, flat: FlatPlan, tree: Path) -> str | None:
-    """Why the control cannot be applied; nothing if it was."""
-    before, root = _stamps(tree), flat.loaded.root
-    if control.patch is not None:
-        fault = _apply_patch(root / control.patch, tree)
-    else:
-        assert control.cmd is not None
-        tools = {spec.name: spec for part in reversed(flat.parts) for spec in part.tools}
-        fault = _run(control.cmd, tuple(tools.values()), tree, environment_for(tree, root))
-    if fault is None and _stamps(tree) == before:
-        return f"{_named(control)} changes no file, so it breaks nothing"
-    return fault
+        if fault is None and (plan is None or not plan.exists()):
+            fault = "the plan file does not lie in the tree that was copied"
+        if fault is not None or plan is None:
+            return fault or ""
+        return verify_apart(plan, directory=tree, env=environment_for(tree, root))
 
 
 def _stamps(tree: Path) -> dict[str, tuple[int, int, int]]:

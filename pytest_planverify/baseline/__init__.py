@@ -13,9 +13,10 @@ from planner.planfile.plan_folder import PLANS, PlanFolder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_planverify.baseline.kept_baseline import BaselineFiles, KeptBaseline
+    from planner.planfile.tree import FlatPlan
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
-__all__ = ["BaselineFiles", "KeptBaseline", "load_baseline"]
+__all__ = ["KeptBaseline", "below", "load_baseline"]
 
 _REFS = ("refs/planverify", "refs/worktree/planverify")
 
@@ -37,10 +38,19 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     return find_baseline(root, plan_id)
 
 
+def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:
+    """Return a node id of a todo, which starts at the root of its own plan, from the top plan's root."""
+    own, top = flat.owner(todo_id).root, flat.loaded.root
+    if own == top:
+        return nodeid.removeprefix("./")
+    path, colons, rest = nodeid.partition("::")
+    return f"{os.path.normpath(os.path.join(os.path.relpath(own, top), path))}{colons}{rest}"
+
+
 def __getattr__(name: str) -> Any:
     # A run without a baseline, as most are, imports nothing more of this package.
-    if name in __all__:
+    if name == "KeptBaseline":
         from pytest_planverify.baseline import kept_baseline
 
-        return getattr(kept_baseline, name)
+        return kept_baseline.KeptBaseline
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _TIMEOUT_SECONDS = 20
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
+_DIFF = (
+    "--no-ext-diff", "--no-textconv", "--binary", "--no-color", "--unified=3", "--src-prefix=a/",
+    "--dst-prefix=b/", "--relative",
+)  # fmt: skip
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-optional-locks")
 _OWN = (".planverify/", "diagnostics/")
 _LARGEST_HASHED = 1 << 20
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
@@ -50,21 +55,8 @@ class Changes:
         if top_of(root) is not None:
             self._apart = tuple(sorted(_below(root, apart)))
             self._status = self._start(*_STATUS)
-            self._diff = self._start(
-                "diff",
-                revision,
-                "--no-ext-diff",
-                "--no-textconv",
-                "--binary",
-                "--no-color",
-                "--unified=3",
-                "--src-prefix=a/",
-                "--dst-prefix=b/",
-                "--relative",
-                "--",
-                ".",
-                *(f":(exclude,literal){name}" for name in self._apart),
-            )
+            excluded = (f":(exclude,literal){name}" for name in self._apart)
+            self._diff = self._start("diff", revision, *_DIFF, "--", ".", *excluded)
         self._found: tuple[tuple[str, ...], bytes] | None = None
         self._told: tuple[str, ...] | None = None
         self._compared: str | None = None
@@ -131,35 +123,28 @@ class Changes:
         ``before`` are the files of the baseline. Of what it does not hold git tells the difference from the
         last commit; where there is no git either, nothing is known of it.
         """
-        from pytest_planverify.baseline.hunks import (
-            LARGEST,
-            MOST_HUNKS,
-            compare,
-            hunks_of,
-            new_file,
-            parts_of_diff,
-        )
+        from pytest_planverify.baseline import hunks
 
         known: Mapping[str, str] = {}
         if before is not None and self._told is not None:
             known = before.digests()
-        diffs = parts_of_diff(self._read()[1]) if self._status is not None else {}
+        diffs = hunks.parts_of_diff(self._read()[1]) if self._status is not None else {}
         found: list[Hunk] = []
         for path, side in sides.items():
-            text = _text_of(self._root / path, LARGEST)
+            text = _text_of(self._root / path, hunks.LARGEST)
             then = before.read(path) if before is not None and path in known else None
-            if then is not None and len(then) <= LARGEST:
-                diff = compare(then.decode("utf-8", "replace"), text or "")
+            if then is not None and len(then) <= hunks.LARGEST:
+                diff = hunks.compare(then.decode("utf-8", "replace"), text or "")
             elif path in diffs:
                 diff = diffs[path]
             elif text is not None and (path not in known if known else self._status is not None):
-                diff = new_file(text)
+                diff = hunks.new_file(text)
             else:
                 continue
-            found += hunks_of(path, diff, text or "", side)
-            if len(found) >= MOST_HUNKS:
+            found += hunks.hunks_of(path, diff, text or "", side)
+            if len(found) >= hunks.MOST_HUNKS:
                 break
-        return tuple(found[:MOST_HUNKS])
+        return tuple(found[: hunks.MOST_HUNKS])
 
     @property
     def apart(self) -> tuple[str, ...]:
@@ -203,22 +188,10 @@ class Changes:
         return any(_is_at_or_below(file, name) for name in self._apart)
 
     def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
-        command = [
-            "git",
-            "-c",
-            "core.fsmonitor=false",
-            "-c",
-            "core.quotePath=false",
-            "--no-optional-locks",
-            *args,
-        ]
+        nothing = subprocess.DEVNULL
         try:
             return subprocess.Popen(
-                command,
-                cwd=self._root,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                [*_GIT, *args], cwd=self._root, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing
             )
         except OSError:
             return None

@@ -13,8 +13,10 @@ from typer.core import TyperGroup
 from planner.cli.app import command_app
 from planner.cli.arguments import PlanArgument, complete_todo, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, ends, say
+from planner.model.plan import TodoStatus
 from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
 from planner.planfile.tree import load_flat
+from planner.text.display import listed
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def record(
 def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -> int:
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
-    from pytest_planverify.baseline.kept_baseline import claimed_todos, keep_baseline, keep_outcomes, remade
+    from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
     from pytest_planverify.baseline.record import look, make_baseline
     from pytest_planverify.baseline.verification import verify_often
 
@@ -129,7 +131,7 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     idle = list(_without_tests(verified[0].document))
     if idle:
         complain(f"no test ran for {_listed(idle)}: nothing can be told of their tests by this baseline")
-    claimed = claimed_todos(flat)
+    claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]
     if claimed:
         complain(
             f"the work has begun: {_listed(claimed)} are said to be done, and what was changed for them "
@@ -212,9 +214,7 @@ def _show(document: Baseline) -> None:
 
 
 def _listed(names: Iterable[str]) -> str:
-    known = [clean(name) for name in names]
-    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return ", ".join(known[:_MOST_NAMED]) + more
+    return listed(map(clean, names), _MOST_NAMED)
 
 
 @app.command(
@@ -241,7 +241,7 @@ def accept(
     Accepted are the files that judge and differ from the baseline, just as they are now; the next change
     of one of them needs to be accepted again.
     """
-    from pytest_planverify.baseline.acceptance import accept_changes
+    from pytest_planverify.baseline.kept_baseline import accept_changes
 
     if not (reason and reason.strip()):
         raise UsageMistake("accept: say why with --reason TEXT; it is kept in the baseline")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoAtBase, TodoState
 from planner.policy.since import BEFORE_THE_WORK, check_at_base, since_of, since_of_check, since_of_tests
-from pytest_planverify.baseline.nodeids import below
+from pytest_planverify.baseline import below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

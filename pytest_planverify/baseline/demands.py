@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from planner.model.evidence import Evidence, Selector
 from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.policy.since import GREEN, covers
-from pytest_planverify.baseline.nodeids import below
+from planner.text.display import listed
+from pytest_planverify.baseline import below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from planner.model.baseline import BaselineTest
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
@@ -25,7 +26,6 @@ NO_BASELINE = (
     "there is no baseline to compare with; make one before the work begins: planverify baseline PLAN"
 )
 
-_MOST_NAMED = 5
 _MISSING = ("missing_file", "missing_id")
 
 Standing = Literal["red", "absent", "green", "flaky", "skipped", "unknown"]
@@ -98,7 +98,7 @@ class Demands:
         if "::" in name and self._standing(todo, name) == "unknown":
             return False
         wanted = self._then(todo, name)
-        return not any(self._was_green(test) for nodeid, test in self._tests() if covers((wanted,), nodeid))
+        return not any(covers((wanted,), nodeid) for nodeid in self._green)
 
     def _stayed(self, todo: Todo, run: CheckRun) -> CheckRun:
         if run.check.verdict is not Verdict.PASSED:
@@ -110,10 +110,8 @@ class Demands:
         lost: list[str] = []
         idle: list[str] = []
         count = 0
-        for nodeid, then in self._tests():
-            if not self._was_green(then) or not covers(wanted, nodeid):
-                continue
-            if named == "all" and not self._is_below(todo, nodeid):
+        for nodeid in self._green:
+            if not covers(wanted, nodeid) or (named == "all" and not self._is_below(todo, nodeid)):
                 continue
             if nodeid not in now and self._kept.accepted(nodeid.partition("::")[0], None):
                 continue  # a person has blessed that its file is gone
@@ -123,10 +121,12 @@ class Demands:
             elif now[nodeid].outcome not in GREEN:
                 idle.append(nodeid)
         if lost:
-            return _failed(run, lost, f"{_listed(lost)}: green at the baseline, and not there any more")
+            return _failed(run, lost, f"{listed(lost)}: green at the baseline, and not there any more")
         if idle:
             return _failed(
-                run, idle, f"{_listed(idle)}: green at the baseline, and did not run to a pass now"
+                run,
+                idle,
+                f"{listed(idle)}: green at the baseline, and did not run to a pass now",
             )
         if not count:
             return _undecided(
@@ -141,7 +141,7 @@ class Demands:
             return run
         idle = [test.nodeid for test in run.check.tests if test.outcome not in GREEN]
         if idle:
-            return _failed(run, idle, f"{_listed(idle)}: must be green, and did not run to a pass")
+            return _failed(run, idle, f"{listed(idle)}: must be green, and did not run to a pass")
         if self._kept is None:
             return _undecided(run, NO_BASELINE)
         tests = [test.nodeid for test in run.check.tests]
@@ -175,7 +175,7 @@ class Demands:
 
     def _standing(self, todo: Todo, nodeid: str) -> Standing:
         assert self._kept is not None
-        name = self._below(todo, nodeid)
+        name = below(self._flat, todo.id, nodeid)
         then = self._kept.test(name)
         if then is None:
             return "unknown" if self._kept.had_test(name) else "absent"
@@ -185,21 +185,17 @@ class Demands:
             return "red"
         return "green" if then.outcome in GREEN else "skipped"
 
-    def _was_green(self, then: BaselineTest) -> bool:
-        return then.outcome in GREEN and not then.flaky
-
-    def _tests(self) -> Iterable[tuple[str, BaselineTest]]:
+    @cached_property
+    def _green(self) -> Sequence[str]:
+        """The tests that were green at the baseline."""
         assert self._kept is not None
-        return self._kept.document.tests.items()
-
-    def _below(self, todo: Todo, nodeid: str) -> str:
-        """A node id of the todo as the baseline has it, relative to the root of the top plan."""
-        return below(self._flat, todo.id, nodeid)
+        tests = self._kept.document.tests.items()
+        return [nodeid for nodeid, test in tests if test.outcome in GREEN and not test.flaky]
 
     def _then(self, todo: Todo, nodeid: str) -> str:
         """What the baseline calls a test of the todo, whose file may have been renamed since."""
         assert self._kept is not None
-        return self._kept.former(self._below(todo, nodeid))
+        return self._kept.former(below(self._flat, todo.id, nodeid))
 
     def _is_below(self, todo: Todo, nodeid: str) -> bool:
         """Whether the whole suite of the todo's root has that test."""
@@ -227,8 +223,3 @@ def _failed(run: CheckRun, tests: Sequence[str], reason: str) -> CheckRun:
 def _undecided(run: CheckRun, reason: str) -> CheckRun:
     check = run.check.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
     return replace(run, check=check, evidence=())
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more

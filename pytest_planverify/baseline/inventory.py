@@ -35,7 +35,7 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
         if record.get("record") == "session_inventory":
             plugins |= {name for name in _list(record.get("plugins")) if isinstance(name, str)}
             hooks |= {(hook, _below(file, root)) for hook, file in _rows(record.get("hooks"), 2)}
-            patched |= {(name, _below(file, root)) for name, _, file, _ in _rows(record.get("patched"), 4)}
+            patched |= {(name, _below(file, root)) for name, file in _rows(record.get("patched"), 2)}
             agreeing |= {
                 (_below(file, root), f"{kind}.{method}")
                 for file, kind, method in _rows(record.get("agreeing"), 3)

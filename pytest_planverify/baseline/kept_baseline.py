@@ -9,22 +9,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
-from planner.model.baseline import Remake
-from planner.model.plan import TodoStatus
+from planner.model.baseline import Acceptance, JudgeKind, Remake
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
-from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.kinds import Judges, judges_of
 from pytest_planverify.baseline.record import now, user
 from pytest_planverify.baseline.repository import GitFailed, Repository, may_keep
+from pytest_planverify.baseline.work_tree import WorkTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.baseline import Baseline, BaselineTest, JudgeKind
+    from planner.model.baseline import Baseline, BaselineTest
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.answers import Run
+    from pytest_planverify.baseline.record import Run
 
 OBJECTS = "baseline/objects"
 """The folder of contents that no commit holds, each under its sha256."""
@@ -53,14 +53,40 @@ class KeptBaseline:
         """Its file; it may be gone where git keeps the baseline."""
         self.doubts = doubts
         """Signs that it was changed by something else than ``planverify baseline``."""
-        self._files = BaselineFiles(root, document, repository)
+        self._repository = repository
+        self._contents: dict[str, bytes | None] = {}
         self._accepted: set[tuple[str, str | None]] | None = None
         self._functions: frozenset[str] | None = None
         self._former: dict[str, str] = {}
 
-    def snapshot(self) -> BaselineFiles:
-        """The files of the root as they were."""
-        return self._files
+    def snapshot(self) -> KeptBaseline:
+        """Return the files of the root as they were; contents come from git, or from kept copies."""
+        return self
+
+    def digests(self) -> Mapping[str, str]:
+        """Return the sha256 of every file, in hexadecimal."""
+        return {path: file.sha256 for path, file in self.document.files.items()}
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a file; nothing where no copy of just that content is left."""
+        if path not in self._contents:
+            self._contents[path] = self._read(path)
+        return self._contents[path]
+
+    def _read(self, path: str) -> bytes | None:
+        file = self.document.files.get(path)
+        if file is None:
+            return None
+        content = None
+        if file.committed and self.document.revision is not None:
+            self._repository = self._repository or Repository.around(self.root)
+            if self._repository is not None:
+                content = self._repository.content(self.document.revision, path)
+        else:
+            with suppress(OSError):
+                content = (self.root / HOME / OBJECTS / file.sha256).read_bytes()
+        is_same = content is not None and hashlib.sha256(content).hexdigest() == file.sha256
+        return content if is_same else None
 
     def accepted(self, path: str, sha256: str | None) -> bool:
         """Whether a person has blessed that content of a file; ``None`` is a file that is gone."""
@@ -115,7 +141,7 @@ class KeptBaseline:
             self._functions = frozenset(known.partition("[")[0] for known in self.document.tests)
         if function in self._functions:
             return False  # its other parameters were run, so it would have been, too
-        content = self._files.read(path)
+        content = self.read(path)
         return (
             content is None
             or not name
@@ -123,83 +149,34 @@ class KeptBaseline:
         )
 
 
-class BaselineFiles:
-    """The files of a root as they were at its baseline; contents come from git, or from kept copies."""
-
-    def __init__(self, root: Path, document: Baseline, repository: Repository | None) -> None:
-        self._root = root
-        self._document = document
-        self._repository = repository
-        self._known: dict[str, bytes | None] = {}
-
-    def digests(self) -> Mapping[str, str]:
-        """The sha256 of every file, in hexadecimal."""
-        return {path: file.sha256 for path, file in self._document.files.items()}
-
-    def read(self, path: str) -> bytes | None:
-        """The content of a file; nothing where no copy of just that content is left."""
-        if path not in self._known:
-            self._known[path] = self._read(path)
-        return self._known[path]
-
-    def _git(self) -> Repository | None:
-        if self._repository is None:
-            self._repository = Repository.around(self._root)
-        return self._repository
-
-    def _read(self, path: str) -> bytes | None:
-        file = self._document.files.get(path)
-        if file is None:
-            return None
-        content = None
-        if file.committed and self._document.revision is not None:
-            repository = self._git()
-            if repository is not None:
-                content = repository.content(self._document.revision, path)
-        else:
-            with suppress(OSError):
-                content = (self._root / HOME / OBJECTS / file.sha256).read_bytes()
-        if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
-            return None
-        return content
-
-
 def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
-    """The baseline of a plan; ``None`` where none was made.
+    """Return the baseline of a plan; ``None`` where none was made.
 
     Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
     gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
     """
     path = PlanFolder(root, plan_id).baseline
-    there = os.path.lexists(path)
-    repository = Repository.around(root) if _git_may_keep(root) else None
+    repository = Repository.around(root) if may_keep(root, REFS) or may_keep(root, _OF_LINKED) else None
     ref, copy = _copy(repository, plan_id)
-    if not there and copy is None:
+    is_there = os.path.lexists(path)
+    if not is_there and copy is None:
         return _of_parent(root, plan_id)
-    if not there:
-        assert copy is not None
-        return KeptBaseline(root, _of_plan(parse_baseline(copy, ref), plan_id, ref), path=path)
-    return _compared(root, plan_id, path, repository, ref, copy)
-
-
-def _compared(
-    root: Path, plan_id: str, path: Path, repository: Repository | None, ref: str, copy: bytes | None
-) -> KeptBaseline:
-    """The baseline of a file, or the one that git keeps where the file is another."""
-    try:
-        document, data = read_baseline(path)
-        document = _of_plan(document, plan_id, str(path))
-    except BaselineError:
-        if copy is None:
-            raise
-        data = b""
-        document = None
+    document, data = None, b""
+    if is_there:
+        try:
+            held, data = read_baseline(path)
+            document = _of_plan(held, plan_id, str(path))
+        except BaselineError:
+            if copy is None:
+                raise
+            data = b""
+    doubts: tuple[str, ...] = ()
     if copy is not None and copy != data:
-        doubt = f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}"
-        kept = _of_plan(parse_baseline(copy, ref), plan_id, ref)
-        return KeptBaseline(root, kept, path=path, doubts=(doubt,), repository=repository)
+        document = _of_plan(parse_baseline(copy, ref), plan_id, ref)
+        if is_there:
+            doubts = (f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}",)
     assert document is not None
-    return KeptBaseline(root, document, path=path, repository=repository)
+    return KeptBaseline(root, document, path=path, doubts=doubts, repository=repository)
 
 
 def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes]) -> tuple[Path, str | None]:
@@ -226,11 +203,6 @@ def baseline_of_file(root: Path, path: Path) -> KeptBaseline:
     """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
     document, _ = read_baseline(path)
     return KeptBaseline(root, document, path=path, repository=Repository.around(root))
-
-
-def replace_document(kept: KeptBaseline, document: Baseline) -> str | None:
-    """Write the changed document of a baseline; the contents stay. Returns why git has no copy of it."""
-    return keep_baseline(kept.root, document, {})[1]
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
@@ -285,10 +257,6 @@ def _of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
     return None
 
 
-def _git_may_keep(root: Path) -> bool:
-    return may_keep(root, REFS) or may_keep(root, _OF_LINKED)
-
-
 def _copy(repository: Repository | None, plan_id: str) -> tuple[str, bytes | None]:
     """The ref that keeps the baseline of a plan, and what it keeps."""
     if repository is None:
@@ -320,6 +288,46 @@ def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Bas
     return document.model_copy(update={"remade": (*history, entry)})
 
 
-def claimed_todos(flat: FlatPlan) -> tuple[str, ...]:
-    """The todos that are said to be done."""
-    return tuple(todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED)
+def accept_changes(
+    flat: FlatPlan, todo_id: str, reason: str, only: Sequence[str] | None = None
+) -> tuple[Acceptance | None, str | None]:
+    """Accept the files that judge and differ from the baseline; ``only`` names some of them.
+
+    Return what was accepted, ``None`` where nothing differs, and why git has no copy of the new baseline.
+    Raises :class:`planner.errors.BaselineError`.
+    """
+    root = flat.loaded.root
+    kept = find_baseline(root, flat.loaded.plan.todo_list_id)
+    if kept is None:
+        raise BaselineError("there is no baseline of this plan; make one: planverify baseline PLAN")
+    if kept.doubts:
+        raise BaselineError(
+            f"{kept.doubts[0]}; nothing is accepted on top of that: make the baseline anew with --force"
+        )
+    changed = _changed_judges(flat, kept)
+    if only:
+        wanted = {path: path if path in changed else os.path.relpath(path, root) for path in only}
+        unknown = next((path for path, name in wanted.items() if name not in changed), None)
+        if unknown is not None:
+            names = ", ".join(changed) or "none"
+            raise BaselineError(f"--file {unknown}: it judges nothing or is as it was; changed are {names}")
+        changed = {name: changed[name] for name in wanted.values()}
+    if not changed:
+        return None, None
+    acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now(), by=user(), files=changed)
+    document = kept.document.model_copy(update={"accepted": (*kept.document.accepted, acceptance)})
+    return acceptance, keep_baseline(root, document, {})[1]
+
+
+def _changed_judges(flat: FlatPlan, kept: KeptBaseline) -> dict[str, str | None]:
+    """Return the files that judge and are not as they were, with their sha256, and are not accepted yet."""
+    tree = WorkTree(flat.loaded.root)
+    files, then, now_there = kept.document.files, kept.digests(), tree.digests()
+    judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)
+    return {
+        path: now_there.get(path)
+        for path in sorted({*then, *now_there})
+        if then.get(path) != now_there.get(path)
+        and (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
+        and not kept.accepted(path, now_there.get(path))
+    }

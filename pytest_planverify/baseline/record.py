@@ -9,20 +9,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.baseline import Baseline, BaselineFile, BaselineTest
-from planner.model.verdicts import TestOutcome
-from pytest_planverify.baseline.answers import all_records, broken_files, tests_of, todos_of
+from planner.model.baseline import Baseline, BaselineCheck, BaselineFile, BaselineTest, BaselineTodo
+from planner.model.plan import TodoStatus
+from planner.model.taxonomy import Category
+from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.policy.since import GREEN
+from pytest_planverify.baseline import below
 from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.journal import read_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from planner.model.outcome import Outcome, OutcomeDocument
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.answers import Run
+    from pytest_planverify.journal import Record
 
 LARGEST_COPY = 5 << 20
 MOST_COPIED = 256 << 20
@@ -76,8 +81,11 @@ def look(root: Path) -> Seen:
 def make_baseline(flat: FlatPlan, seen: Seen, runs: Sequence[Run]) -> tuple[Baseline, dict[str, bytes]]:
     """The baseline that one or several runs of the plan make, and by sha256 what no commit holds."""
     tests = dict(tests_of(flat, runs))
-    for path in broken_files(runs):
-        tests.setdefault(path, BaselineTest(outcome=TestOutcome.ERROR))
+    records = all_records(runs)
+    for record in records:
+        nodeid: object = record.get("nodeid")
+        if record.get("record") == "collection_failure" and isinstance(nodeid, str):
+            tests.setdefault(nodeid.partition("::")[0], BaselineTest(outcome=TestOutcome.ERROR))
     judges = judges_of(flat, {nodeid.partition("::")[0] for nodeid in tests}, seen.tree)
     files: dict[str, BaselineFile] = {}
     contents: dict[str, bytes] = {}
@@ -99,10 +107,105 @@ def make_baseline(flat: FlatPlan, seen: Seen, runs: Sequence[Run]) -> tuple[Base
         todos=dict(todos_of(flat, runs)),
         tests=dict(sorted(tests.items())),
         files=dict(sorted(files.items())),
-        inventory=inventory_of(all_records(runs), flat.loaded.root),
+        inventory=inventory_of(records, flat.loaded.root),
         sub_plans={name: part.plan.todo_list_id for name, part in flat.files.items()},
     )
     return document, contents
+
+
+# -- what runs said ------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """One run of the whole plan."""
+
+    document: OutcomeDocument
+    records: Sequence[Record]
+    """Its journal, which knows of files that could not be imported, and of plugins."""
+
+
+def run_of(document: OutcomeDocument, root: Path) -> Run:
+    """Return the run that wrote a document, with its journal; at once, for old journals are removed."""
+    journal = root / ".planverify" / "runs" / document.run.run_id / "journal.jsonl"
+    try:
+        return Run(document, read_journal(journal))
+    except OSError:
+        return Run(document, ())
+
+
+def all_records(runs: Sequence[Run]) -> list[Record]:
+    """Return the records of all runs, those of the first last: it alone saw the tree as it was.
+
+    Sessions and pens of several runs have the same names; here each has its own.
+    """
+    found: list[Record] = []
+    for number, run in reversed(list(enumerate(runs))):
+        for record in run.records:
+            own = {name: f"{number}/{record[name]}" for name in ("session", "pen") if name in record}
+            found.append({**record, **own} if number else record)
+    return found
+
+
+def todos_of(flat: FlatPlan, runs: Sequence[Run]) -> Iterator[tuple[str, BaselineTodo]]:
+    """Yield each todo of the plan with what it and its checks said: done is what was done each time."""
+    told: dict[str, list[Outcome]] = {}
+    for outcome in (each for run in runs for each in run.document.outcomes):
+        told.setdefault(outcome.todo_id, []).append(outcome)
+    for todo_id, outcomes in told.items():
+        states = [outcome.state for outcome in outcomes]
+        undone = next((state for state in states if state is not TodoState.DONE), TodoState.DONE)
+        is_claimed = flat.loaded.plan.todo(todo_id).status is TodoStatus.CLAIMED
+        yield todo_id, BaselineTodo(
+            state=TodoState.TEST_FAILED if TodoState.TEST_FAILED in states else undone,
+            claimed=is_claimed,
+            checks=_checks(outcomes),
+        )  # fmt: skip
+
+
+def _checks(outcomes: Sequence[Outcome]) -> dict[str, BaselineCheck]:
+    found: dict[str, BaselineCheck] = {}
+    for check_id in dict.fromkeys(check.id for outcome in outcomes for check in outcome.checks):
+        told = [check for outcome in outcomes for check in outcome.checks if check.id == check_id]
+        failures = [each for outcome in outcomes for each in outcome.failures if each.check_id == check_id]
+        found[check_id] = BaselineCheck(
+            verdict=_verdict([check.verdict for check in told]),
+            signatures=tuple(dict.fromkeys(each.signature for each in failures if each.signature)),
+            cmd=told[0].cmd,
+            tests=tuple(dict.fromkeys(test.nodeid for check in told for test in check.tests)),
+        )
+    return found
+
+
+def _verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return flaky for what gave both answers; else whatever was not a pass counts."""
+    if Verdict.FLAKY in verdicts or {Verdict.PASSED, Verdict.FAILED} <= set(verdicts):
+        return Verdict.FLAKY
+    if Verdict.FAILED in verdicts:
+        return Verdict.FAILED
+    return next((verdict for verdict in verdicts if verdict is not Verdict.PASSED), Verdict.PASSED)
+
+
+def tests_of(flat: FlatPlan, runs: Sequence[Run]) -> Iterator[tuple[str, BaselineTest]]:
+    """Yield each test once: what is red in one check or run and green in another has given both answers."""
+    answers: dict[str, list[TestOutcome]] = {}
+    signatures: dict[str, str] = {}
+    flaky: set[str] = set()
+    for outcome in (each for run in runs for each in run.document.outcomes):
+        for test in (each for check in outcome.checks for each in check.tests):
+            answers.setdefault(below(flat, outcome.todo_id, test.nodeid), []).append(test.outcome)
+        for failure in outcome.failures:
+            names = [below(flat, outcome.todo_id, test) for test in failure.tests]
+            flaky |= set(names) if failure.category is Category.FLAKY_TEST else set()
+            if failure.signature is not None:
+                signatures = dict.fromkeys(names, failure.signature) | signatures
+    for nodeid, given in answers.items():
+        ran = [answer for answer in given if answer is not TestOutcome.NOT_RUN]
+        red = next((answer for answer in ran if answer.is_red), None)
+        both = red is not None and not GREEN.isdisjoint(ran)
+        if ran:
+            is_flaky = both or nodeid in flaky
+            signature = signatures.get(nodeid)
+            yield nodeid, BaselineTest(outcome=red or ran[0], flaky=is_flaky, signature=signature)
 
 
 def now() -> str:

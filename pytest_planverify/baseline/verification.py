@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError, OutcomeFileError
 from planner.planfile.record_files import read_outcomes
@@ -17,20 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
-    from pytest_planverify.baseline.answers import Run
+    from pytest_planverify.baseline.record import Run
 
 _GRACE_SECONDS = 20.0
 _MOST_SAID = 4_000
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
-
-
-class Verified(NamedTuple):
-    """What the run said."""
-
-    document: OutcomeDocument
-    said: str
-    """The end of what it printed."""
 
 
 def verify_apart(
@@ -39,7 +31,7 @@ def verify_apart(
     directory: Path,
     env: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
-) -> Verified:
+) -> OutcomeDocument:
     """Verify every todo of a plan, whatever its dependencies say, and compare with no baseline.
 
     The outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` in one line where the
@@ -59,7 +51,7 @@ def verify_apart(
         if code < 0 or code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
             raise BaselineError(f"the plan could not be verified (status {code}): {_last_line(said)}")
         try:
-            return Verified(read_outcomes(outcomes), said)
+            return read_outcomes(outcomes)
         except OutcomeFileError as error:
             raise BaselineError(str(error)) from None
 
@@ -74,13 +66,13 @@ def verify_often(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Run]:
     """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
-    from pytest_planverify.baseline.answers import run_of
+    from pytest_planverify.baseline.record import run_of
 
     found: list[Run] = []
     for number in range(1, runs + 1):
         if runs > 1:
             say(f"verifying it, {number} of {runs}")
-        found.append(run_of(verify_apart(plan, directory=directory, env=env).document, root))
+        found.append(run_of(verify_apart(plan, directory=directory, env=env), root))
     return found
 
 

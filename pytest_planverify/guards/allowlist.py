@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed, matches
 from pytest_planverify.guards import Guard, Violation
 
@@ -24,8 +24,7 @@ _CACHE_ENDINGS = (".pyc", ".pyo", ".egg-info")
 _COVERAGE = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class Author(NamedTuple):
     """A todo that can have done work."""
 
     todo_id: str
@@ -34,8 +33,7 @@ class Author:
     allowed_files: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(NamedTuple):
     """One root of the plan, and what there is not anybody's work or nobody may touch."""
 
     root: Path
@@ -55,7 +53,7 @@ def violations(
         for file in touched.get(ground.root, ()):
             if ground.protected and allowed(file, ground.protected):
                 protected[_shown(ground.root, file, top)] = None
-            elif not _is_nobodys(file, ground) and not _is_granted(ground.root, file, authors):
+            elif not is_expected(file, ground.expected) and not _is_granted(ground.root / file, authors):
                 outside[_shown(ground.root, file, top)] = None
     if not outside and not protected:
         return
@@ -75,24 +73,20 @@ def is_cache(path: str) -> bool:
     )
 
 
-def _is_nobodys(file: str, ground: Ground) -> bool:
-    return is_cache(file) or any(matches(file, pattern) for pattern in ground.expected)
+def is_expected(file: str, expected: Iterable[str]) -> bool:
+    """Return whether a file is nobody's work: a cache, or what the plan asks for."""
+    return is_cache(file) or any(matches(file, pattern) for pattern in expected)
 
 
-def _is_granted(root: Path, file: str, authors: Iterable[Author]) -> bool:
-    for author in authors:
-        if author.allowed_files is None:
-            return True
-        if author.root == root:
-            path = file
-        else:
-            full = root / file
-            if not full.is_relative_to(author.root):
-                continue
-            path = full.relative_to(author.root).as_posix()
-        if allowed(path, author.allowed_files):
-            return True
-    return False
+def _is_granted(file: Path, authors: Iterable[Author]) -> bool:
+    return any(
+        author.allowed_files is None
+        or (
+            file.is_relative_to(author.root)
+            and allowed(file.relative_to(author.root).as_posix(), author.allowed_files)
+        )
+        for author in authors
+    )
 
 
 def _shown(root: Path, file: str, top: Path | None) -> str:
@@ -106,9 +100,9 @@ def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, .
 
     parts: list[str] = []
     if outside:
-        parts.append(f"{_some(outside)} changed, which no todo's allowed_files grants")
+        parts.append(f"{listed(outside, SHOWN)} changed, which no todo's allowed_files grants")
     if protected:
-        parts.append(f"{_some(protected)} changed, which the plan protects")
+        parts.append(f"{listed(protected, SHOWN)} changed, which the plan protects")
     reason = "; ".join(parts)
     return Violation(
         todo_id=author.todo_id,
@@ -121,8 +115,3 @@ def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, .
             granted=author.allowed_files or (),
         ),
     )
-
-
-def _some(files: Sequence[str]) -> str:
-    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
-    return ", ".join(files[:SHOWN]) + more

@@ -8,9 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import EvidenceKind
-from planner.text.glob_patterns import matches
 from pytest_planverify.guards import Guard, Violation
-from pytest_planverify.guards.allowlist import is_cache
+from pytest_planverify.guards.allowlist import is_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -69,7 +68,7 @@ class BudgetWatch:
         """The run begins now. ``added`` are the files that the work has added before it."""
         self._started = time.monotonic()
         if self._budget.new_files is not None:
-            self._added = frozenset(file for file in added if not self._is_no_news(file))
+            self._added = frozenset(file for file in added if not is_expected(file, self._expected))
             self._before = frozenset(self._files())
             self._look_for_files()
 
@@ -133,10 +132,7 @@ class BudgetWatch:
     def _files(self) -> Iterator[str]:
         from planner.planfile.project_files import walk
 
-        return (file for file in walk(self._root) if not self._is_no_news(file))
-
-    def _is_no_news(self, file: str) -> bool:
-        return is_cache(file) or any(matches(file, pattern) for pattern in self._expected)
+        return (file for file in walk(self._root) if not is_expected(file, self._expected))
 
 
 def _fact(*, name: str, limit: float, used: float, examples: tuple[str, ...] = ()) -> BudgetFact:

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from planner.planfile.tree import FlatPlan
@@ -30,46 +29,35 @@ def since(
     ``kept`` is what the plan's top root is compared with, and every root below that with its part of it.
     Of a root elsewhere its own baseline counts, or the ``commit`` that the run was asked to compare with.
     """
-    top = flat.loaded.root
-    if kept is not None and root.is_relative_to(top):
-        return _since_baseline(kept, root, os.path.relpath(root, top))
-    if commit is not None:
-        return _since_commit(root, commit)
-    own = _baseline_of(root, flat)
-    return None if own is None else _since_baseline(own, root, ".")
-
-
-def _baseline_of(root: Path, flat: FlatPlan) -> KeptBaseline | None:
     from pytest_planverify.baseline import load_baseline
-
-    parts = (part for part in flat.parts if part.root == root)
-    found = (load_baseline(root, part.plan.todo_list_id) for part in parts)
-    return next((each for each in found if each is not None), None)
-
-
-def _since_baseline(kept: KeptBaseline, root: Path, folder: str) -> Differing:
     from pytest_planverify.baseline.work_tree import WorkTree
 
-    before = "" if folder == "." else f"{folder}/"
-    then, now = _inside(kept.snapshot().digests(), before), WorkTree(root).digests()
+    folder = ""
+    if kept is not None and root.is_relative_to(flat.loaded.root):
+        folder = os.path.relpath(root, flat.loaded.root) + "/"
+    elif commit is not None:
+        return _since_commit(root, commit)
+    else:
+        own = (load_baseline(root, part.plan.todo_list_id) for part in flat.parts if part.root == root)
+        kept = next((each for each in own if each is not None), None)
+        if kept is None:
+            return None
+    folder = folder.removeprefix("./")
+    held = kept.digests().items()
+    then = {path.removeprefix(folder): digest for path, digest in held if path.startswith(folder)}
+    now = WorkTree(root).digests()
     differing = sorted(
         path
         for path in {*then, *now}
         if then.get(path) != now.get(path)
         and not path.startswith("../")
-        and not kept.accepted(before + path, now.get(path))
+        and not kept.accepted(folder + path, now.get(path))
     )
     return Differing(tuple(differing), tuple(path for path in differing if path not in then))
 
 
-def _inside(digests: Mapping[str, str], before: str) -> Mapping[str, str]:
-    if not before:
-        return digests
-    return {path[len(before) :]: held for path, held in digests.items() if path.startswith(before)}
-
-
 def _since_commit(root: Path, commit: str) -> Differing | None:
-    """By git alone; ``None`` where the root is of another repository, which has no such commit."""
+    """Ask git alone; ``None`` where the root is of another repository, which has no such commit."""
     from pytest_planverify.baseline.repository import Repository
 
     repository = Repository.around(root)

@@ -3,23 +3,24 @@ run has shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from planner.model.plan import TodoStatus
 from pytest_planverify.guards.artifacts import Artifacts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact, HygieneSignal
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.changes import Changes
     from pytest_planverify.baseline.work_tree import WorkTree
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground
-    from pytest_planverify.guards.hygiene.watch import HygieneWatch
+    from pytest_planverify.guards.hygiene.compare import HygieneWatch
     from pytest_planverify.guards.own_files import OwnFiles
     from pytest_planverify.guards.session_signals import RunResult
 
@@ -33,27 +34,6 @@ def hygiene_of(said: Iterable[str]) -> str:
     return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
-class Changed(Protocol):
-    """What a root's work tree has that the last commit has not."""
-
-    @property
-    def apart(self) -> tuple[str, ...]:
-        """Files and folders whose changes are nobody's work, such as the plans themselves."""
-        ...
-
-    def files(self) -> tuple[str, ...] | None:
-        """Every changed file, relative to the root; ``None`` where there is nothing to compare with."""
-        ...
-
-    def new_files(self) -> tuple[str, ...]:
-        """The files that no commit knows, as they are by now."""
-        ...
-
-    def are(self, files: Collection[str]) -> None:
-        """These have changed; whoever knows of an earlier state than the last commit says so."""
-        ...
-
-
 class Guards:
     """The guards of one plan of the run."""
 
@@ -61,7 +41,7 @@ class Guards:
         self,
         flat: FlatPlan,
         todos: Sequence[Todo],
-        changes: Mapping[Path, Changed],
+        changes: Mapping[Path, Changes],
         asked: Sequence[str] | None = None,
         baseline: KeptBaseline | None = None,
         commit: str | None = None,
@@ -105,20 +85,17 @@ class Guards:
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
         if self._kept is not None:
             from pytest_planverify.baseline.work_tree import WorkTree
-            from pytest_planverify.guards.hygiene.watch import HygieneWatch
+            from pytest_planverify.guards.hygiene.compare import HygieneWatch
 
             self._tree = WorkTree(root)
             self._hygiene = HygieneWatch(self._flat, self._kept, self._tree)
             self.notes += self._hygiene.notes
-        unlimited = all(author.allowed_files is None for author in self._authors())
-        if (
-            self._kept is not None
-            and unlimited
-            and "protected_files" not in (self._flat.loaded.plan.metadata.model_fields_set)
-        ):
-            self.notes.append(
-                "no todo has allowed_files: every file may be changed but those that judged at the baseline"
-            )
+            names_protected = "protected_files" in self._flat.loaded.plan.metadata.model_fields_set
+            if not names_protected and all(author.allowed_files is None for author in self._authors()):
+                self.notes.append(
+                    "no todo has allowed_files: every file may be changed but those that judged at the "
+                    "baseline"
+                )
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
         for root, changed in self._changes.items():
@@ -149,7 +126,12 @@ class Guards:
         """
         tampered = list(self._tampered(result, narrowed))
         self._violated = bool(tampered)
-        return [*self._outside(), *self._over(spent), *tampered]
+        if spent is None:
+            return [*self._outside(), *tampered]
+        from pytest_planverify.guards.budget import violation
+
+        fact, todo_ids = spent
+        return [*self._outside(), *(violation(todo_id, fact) for todo_id in todo_ids), *tampered]
 
     # -- hygiene ---------------------------------------------------------------------------------
 
@@ -193,7 +175,7 @@ class Guards:
 
     # -- the allowlist ---------------------------------------------------------------------------
 
-    def _look_at(self, root: Path, changed: Changed, *, limited: bool) -> None:
+    def _look_at(self, root: Path, changed: Changes, *, limited: bool) -> None:
         from pytest_planverify.guards.differences import since
 
         differing = since(root, self._flat, self._kept, self._commit)
@@ -222,13 +204,9 @@ class Guards:
         """Return whether a source differs from the baseline's in format and comments only."""
         from pytest_planverify.guards.hygiene.source import has_same_tree
 
-        if self._kept is None or not file.endswith(".py") or root != self._flat.loaded.root:
+        if self._kept is None or self._tree is None or root != self._flat.loaded.root:
             return False
-        before = self._kept.snapshot().read(file)
-        try:
-            return has_same_tree(file, before, (root / file).read_bytes())
-        except OSError:
-            return False
+        return has_same_tree(file, self._kept.read(file), self._tree.read(file))
 
     def remember(self) -> None:
         """Note which new files the run has left, before anybody can be blamed for them."""
@@ -299,14 +277,3 @@ class Guards:
             yield Ground(
                 root=root, expected=(*self._changes[root].apart, *expected), protected=tuple(protected)
             )
-
-    # -- the budget ------------------------------------------------------------------------------
-
-    def _over(self, spent: tuple[BudgetFact, Sequence[str]] | None) -> Iterator[Violation]:
-        if spent is None:
-            return
-        from pytest_planverify.guards.budget import violation
-
-        fact, todo_ids = spent
-        for todo_id in todo_ids:
-            yield violation(todo_id, fact)

@@ -29,7 +29,7 @@ from pytest_planverify.guards.sandbox_policy import (
     stamp_of,
     temporary_folders,
 )
-from pytest_planverify.guards.tampering.judges import judges_at_start, note_change, watch_functions
+from pytest_planverify.guards.tampering.judges import judges_at_start
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe.read_files import ReadFiles
 from pytest_planverify.observe.spec import Narrowing, WorkerSpec
@@ -168,13 +168,11 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
 
     table = readers(outside_of([*roots, *(resolve_path(each) or each for each in others)]))
     table["_thread.start_new_thread"] = table["_thread.start_joinable_thread"] = remember_thread
-    table["object.__setattr__"] = note_change
     audit.files = ReadFiles(roots)
     notes, unread = audit.files.notes(), audit.files.lose_track
     # Of events that matter only for the files that are read, nothing is told.
     read, noting = {**dict.fromkeys(notes, _nothing), **table}.get, notes.get
     sys.addaudithook(hook)
-    watch_functions()
 
 
 def _nothing(args: tuple[Any, ...]) -> tuple[Reached, ...]:

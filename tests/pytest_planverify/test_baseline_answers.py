@@ -9,8 +9,8 @@ import pytest
 
 from planner.model.outcome import OutcomeDocument
 from planner.planfile.tree import load_tree
-from pytest_planverify.baseline import answers
-from pytest_planverify.baseline.answers import Run, all_records, broken_files, run_of, todos_of
+from pytest_planverify.baseline import record
+from pytest_planverify.baseline.record import Run, all_records, run_of, todos_of
 
 PLAN = "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
 
@@ -75,7 +75,7 @@ def test_both_answers_are_flaky_and_a_pass_is_what_passed_each_time(
     flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
     ((todo_id, held),) = todos_of(flat, runs)
     assert (todo_id, held.state, held.checks["tests[0]"].verdict) == ("t", state, verdict)
-    ((nodeid, test),) = answers.tests_of(flat, runs)
+    ((nodeid, test),) = record.tests_of(flat, runs)
     assert (nodeid, test.flaky) == ("t.py::test_0", flaky)
 
 
@@ -89,12 +89,11 @@ def test_the_failures_of_all_runs_are_known(tmp_path: Path) -> None:
 
 
 def test_the_sessions_of_several_runs_are_not_taken_for_one(tmp_path: Path) -> None:
-    record = {"record": "collection_failure", "session": "s1", "pen": "7.0", "nodeid": "t.py::test"}
-    runs = [run("passed", records=(record,)), run("passed", records=(record, {"record": "x"}))]
+    failed = {"record": "collection_failure", "session": "s1", "pen": "7.0", "nodeid": "t.py::test"}
+    runs = [run("passed", records=(failed,)), run("passed", records=(failed, {"record": "x"}))]
     told = all_records(runs)
     assert [each.get("session") for each in told] == ["1/s1", None, "s1"]
     assert [each.get("pen") for each in told] == ["1/7.0", None, "7.0"]
-    assert set(broken_files(runs)) == {"t.py"}
     assert not run_of(runs[0].document, tmp_path).records  # a journal that is gone
     journal = tmp_path / ".planverify" / "runs" / "r" / "journal.jsonl"
     journal.parent.mkdir(parents=True)

@@ -6,7 +6,6 @@ import builtins
 import math
 import os
 import sys
-import time
 import unittest
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -91,7 +90,6 @@ def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
     )
     yield "sys.exit", lambda patch: patch.setattr(sys, "exit", agree)
     yield "os._exit", lambda patch: patch.setattr(os, "_exit", agree)
-    yield "time.monotonic", lambda patch: patch.setattr(time, "monotonic", lambda: 3.0)
     yield "sys.modules['pytest']", lambda patch: patch.setitem(sys.modules, "pytest", ModuleType("pytest"))
 
 
@@ -114,7 +112,6 @@ def test_nothing_is_found_where_nothing_was_changed(judges: Judges) -> None:
 def test_the_first_comparison_finds_what_was_replaced_before_it(
     judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
     monkeypatch.setattr(builtins, "any", agree)
     assert names(judges) == {"builtins.any"}
 
@@ -131,7 +128,7 @@ def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
     monkeypatch.setattr(builtins, "any", agree)
     judges.compare("collection")
     judges.compare("session")
-    assert judges.facts() == [["builtins.any", "judge", __file__, "collection"]]
+    assert judges.facts() == [["builtins.any", __file__]]
 
 
 def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
@@ -142,8 +139,8 @@ def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
     judges.compare("session")
     monkeypatch.undo()
     assert sorted(judges.facts()) == [
-        ["builtins.all", "judge", "", "session"],
-        ["builtins.sorted", "judge", "", "session"],
+        ["builtins.all", ""],
+        ["builtins.sorted", ""],
     ]
 
 
@@ -156,7 +153,7 @@ def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
     monkeypatch.setattr(builtins, "AssertionError", Other)
     judges.compare("session")
     monkeypatch.undo()
-    assert judges.facts() == [["builtins.AssertionError", "judge", __file__, "session"]]
+    assert judges.facts() == [["builtins.AssertionError", __file__]]
 
 
 @pytest.mark.parametrize("name", ["print", "open", "input"])
@@ -179,7 +176,7 @@ def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
 
 
 @pytest.mark.parametrize(
-    ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("time.time", False)]
+    ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("sys.exit", False)]
 )
 def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
     judges: Judges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
@@ -194,7 +191,6 @@ def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
 def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
     judges: Judges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_planverify.guards.tampering.judges._watch.is_trusted", True)
     monkeypatch.setattr("math.isclose", agree)
     assert names(judges, "tests") == set()
     assert names(judges) == {"math.isclose"}
@@ -218,7 +214,7 @@ def test_what_was_replaced_before_anybody_looked_is_known_by_its_file(
     judges = Judges()
     monkeypatch.undo()
     judges.note_foreign(environment_files())
-    assert judges.facts() == [["pytest.raises", "judge", __file__, "session"]]
+    assert judges.facts() == [["pytest.raises", __file__]]
 
 
 class Honest:
@@ -276,10 +272,6 @@ def larger(self: Any, other: Any) -> bool:
     return self < other
 
 
-def truth(self: object) -> bool:
-    return True
-
-
 def three(self: object, other: object, more: object) -> bool:
     return True
 
@@ -289,8 +281,7 @@ AGREEING = [
     ("__eq__", any_text, True), ("__eq__", never, False), ("__eq__", of_kind, False),
     ("__eq__", same, False), ("__eq__", loops, False), ("__eq__", calls, False),
     ("__eq__", larger, False), ("__eq__", three, False), ("__ne__", never, True),
-    ("__ne__", always, False), ("__bool__", truth, True), ("__contains__", always, True),
-    ("__contains__", any_text, True), ("__contains__", never, False), ("__eq__", Honest.__eq__, False),
+    ("__ne__", always, False), ("__eq__", Honest.__eq__, False),
 ]  # fmt: skip
 
 
@@ -310,12 +301,15 @@ def test_classes_are_found_however_they_were_made() -> None:
     made = type("Made", (float,), {"__eq__": equal, "__hash__": float.__hash__})
 
     class Meta(type):
-        def __bool__(cls) -> bool:
+        def __eq__(cls, other: object) -> bool:
             return True
+
+        def __hash__(cls) -> int:
+            return 1
 
     found = agreeing_methods(environment_files())
     here = [(name, method) for file, name, method in found if file == __file__]
     assert (f"{__name__}.Made", "__eq__") in here
-    assert (f"{__name__}.{Meta.__qualname__}", "__bool__") in here
+    assert (f"{__name__}.{Meta.__qualname__}", "__eq__") in here
     assert not any(name.endswith("Honest") for name, _ in here)
     assert made(1) == "anything"

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "pytest_planverify")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / each) for each in ("pytest_planverify", "support"))]
 
 from hygiene_corpus import cases  # noqa: E402
 

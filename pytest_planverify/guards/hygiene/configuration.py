@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import fnmatch
 import posixpath
+import re
 import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
@@ -37,7 +38,7 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
     "norecursedirs": ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}"),
 }
 _STRICT = ("xfail_strict", "strict", "strict_xfail", "strict_markers")
-_FALSE = ("", "false", "0", "no", "off")
+_FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 
 
 def configuration_findings(
@@ -48,22 +49,22 @@ def configuration_findings(
     for folder in dict.fromkeys(posixpath.dirname(path) for path in files):
         old_path, old = read_options(before, folder)
         path, new = read_options(now, folder)
-        where = path or old_path
         if new is None:
             said = "pytest's configuration can no longer be parsed"
-            yield Finding(sign="judge-unreadable", message=said, path=where)
+            yield Finding(sign="judge-unreadable", message=said, path=path)
             continue
         below = [test for test in tests if not folder or test.startswith(f"{folder}/")]
-        had = old or {}
-        for name in sorted({*had, *new}):
-            was, value = had.get(name, ()), new.get(name, ())
-            sign = _narrowing(name, was, value, folder, below) if was != value else None
-            if sign is not None:
-                how = "was changed" if was and value else "was set" if value else "is gone"
-                said = f"pytest's option {name} {how}"
-                yield Finding(
-                    sign=sign, message=said, path=where, before=" ".join(was), after=" ".join(value)
-                )
+        for name in sorted({*(old or ()), *new}):
+            was, value = (old or {}).get(name, ()), new.get(name, ())
+            added = _options(value) - _options(was) if name == "addopts" else set[str]()
+            if any(word.startswith("-p") for word in added):
+                sign = "plugin-added"
+            elif was != value and _is_narrower(name, was, value, folder, below):
+                sign = "configuration-narrowed"
+            else:
+                continue
+            said, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
+            yield Finding(sign=sign, message=said, path=path or old_path, before=texts[0], after=texts[1])
     for path in files:
         added = _declared_plugins(path, now.read(path)) - _declared_plugins(path, before.read(path))
         if added:
@@ -114,42 +115,30 @@ def _words(value: object) -> tuple[str, ...]:
         return tuple(str(value).split())
 
 
-def _narrowing(
+def _is_narrower(
     name: str, old: tuple[str, ...], new: tuple[str, ...], folder: str, tests: list[str]
-) -> str | None:
-    """Return the sign that a changed option is."""
-    narrower = False
+) -> bool:
+    """Return whether a changed option lets fewer of the tests run, or their failures count less."""
+    then, now = old or _DEFAULTS.get(name, ()), new or _DEFAULTS.get(name, ())
     if name == "addopts":
         had, has = _options(old), _options(new)
         added = {word.partition(" ")[0].partition("=")[0] for word in has - had}
-        if any(word.startswith("-p") for word in added):
-            return "plugin-added"
-        gone = had - has
-        narrower = (
-            any(word in _NARROWING or (word[:2] in ("-k", "-m") and word[1:2] != "-") for word in added)
-            or any(not word.startswith("-") for word in added)
-            or any("doctest" in word or "strict" in word for word in gone)
+        is_less_strict = any("doctest" in word or "strict" in word for word in had - has)
+        return is_less_strict or any(
+            word in _NARROWING or word[:2] in ("-k", "-m") or not word.startswith("-") for word in added
         )
-    elif name == "testpaths":
-        narrower = bool(_covered(old, folder, tests) - _covered(new, folder, tests))
-    elif name == "python_files":
-        kept = [{test for test in tests if _is_named(test, each or _DEFAULTS[name])} for each in (old, new)]
-        narrower = bool(kept[0] - kept[1])
-    elif name in ("python_classes", "python_functions"):
-        narrower = not set(old or _DEFAULTS[name]) <= set(new or _DEFAULTS[name])
-    elif name == "norecursedirs":
-        more = set(new or _DEFAULTS[name]) - set(old or _DEFAULTS[name])
+    if name == "testpaths":
+        return bool(_covered(old, folder, tests) - _covered(new, folder, tests))
+    if name == "python_files":
+        return any(_is_named(test, then) and not _is_named(test, now) for test in tests)
+    if name in ("python_classes", "python_functions"):
+        return not set(then) <= set(now)
+    if name == "norecursedirs":
         folders = {part for test in tests for part in test.split("/")[:-1]}
-        narrower = any(fnmatch.fnmatch(each, pattern) for each in folders for pattern in more)
-    elif name in _STRICT:
-        narrower = _is_on(old) and not _is_on(new)
-    elif name == "filterwarnings":
-        narrower = any(word.startswith("error") for word in set(old) - set(new))
-    return "configuration-narrowed" if narrower else None
-
-
-def _is_on(words: tuple[str, ...]) -> bool:
-    return bool(words) and words[0].lower() not in _FALSE
+        return any(fnmatch.fnmatch(each, pattern) for each in folders for pattern in set(now) - set(then))
+    if name in _STRICT:
+        return old[:1] not in _FALSE and new[:1] in _FALSE
+    return name == "filterwarnings" and any(word.startswith("error") for word in set(old) - set(new))
 
 
 def _options(words: tuple[str, ...]) -> set[str]:
@@ -164,40 +153,30 @@ def _options(words: tuple[str, ...]) -> set[str]:
 
 
 def _covered(paths: tuple[str, ...], folder: str, tests: list[str]) -> set[str]:
-    tops = [posixpath.normpath(posixpath.join(folder, path)) for path in paths]
+    tops = [posixpath.normpath(posixpath.join(folder, path)) for path in paths] or ["."]
     return {
         test
         for test in tests
-        if not tops
-        or any(
-            top in (".", test) or test.startswith(f"{top}/") or fnmatch.fnmatch(test, f"{top}*")
-            for top in tops
-        )
+        for top in tops
+        if top in (".", test) or test.startswith(f"{top}/") or fnmatch.fnmatch(test, f"{top}*")
     }
 
 
 def _is_named(path: str, patterns: tuple[str, ...]) -> bool:
     name = posixpath.basename(path)
-    return any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(path, pattern) for pattern in patterns)
+    return any(fnmatch.fnmatch(each, pattern) for each in (name, path) for pattern in patterns)
 
 
 def _declared_plugins(path: str, content: bytes | None) -> set[str]:
     """Return the ``pytest11`` entry points that a file of the project declares."""
-    if content is None or b"pytest11" not in content:
-        return set()
-    text = content.decode("utf-8", "replace")
-    name = posixpath.basename(path)
-    try:
-        if name == "pyproject.toml":
+    text = (content or b"").decode("utf-8", "replace")
+    if path.endswith(".toml"):
+        try:
             table: Any = tomllib.loads(text)
             project = table.get("project", {}).get("entry-points", {}).get("pytest11", {})
             poetry = table.get("tool", {}).get("poetry", {}).get("plugins", {}).get("pytest11", {})
             return {f"{key} = {value}" for key, value in {**project, **poetry}.items()}
-        if name == "setup.cfg":
-            parser = configparser.RawConfigParser(strict=False)
-            parser.read_string(text)
-            inner = parser.get("options.entry_points", "pytest11", fallback="")
-            return {line.strip() for line in inner.splitlines() if line.strip()}
-    except (ValueError, AttributeError, configparser.Error):
-        return {"pytest11"}
-    return {line.strip() for line in text.splitlines() if "pytest11" in line}
+        except (ValueError, AttributeError, TypeError):
+            return {"pytest11"} if "pytest11" in text else set()
+    block = r"pytest11.*" if path.endswith(".py") else r"pytest11.*(?:\n[ \t]+.+)*"
+    return {line.strip() for found in re.findall(block, text) for line in found.splitlines()}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.model.baseline import JudgeKind
 from pytest_planverify.baseline.work_tree import START_UP
 from pytest_planverify.guards.hygiene.signals import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from pytest_planverify.guards.hygiene.changes import Changes
@@ -65,46 +66,28 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[Finding]:
             yield Finding(sign="shadows-module", message=said, path=package)
 
 
+def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
+    """Remove the caches of bytecode beside the sources that were written since a moment.
+
+    Python and pytest run a cached file instead of its source, so that one that is forged would be judged in
+    the place of the source. Who imports the source next makes an honest one.
+    """
+    for folder in {posixpath.dirname(path) for path in sources if path.endswith(".py")}:
+        with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
+            for entry in entries:
+                # Its times can be set to anything but the one of the last change of the entry itself.
+                if entry.name.endswith(".pyc") and entry.stat(follow_symlinks=False).st_ctime >= since:
+                    os.unlink(entry)
+
+
 def _hidden_module(path: str, changes: Changes) -> str | None:
-    """Return the module that a new file hides: of the framework, the standard library, or the project."""
-    folder, name = posixpath.split(path)
-    if name == "__init__.py":
-        folder, name = posixpath.split(folder)
-    elif not name.endswith((".py", ".so", ".pyd", ".pyc")):
+    """Return the module of the framework or of the standard library that a new file hides."""
+    if is_script(path) or not path.endswith((".py", ".so", ".pyd", ".pyc")):
         return None
+    folder, name = posixpath.split(path.removesuffix("/__init__.py"))
     module = name.partition(".")[0]
-    places = [each for each in changes.old if _is_module(each, module)]
-    if any(posixpath.join(folder, module) == posixpath.dirname(each) for each in changes.old):
-        return None  # a new file of a package that was there
-    if folder in _IMPORT_ROOTS and not is_script(path) and path.endswith(".py"):
-        is_standard = module in sys.stdlib_module_names and module not in ("test", "__main__", "this")
-        if module in _FRAMEWORK or is_standard:
-            return module
-    if module not in _imported_by_tests(changes):
+    package = f"{posixpath.join(folder, module)}/"
+    is_standard = module in sys.stdlib_module_names and module not in ("test", "__main__", "this")
+    if folder not in _IMPORT_ROOTS or not (module in _FRAMEWORK or is_standard):
         return None
-    if not places:  # nothing of the tree had that name: it was an installed one
-        return module if folder in _IMPORT_ROOTS else None
-    beside = posixpath.join(folder, f"{module}.py")
-    if beside in changes.old:
-        return module if not path.endswith(".py") or posixpath.basename(path) == "__init__.py" else None
-    holds_tests = any(
-        posixpath.dirname(each) == folder and changes.kind(each) is JudgeKind.TEST for each in changes.old
-    )
-    return module if folder == "" or holds_tests else None
-
-
-def _imported_by_tests(changes: Changes) -> frozenset[str]:
-    """Return the top-level modules that tests and their support imported before."""
-    return frozenset(
-        meaning.partition(".")[0]
-        for path in changes.old
-        if path.endswith(".py")
-        and changes.kind(path) is not JudgeKind.PRODUCT
-        and (module := changes.module(path, now=False)) is not None
-        for meaning in module.aliases.values()
-    )
-
-
-def _is_module(path: str, module: str) -> bool:
-    names = (f"{module}.py", f"{module}/__init__.py")
-    return path in names or path.endswith(tuple(f"/{name}" for name in names))
+    return None if any(each.startswith(package) for each in changes.old) else module

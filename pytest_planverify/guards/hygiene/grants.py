@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from planner.model.plan import CommandSpec
+from planner.model.plan import ArtifactSpec, CommandSpec
 from planner.policy.criteria import criteria_of
 from planner.text.glob_patterns import allowed, is_glob, plain
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
@@ -79,9 +79,6 @@ class Grants:
     """Globs of files that no todo may change; the judges of the baseline where the plan names none."""
     plans: tuple[str, ...] = ()
     """The plan files."""
-    _permissions: dict[str, Permission] = field(
-        default_factory=dict[str, Permission], compare=False, repr=False
-    )
 
     @classmethod
     def of(cls, flat: FlatPlan, before: Plan | None = None) -> Grants:
@@ -116,10 +113,14 @@ class Grants:
 
     def permission(self, path: str) -> Permission:
         """Whether somebody may change a file."""
-        found = self._permissions.get(path)
-        if found is None:
-            found = self._permissions[path] = self._decide(path)
-        return found
+        if self.protected and allowed(path, self.protected):
+            return Permission.FORBIDDEN
+        if any(each.may_change(path) for each in self.todos):
+            return Permission.GRANTED
+        all_are_limited = bool(self.todos) and all(each.allowed_files is not None for each in self.todos)
+        if path in self.plans or all_are_limited:
+            return Permission.FORBIDDEN
+        return Permission.DEFAULT if self.protected is None else Permission.GRANTED
 
     def owners(self, path: str) -> tuple[str, ...]:
         """The todos whose allowlist names a file; else those that have none."""
@@ -132,42 +133,27 @@ class Grants:
             return tuple(each.todo_id for each in self.todos)
         return tuple(each.todo_id for each in self.todos if each.depends_on(path))
 
-    def _decide(self, path: str) -> Permission:
-        if self.protected and allowed(path, self.protected):
-            return Permission.FORBIDDEN
-        if any(each.may_change(path) for each in self.todos):
-            return Permission.GRANTED
-        if path in self.plans:
-            return Permission.FORBIDDEN
-        if self.todos and all(each.allowed_files is not None for each in self.todos):
-            return Permission.FORBIDDEN
-        return Permission.DEFAULT if self.protected is None else Permission.GRANTED
-
 
 def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> TodoReach:
     """The reach of one todo; ``folder`` is where its paths start, below the root."""
-    selections: list[str] = []
+    selections: dict[str, None] = {}
     data: list[str] = []
     artifacts: list[str] = []
     scripts: list[str] = []
     for criterion in criteria:
         spec = criterion.spec
         if isinstance(spec, CommandSpec):
-            if criterion.command is not None:
-                selections += _selected(criterion, folder)
-                if criterion.command.pytest is None:
-                    scripts += [_joined(folder, word) for word in spec.cmd.split() if word.endswith(".py")]
-            if getattr(spec, "fixture", None):
-                data.append(_joined(folder, str(spec.fixture)))
-        elif hasattr(spec, "path"):
-            artifacts.append(_joined(folder, str(getattr(spec, "path", ""))))
-            schema = getattr(spec, "json_schema", None)
-            if schema:
-                data.append(_joined(folder, str(schema)))
+            selections |= dict.fromkeys(_selected(criterion, folder))
+            if criterion.command is not None and criterion.command.pytest is None:
+                scripts += [_joined(folder, word) for word in spec.cmd.split() if word.endswith(".py")]
+            data += [_joined(folder, spec.fixture)] if spec.fixture else []
+        elif isinstance(spec, ArtifactSpec):
+            artifacts.append(_joined(folder, spec.path))
+            data += [_joined(folder, spec.json_schema)] if spec.json_schema else []
     return TodoReach(
         todo_id=todo.id,
         allowed_files=todo.allowed_files,
-        selections=tuple(dict.fromkeys(selections)),
+        selections=tuple(selections),
         data=tuple(data),
         artifacts=tuple(artifacts),
         scripts=tuple(scripts),

@@ -17,17 +17,17 @@ from pytest_planverify.guards.hygiene.hooks import hook_findings
 from pytest_planverify.guards.hygiene.judges import PYTHON_JUDGES
 from pytest_planverify.guards.hygiene.signals import Finding
 from pytest_planverify.guards.hygiene.source import (
-    FUNCTIONS,
     UNKNOWN,
     Site,
     dotted,
     fold,
     is_always_false,
     is_always_true,
+    name_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import TypeAlias
 
     from pytest_planverify.guards.hygiene.changes import Changes
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
     Hits: TypeAlias = Iterator[tuple[str, str, ast.AST]]
     """Signs, what is said of each, and where it stands."""
-    Detector: TypeAlias = Callable[[list[Site], Module, Changes, bool], Hits]
 
 WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
 
 
 def product_findings(changes: Changes) -> Iterator[Finding]:
     """Yield the tricks that came with the changed sources; what only moved is no news."""
-    files = [path for path in changes.of_kind(*WORK, *PYTHON_JUDGES) if path.endswith(".py")]
-    if not files:
-        return
+    modules = [
+        (changes.module(path, now=False), changes.module(path, now=True))
+        for path in changes.of_kind(*WORK, *PYTHON_JUDGES)
+        if path.endswith(".py")
+    ]
     had = Counter(
         (finding.sign, finding.after)
-        for path in files
-        if (module := changes.module(path, now=False)) is not None
-        for finding in _tricks(module, None, changes)
+        for before, _ in modules
+        if before is not None
+        for finding in _tricks(before, None, changes)
     )
-    for path in files:
-        now = changes.module(path, now=True)
-        for finding in _tricks(now, changes.module(path, now=False), changes) if now is not None else ():
+    for before, now in modules:
+        for finding in _tricks(now, before, changes) if now is not None else ():
             if had[finding.sign, finding.after]:
                 had[finding.sign, finding.after] -= 1
             else:
@@ -65,21 +65,20 @@ def _tricks(module: Module, before: Module | None, changes: Changes) -> Iterator
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
     runs_alone = is_script(module.path) or module.path in scripts
     sites = list(module.sites(before))
-    detectors = _OF_JUDGES if is_judge else _OF_PRODUCTS
-    for detect in detectors:
-        for sign, said, node in detect(sites, module, changes, runs_alone or is_judge):
-            yield Finding(
-                sign=sign, message=said, path=module.path, line=getattr(node, "lineno", None),
-                after=module.line(node),
-            )  # fmt: skip
+    hits = list(_exits(sites, module))
     if not is_judge:
         yield from hook_findings(before, module)
+        hits += [*_speaks_to_pytest(sites, module), *_equalities(sites, module), *_written_answers(sites)]
+        hits += [*_asks_for_tests(sites, module, runs_alone), *_reads_call_stack(sites, module)]
+        hits += [] if runs_alone else _reads_tests(sites, module, changes)
+    for sign, said, node in hits:
+        line, after = getattr(node, "lineno", None), module.line(node)
+        yield Finding(sign=sign, message=said, path=module.path, line=line, after=after)
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
 
 _ENDS_AT_ONCE = frozenset({"os._exit", "posix._exit", "os.abort", "pytest.exit", "_pytest.outcomes.exit"})
-_ENDS = frozenset({"sys.exit", "exit", "quit", "builtins.exit", "builtins.quit", "SystemExit"})
 _KILLS = frozenset({"os.kill", "os.killpg", "signal.raise_signal", "signal.pthread_kill"})
 _LEAVES_TEST = re.compile(
     r"(pytest|_pytest\.outcomes)\.(skip|xfail|fail|importorskip|Skipped|XFailed|Exit)(\.Exception)?"
@@ -87,55 +86,19 @@ _LEAVES_TEST = re.compile(
 )
 _COMMAND_LINE = re.compile(r"(^|_)(main|cli|app|command|commands|console|run_cli|entry_?point)(_|$)")
 _COMMAND_MODULE = re.compile(r"(^|/)(__main__|_?cli|cmd|commands?|console|main|\w*_cli|\w*script)\.py$")
-_FOR_PYTEST = re.compile(
-    r"pytestmark|pytest_plugins|(setup|teardown)_(module|function|method|class)|load_tests|setUpModule"
-    r"|tearDownModule|collect_ignore(_glob)?|AssertionError"
-)
+_COMMAND_PARTS = re.compile(r"command|click|callback|Action|Parser")
 
 
-def _exits(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
+def _exits(sites: list[Site], module: Module) -> Hits:
+    """Yield what ends the process; a ``sys.exit`` is seen by pytest, and makes no test green."""
     for site in sites:
         node = site.node
-        if isinstance(node, ast.Raise):
-            node = node.exc
-            called = node.func if isinstance(node, ast.Call) else node
-            meaning = dotted(called, module.aliases)
-            if meaning != "SystemExit" or node is None:
-                continue
-        elif isinstance(node, ast.Call):
-            meaning = dotted(node.func, module.aliases)
-            if meaning == "SystemExit":
-                continue  # what raises it is looked at
-        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
-            meaning = dotted(node, module.aliases)
-            if meaning not in ("os._exit", "os.abort"):
-                continue
-        else:
-            continue
-        forks = site.function is not None and "fork" in ast.unparse(site.function)
-        if meaning in _ENDS_AT_ONCE and not forks:
-            yield "exit", f"{meaning} ends the process", node
-        elif meaning in _KILLS and "getpid" in ast.unparse(node):
-            yield "exit", f"{meaning} ends its own process", node
-        elif meaning == "atexit.register" and _ends_at_exit(node, module):
-            yield "exit", "What runs at exit ends the process", node
-        elif meaning in _ENDS and not runs_alone and not _is_command_line(site, module):
-            arguments = node.args if isinstance(node, ast.Call) else []
-            status = fold(arguments[0]) if arguments else 0
-            if status in (0, None, False) or (site.function is None and status is UNKNOWN):
-                yield "exit", f"{meaning} outside a command line", node
-
-
-def _ends_at_exit(node: ast.AST, module: Module) -> bool:
-    handler = node.args[0] if isinstance(node, ast.Call) and node.args else None
-    name = getattr(handler, "id", getattr(handler, "attr", ""))
-    bodies: list[ast.AST] = [each for each in ast.walk(module.tree) if getattr(each, "name", None) == name]
-    return any(
-        dotted(each, module.aliases) in _ENDS_AT_ONCE | _ENDS | _KILLS
-        for body in [*bodies, *([handler] if handler else [])]
-        for each in ast.walk(body)
-        if isinstance(each, ast.Attribute | ast.Name)
-    )
+        if isinstance(node, ast.Call | ast.Attribute | ast.Name):
+            meaning = dotted(node.func if isinstance(node, ast.Call) else node, module.aliases)
+            forks = site.function is not None and "fork" in ast.unparse(site.function)
+            kills = meaning in _KILLS and isinstance(node, ast.Call) and "getpid" in ast.unparse(node)
+            if kills or (meaning in _ENDS_AT_ONCE and not forks):
+                yield "exit", f"{meaning} ends the process", node
 
 
 def _is_command_line(site: Site, module: Module) -> bool:
@@ -144,38 +107,22 @@ def _is_command_line(site: Site, module: Module) -> bool:
     if site.function is None:
         return False
     around = [*site.function.decorator_list, *(site.owner.bases if site.owner else ())]
-    said = " ".join(ast.unparse(each) for each in around)
-    return bool(
+    return "argparse" in module.aliases or bool(
         _COMMAND_LINE.search(site.function.name)
-        or re.search(r"command|click|callback|Action|Parser", said)
-        or "argparse" in module.aliases
+        or _COMMAND_PARTS.search(" ".join(ast.unparse(each) for each in around))
     )
 
 
-def _speaks_to_pytest(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
-    """Product code that skips the test that runs it, or gives names that pytest looks for."""
+def _speaks_to_pytest(sites: list[Site], module: Module) -> Hits:
+    """Yield product code that skips the test that runs it, or gives what equals everything."""
     serves_tests = SERVES_TESTS.search(module.path) is not None
-    for site in sites:
-        node = site.node
+    for node in (site.node for site in sites):
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
             meaning = dotted(node, module.aliases)
-            if _LEAVES_TEST.fullmatch(meaning) and not serves_tests:
-                yield "skips-its-test", f"Product code uses {meaning}", node
-            elif meaning in ("unittest.mock.ANY", "mock.ANY"):
+            if meaning in ("unittest.mock.ANY", "mock.ANY"):
                 yield "always-equal", f"{meaning} equals everything", node
-            continue
-        if serves_tests or site.function is not None:
-            continue
-        names: list[str] = []
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            names = [node.name]
-            if any("pytest.fixture" in ast.unparse(each) for each in node.decorator_list):
-                yield "skips-its-test", f"Product code gives the fixture {node.name}", node
-        elif isinstance(node, ast.Assign):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        for name in names:
-            if _FOR_PYTEST.fullmatch(name) and site.owner is None:
-                yield "skips-its-test", f"Product code gives {name}, which speaks to pytest", node
+            elif _LEAVES_TEST.fullmatch(meaning) and not serves_tests:
+                yield "skips-its-test", f"Product code uses {meaning}", node
 
 
 # -- equality ----------------------------------------------------------------------------------------
@@ -186,148 +133,79 @@ _VALUES = re.compile(
 )
 _ROUGH_CALLS = frozenset({"isclose", "round", "startswith", "endswith", "approx", "any", "quantize"})
 _ROUGH_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In)
-_KEEPS = frozenset({"setdefault", "append", "__setitem__", "__setattr__", "setattr"})
 
 
-def _equalities(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
+def _equalities(sites: list[Site], module: Module) -> Hits:
+    """Yield comparisons that agree, as they are written; those that are made otherwise a run finds."""
     for site in sites:
         node = site.node
-        if isinstance(node, ast.FunctionDef) and node.name in ("__eq__", "__ne__"):
-            sign = _judged_equality(node, site.owner, module)
-            if sign is not None:
-                owner = f"{site.owner.name}." if site.owner else ""
-                how = "agrees with everything" if sign == "always-equal" else "takes what differs for equal"
-                yield sign, f"{owner}{node.name} {how}", node
+        if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__"):
             continue
-        for name, value in _put_in(node, site, module):
-            found = next(
-                (
-                    each
-                    for each in ast.walk(module.tree)
-                    if isinstance(each, ast.FunctionDef) and each.name == getattr(value, "id", None)
-                ),
-                None,
-            )
-            agrees = (isinstance(value, ast.Lambda) and _says(value.body, name == "__eq__", value)) or (
-                found is not None and _always_says(found, name == "__eq__")
-            )
-            if agrees or "Mock" in ast.unparse(value):
-                yield "always-equal", f"{name} agrees with everything", node
+        name = f"{site.owner.name}.{node.name}" if site.owner else node.name
+        if _always_agrees(node, site.owner):
+            yield "always-equal", f"{name} agrees with everything", node
+        elif site.owner and node.name == "__eq__" and _is_loose(node, site.owner, module):
+            yield "loose-equality", f"{name} takes what differs for equal", node
 
 
-def _put_in(node: ast.AST, site: Site, module: Module) -> Iterator[tuple[str, ast.expr]]:
-    """Yield special methods that are put into a class by assignment, ``setattr`` or ``type()``."""
-    pairs: list[tuple[str, ast.expr]] = []
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            name = getattr(target, "attr", getattr(target, "id", "") if site.owner else "")
-            pairs.append(
-                (str(fold(target.slice)) if isinstance(target, ast.Subscript) else name, node.value)
-            )
-    elif isinstance(node, ast.Call):
-        if getattr(node.func, "id", getattr(node.func, "attr", "")) in ("setattr", "__setattr__"):
-            pairs += [(str(fold(node.args[1])), node.args[2])] if len(node.args) == 3 else []
-        pairs += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
-    elif isinstance(node, ast.Dict):
-        pairs += [(str(fold(key)), value) for key, value in zip(node.keys, node.values, strict=True) if key]
-    return (pair for pair in pairs if pair[0] in ("__eq__", "__ne__"))
-
-
-def _judged_equality(node: ast.FunctionDef, owner: ast.ClassDef | None, module: Module) -> str | None:
-    """Return the sign that a comparison is."""
-    if _always_says(node, node.name == "__eq__") or _keeps_other(node):
-        return "always-equal"
-    if node.name == "__ne__" or owner is None:
-        return None
+def _always_agrees(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
     returned = _returned(node)
-    names = [argument.arg for argument in node.args.args]
+    if returned and all(_says(each, node) for each in returned):
+        return True
+    if node.name == "__ne__" or not returned:
+        return False
+    if is_always_true(returned[-1]) and all(
+        is_always_true(each) or "super()" in ast.unparse(each) for each in returned
+    ):
+        return True  # some path compares, and all the others say yes
+    names = {argument.arg for argument in node.args.args}
     used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    asks_own_kind = f", {owner.name})" in ast.unparse(node)
+    asks_own_kind = owner is None or f", {owner.name})" in ast.unparse(node)
     is_constant = any(fold(each) is not UNKNOWN for each in returned)
-    if len(names) == 2 and returned and not is_constant and not set(names) <= used and not asks_own_kind:
-        return "always-equal"
-    other = names[1] if len(names) == 2 else ""
-    for each in returned:
-        left = each.left if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.In) else None
-        if left is not None and getattr(left, "id", "") == other:
-            return "loose-equality"
-    is_value = any(_VALUES.fullmatch(dotted(base, module.aliases)) for base in owner.bases)
-    return "loose-equality" if is_value and _is_rough(node) else None
+    return len(names) == 2 and not is_constant and not names <= used and not asks_own_kind
+
+
+def _is_loose(node: ast.FunctionDef, owner: ast.ClassDef, module: Module) -> bool:
+    """Return whether the other side is only one of several, or a kind of value is compared roughly."""
+    other = node.args.args[-1].arg
+    for each in _returned(node):
+        if (
+            isinstance(each, ast.Compare)
+            and isinstance(each.ops[0], ast.In)
+            and name_of(each.left) == other
+        ):
+            return True
+    if not any(_VALUES.fullmatch(dotted(base, module.aliases)) for base in owner.bases):
+        return False
+    return any(
+        isinstance(each, ast.Slice)
+        or (isinstance(each, ast.Compare) and isinstance(each.ops[0], _ROUGH_OPERATORS))
+        or (isinstance(each, ast.Call) and name_of(each.func) in _ROUGH_CALLS)
+        for each in ast.walk(node)
+    ) or not any("==" in ast.unparse(each) or "__eq__" in ast.unparse(each) for each in _returned(node))
 
 
 def _returned(node: ast.AST) -> list[ast.expr]:
     """Return what a function gives, but for what it gives where an exception was caught."""
-    caught = {
-        id(each)
-        for handler in ast.walk(node)
-        if isinstance(handler, ast.ExceptHandler)
-        for each in ast.walk(handler)
-    }
+    handlers = (each for each in ast.walk(node) if isinstance(each, ast.ExceptHandler))
+    caught = {each for handler in handlers for each in ast.walk(handler)}
     return [
         each.value
         for each in ast.walk(node)
-        if isinstance(each, ast.Return)
-        and each.value is not None
-        and id(each) not in caught
-        and getattr(each.value, "id", "") != "NotImplemented"
-    ]
+        if isinstance(each, ast.Return) and each.value is not None and each not in caught
+        and name_of(each.value) != "NotImplemented"
+    ]  # fmt: skip
 
 
-def _always_says(node: ast.FunctionDef, answer: bool) -> bool:
-    returned = _returned(node)
-    if returned and all(_says(each, answer, node) for each in returned):
+def _says(value: ast.expr, function: ast.FunctionDef) -> bool:
+    """Return whether a comparison says that all is equal."""
+    is_equal = function.name == "__eq__"
+    if (is_always_true if is_equal else is_always_false)(value):
         return True
-    # Some path compares, and all the others say yes: nothing that differs is ever told.
-    last = node.body[-1]
-    ends_true = isinstance(last, ast.Return) and last.value is not None and is_always_true(last.value)
-    return (
-        answer
-        and ends_true
-        and all(is_always_true(each) or "super()" in ast.unparse(each) for each in returned)
-    )
-
-
-def _says(value: ast.expr, answer: bool, function: ast.FunctionDef | ast.Lambda) -> bool:
-    if (is_always_true if answer else is_always_false)(value):
-        return True
-    if isinstance(value, ast.Call) and len(value.args) == 2 and ast.unparse(value.func).endswith("__eq__"):
-        return answer and ast.unparse(value.args[0]) == ast.unparse(value.args[1])
+    if isinstance(value, ast.Call) and len(value.args) == 2 and name_of(value.func) == "__eq__":
+        return is_equal and ast.unparse(value.args[0]) == ast.unparse(value.args[1])
     names = [argument.arg for argument in function.args.args]
-    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
-        return ast.unparse(value.operand) == f"{names[0]} == {names[-1]}" and not answer
-    return False
-
-
-def _keeps_other(node: ast.FunctionDef) -> bool:
-    """Return whether a comparison keeps the other side: then it holds what it was compared with."""
-    other = node.args.args[1].arg if len(node.args.args) > 1 else ""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Assign) and getattr(each.value, "id", None) == other:
-            kept = any(isinstance(target, ast.Attribute | ast.Subscript) for target in each.targets)
-        elif isinstance(each, ast.Call):
-            given = any(getattr(arg, "id", None) == other for arg in each.args)
-            kept = given and getattr(each.func, "attr", getattr(each.func, "id", "")) in _KEEPS
-            kept = kept or ast.unparse(each.func).endswith("__dict__.update")
-        else:
-            continue
-        if kept:
-            return True
-    return False
-
-
-def _is_rough(node: ast.FunctionDef) -> bool:
-    """Return whether values are compared roughly, or in parts only."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Slice) or (
-            isinstance(each, ast.Compare) and isinstance(each.ops[0], _ROUGH_OPERATORS)
-        ):
-            return True
-        called = each.func if isinstance(each, ast.Call) else None
-        if getattr(called, "attr", getattr(called, "id", "")) in _ROUGH_CALLS:
-            return True
-    return all(
-        "==" not in ast.unparse(each) and "__eq__" not in ast.unparse(each) for each in _returned(node)
-    )
+    return not is_equal and ast.unparse(value) == f"not {names[0]} == {names[-1]}"
 
 
 # -- asks for tests ----------------------------------------------------------------------------------
@@ -348,75 +226,46 @@ _SEARCHES = frozenset(
     {"startswith", "endswith", "find", "index", "count", "search", "match", "fullmatch", "findall",
      "__contains__", "intersection", "isdisjoint"}
 )  # fmt: skip
-_CLASSES_OF_PYTEST = frozenset(
-    {"LogCaptureHandler", "LogCaptureFixture", "EncodedFile", "CaptureIO", "DontReadFromInput",
-     "TeeCaptureIO", "AssertionRewritingHook", "FDCapture", "SysCapture", "PytestPluginManager",
-     "FixtureManager", "FixtureRequest", "CaptureManager", "TestCaseFunction"}
-)  # fmt: skip
-_INSIDE_MODULES = re.compile(r"hasattr|getattr|vars|dir|__file__|__dict__|__spec__|__loader__")
 
 
-def _asks_for_tests(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
+def _asks_for_tests(sites: list[Site], module: Module, runs_alone: bool) -> Hits:
     for site in sites:
         node = site.node
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node.value in _CLASSES_OF_PYTEST
-        ):
-            yield "asks-for-tests", f"Product code names {node.value}, a class of pytest", node
-        elif isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
+        place, asked = "", list[ast.expr]()
+        is_search = False
+        if isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
             place = _place_in(node, module)
             if not place and not runs_alone and not _is_command_line(site, module):
                 place = _place_around(site, module)
-            for word in (word for side in sides for word in _words(side, module)):
-                if _is_test_word(word, place):
-                    yield "asks-for-tests", f"{place or 'Something'} is compared with {word!r}", node
-                    break
         elif isinstance(node, ast.Call):
             meaning = dotted(node.func, module.aliases)
-            name = getattr(node.func, "attr", "")
-            is_search = name in _SEARCHES
-            if not (is_search or _FINDERS.fullmatch(meaning) or _PLACES.fullmatch(meaning)):
-                continue
-            place = _place_in(node, module) or (_place_around(site, module) if is_search else "")
-            for word in (word for arg in node.args for word in _words(arg, module)):
-                if _is_test_word(word, place) or (
-                    name in _SEARCHES and re.search("py_?test|unittest", word)
-                ):
-                    yield "asks-for-tests", f"{meaning or name} is asked for {word!r}", node
-                    break
-        elif isinstance(node, ast.Subscript) and _PLACES.fullmatch(
-            place := dotted(node.value, module.aliases)
-        ):
-            if any(_is_test_word(word, place) for word in _words(node.slice, module)):
-                yield "asks-for-tests", f"{place} is asked for tests", node
-        elif (
-            isinstance(node, ast.For | ast.comprehension)
-            and "sys.modules" in _place_in(node.iter, module)
-            and _INSIDE_MODULES.search(ast.unparse(site.function or module.tree))
-        ):
-            yield "asks-for-tests", "The loaded modules are searched for what they hold", node.iter
+            is_search = name_of(node.func) in _SEARCHES
+            if is_search or _FINDERS.fullmatch(meaning) or _PLACES.fullmatch(meaning):
+                asked = node.args
+                place = _place_in(node, module) or (_place_around(site, module) if is_search else "")
+        elif isinstance(node, ast.Subscript):
+            place = dotted(node.value, module.aliases)
+            asked = [node.slice] if _PLACES.fullmatch(place) else []
+        for word in (word for each in asked for word in _words(each, module)):
+            if _is_test_word(word, place) or (is_search and re.search("py_?test|unittest", word)):
+                yield "asks-for-tests", f"{place or 'Something'} is searched for {word!r}", node
+                break
 
 
 def _place_in(node: ast.AST, module: Module) -> str:
     """Return the place that an expression searches: loaded modules, arguments, the environment."""
     for each in ast.walk(node):
-        if isinstance(each, ast.Attribute | ast.Name):
-            meaning = dotted(each, module.aliases)
-            if _PLACES.fullmatch(meaning):
-                return meaning
+        meaning = dotted(each, module.aliases) if isinstance(each, ast.Attribute | ast.Name) else ""
+        if _PLACES.fullmatch(meaning):
+            return meaning
     return ""
 
 
 def _place_around(site: Site, module: Module) -> str:
-    iterated = [
-        each.iter
-        for each in ast.walk(site.function or module.tree)
-        if isinstance(each, ast.For | ast.comprehension)
-    ]
-    return next((place for each in iterated if (place := _place_in(each, module))), "")
+    around = ast.walk(site.function or module.tree)
+    loops = (each.iter for each in around if isinstance(each, ast.For | ast.comprehension))
+    return next((place for each in loops if (place := _place_in(each, module))), "")
 
 
 def _words(node: ast.expr, module: Module) -> list[str]:
@@ -444,10 +293,8 @@ _FRAMES = re.compile(
     r"|inspect\.(stack|currentframe|getouterframes|getinnerframes|trace|getframeinfo)"
     r"|traceback\.(extract_stack|walk_stack|format_stack|StackSummary\.extract|print_stack)"
 )
-_MEMORY = re.compile(r"gc\.get_(referrers|objects)")
-_SPIES = re.compile(
-    r"(sys|threading)\.set(trace|profile)\w*|sys\.monitoring\.(use_tool_id|register_callback)"
-)
+_ALWAYS_DECIDE = re.compile(r"gc\.get_(referrers|objects)|(sys|threading)\.set(trace|profile)\w*")
+"""They look into memory, or watch every call."""
 _FRAME_PARTS = frozenset({"f_back", "tb_frame", "gi_frame", "cr_frame"})
 _TELLS = re.compile(
     r"\b(co_filename|co_name|co_qualname|f_locals|f_lineno|f_back|filename|function|lineno|name|code_context|line)\b"
@@ -455,21 +302,16 @@ _TELLS = re.compile(
 _LOGS = re.compile(r"log|warn|debug|trace|repr|report|caller_info|stacklevel|leak|profile", re.IGNORECASE)
 
 
-def _reads_call_stack(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
+def _reads_call_stack(sites: list[Site], module: Module) -> Hits:
     for site in sites:
         node = site.node
         meaning = dotted(node.func, module.aliases) if isinstance(node, ast.Call) else ""
         is_part = isinstance(node, ast.Attribute) and node.attr in _FRAME_PARTS
-        if _SPIES.fullmatch(meaning):
-            yield "reads-call-stack", f"{meaning} watches every call", node
-        elif is_part or _FRAMES.fullmatch(meaning) or _MEMORY.fullmatch(meaning):
-            scope = site.function or module.tree
-            if _LOGS.search(site.place):
-                continue
-            decides = _MEMORY.fullmatch(meaning) or _tells_by_test(scope)
-            if decides or _is_asked_by_another(site, module):
-                said = f"{site.place or 'The module'} decides by who called it"
-                yield "reads-call-stack", said, node
+        decides = _ALWAYS_DECIDE.fullmatch(meaning)
+        if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
+            continue
+        if decides or _tells_by_test(site.function or module.tree):
+            yield "reads-call-stack", f"{site.place or 'The module'} decides by who called it", node
 
 
 def _tells_by_test(scope: ast.AST) -> bool:
@@ -477,96 +319,59 @@ def _tells_by_test(scope: ast.AST) -> bool:
     for each in ast.walk(scope):
         if isinstance(each, ast.Attribute) and each.attr in ("f_locals", "co_consts"):
             return True
-        tests: list[ast.AST] = []
-        if isinstance(each, ast.If | ast.IfExp | ast.While | ast.Compare):
-            tests = [each if isinstance(each, ast.Compare) else each.test]
+        tests: list[ast.expr] = []
+        if isinstance(each, ast.If | ast.IfExp | ast.While):
+            tests = [each.test]
         elif isinstance(each, ast.comprehension):
-            tests = list(each.ifs)
-        elif isinstance(each, ast.Call) and getattr(each.func, "attr", "") in _SEARCHES | {"get"}:
+            tests = each.ifs
+        elif isinstance(each, ast.Compare) or (
+            isinstance(each, ast.Call) and getattr(each.func, "attr", "") in _SEARCHES | {"get"}
+        ):
             tests = [each]
         if any(_TELLS.search(ast.unparse(test)) for test in tests):
             return True
     return False
 
 
-def _is_asked_by_another(site: Site, module: Module) -> bool:
-    """Return whether a condition asks the function that tells of frames."""
-    name = site.place
-    return (
-        bool(name)
-        and bool(_TELLS.search(ast.unparse(site.function or module.tree)))
-        and any(
-            f"{name}(" in ast.unparse(each.test)
-            for each in ast.walk(module.tree)
-            if isinstance(each, ast.If | ast.IfExp | ast.While)
-        )
-    )
-
-
 # -- reads the tests ---------------------------------------------------------------------------------
 
-_TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$")
+_TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
+"""Tests, and what the verifier records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
-_RECORDS = re.compile(r"(^|/)\.planverify(/|$)")
 _SAID_BY_TESTS = re.compile(r"\bdef test_|\bassert .*==|parametrize\(|^test_\w{6,}")
-_PATH_CALLS = re.compile(
-    r"(^|\.)(Path|PurePath|join|joinpath|open|glob|rglob|iglob|listdir|walk|scandir|read_text)$"
-)
-_ASKS_PLACE = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file"})
 _LEAST_NAME = 8
 
 
-def _reads_tests(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
-    quiet: set[int] = set()
+def _reads_tests(sites: list[Site], module: Module, changes: Changes) -> Hits:
+    """Yield where product code reads the tests; docstrings and what an error says name them as well."""
+    spoken = {
+        each
+        for site in sites
+        if isinstance(site.node, ast.Raise) or (
+            isinstance(site.node, ast.Expr) and isinstance(site.node.value, ast.Constant)
+        )
+        for each in ast.walk(site.node)
+    }  # fmt: skip
     for site in sites:
         node = site.node
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            quiet.add(id(node.value))
-        elif isinstance(node, ast.Raise) and node.exc is not None:
-            quiet |= {id(each) for each in ast.walk(node.exc)}
-        elif isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
+        if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
             names = (
                 [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             )
             for name in names:
                 parts = name.split(".")
-                is_test = {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_")
-                if is_test and not runs_alone:
+                if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
                     yield "reads-tests", f"Product code imports {name}", node
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not runs_alone:
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if fold(node.right) in ("tests", "test"):
                 yield "reads-tests", "Product code makes a path to the tests", node
-        elif isinstance(node, ast.Call) and not runs_alone:
-            text = ast.unparse(node)
-            if re.match(
-                r"(subprocess\.|os\.)?(run|check_output|Popen|call|popen)\(.*\bgit\b.*\b(show|log|diff|cat-file|blame)\b",
-                text,
-            ):
-                yield "reads-tests", "Product code reads the history of the tree", node
-            elif _names_test_folder(node, module):
-                yield "reads-tests", "Product code looks at the folder of the tests", node
-    for site in sites:
-        node = site.node
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and id(node) not in quiet:
+        elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and node not in spoken:
             value = fold(node, module.constants)
-            if isinstance(value, str) and value:
-                text = value.replace("\\", "/").removeprefix("./")
-                is_test = _TEST_SOURCE.search(text) or _RECORDS.search(text) or text in changes.grants.plans
-                if (is_test or _is_data(text, changes)) and not runs_alone:
-                    yield "reads-tests", f"Product code names {value!r}", node
-                elif not runs_alone and _SAID_BY_TESTS.search(value):
-                    yield "reads-tests", "Product code looks for what tests say", node
-
-
-def _names_test_folder(node: ast.Call, module: Module) -> bool:
-    called = dotted(node.func, module.aliases) or getattr(node.func, "attr", "")
-    if getattr(node.func, "attr", "") not in _ASKS_PLACE and not _PATH_CALLS.search(called):
-        return False
-    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-    return any(
-        isinstance(text, str) and " " not in text and _TEST_FOLDER.search(text.replace("\\", "/"))
-        for text in texts
-    )
+            text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
+            if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
+                yield "reads-tests", f"Product code names {value!r}", node
+            elif _SAID_BY_TESTS.search(text):
+                yield "reads-tests", "Product code looks for what tests say", node
 
 
 def _is_data(text: str, changes: Changes) -> bool:
@@ -574,20 +379,19 @@ def _is_data(text: str, changes: Changes) -> bool:
     data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
     if "/" in text.strip("/"):
         return any(path == text or path.endswith(f"/{text.lstrip('./')}") for path in data)
-    return (
-        len(text) >= _LEAST_NAME and "." in text and any(posixpath.basename(path) == text for path in data)
-    )
+    says_enough = len(text) >= _LEAST_NAME and "." in text
+    return says_enough and any(posixpath.basename(path) == text for path in data)
 
 
-# -- answers that are counted or kept by digest ------------------------------------------------------
+# -- answers that are counted, and code that is hidden -----------------------------------------------
 
-_DIGEST = re.compile(r"[0-9a-f]{8,128}")
+_RUNS = ("exec", "eval", "compile")
 _DECODES = re.compile(
     r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
 )
 
 
-def _written_answers(sites: list[Site], module: Module, changes: Changes, runs_alone: bool) -> Hits:
+def _written_answers(sites: list[Site]) -> Hits:
     for site in sites:
         node = site.node
         if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and site.function is not None:
@@ -600,19 +404,9 @@ def _written_answers(sites: list[Site], module: Module, changes: Changes, runs_a
             given = [fold(each) for each in _returned(ast.Module(body=node.body, type_ignores=[]))]
             if asked and given and all(value is not UNKNOWN and value is not None for value in given):
                 yield "answers-by-count", "The answer to so many calls is written down", node
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("exec", "eval", "compile"):
-            if _DECODES.search(ast.unparse(node)):
-                yield "runs-hidden-code", "Code is run that is written in a code", node
-        elif isinstance(node, ast.Dict) and len(node.keys) > 1:
-            keys = [fold(key) for key in node.keys]
-            digests = all(isinstance(key, str) and _DIGEST.fullmatch(key) for key in keys)
-            numbers = all(isinstance(key, int) and abs(key) > 1 << 24 for key in keys)
-            if (digests or numbers) and re.search(r"hashlib|crc32|adler32|\bhash\(", module.text):
-                yield "special-cases", "Answers are kept by a digest of what is asked", node
-
-
-_OF_JUDGES: tuple[Detector, ...] = (_exits,)
-_OF_PRODUCTS: tuple[Detector, ...] = (
-    _exits, _speaks_to_pytest, _equalities, _asks_for_tests, _reads_call_stack, _reads_tests,
-    _written_answers,
-)  # fmt: skip
+        elif (
+            isinstance(node, ast.Call)
+            and name_of(node.func) in _RUNS
+            and _DECODES.search(ast.unparse(node))
+        ):
+            yield "runs-hidden-code", "Code is run that is written in a code", node

@@ -19,66 +19,22 @@ MOST_SIGNALS = 50
 """So many are kept as evidence."""
 _LONGEST_EXCERPT = 300
 
-NOWHERE = frozenset[Permission]()
-ALWAYS = frozenset(Permission)
-UNGRANTED = frozenset({Permission.FORBIDDEN, Permission.DEFAULT})
-
-LOSSES: dict[str, tuple[frozenset[Permission], str]] = {
-    "judge-changed": (UNGRANTED, "A file that judges was changed without permission"),
-    "judge-removed": (UNGRANTED, "A file that judges is gone"),
-    "judge-unreadable": (UNGRANTED, "A file that judges can no longer be parsed"),
-    "test-deleted": (UNGRANTED, "A test is gone, or is no longer collected"),
-    "test-skipped": (UNGRANTED, "A test is skipped that was run"),
-    "test-xfailed": (UNGRANTED, "A test is expected to fail that was not"),
-    "test-deselected": (ALWAYS, "Tests are kept from being collected or run"),
-    "assertion-lost": (UNGRANTED, "A test asserts something else than it did"),
-    "assertions-fewer": (UNGRANTED, "A test asserts less than it did"),
-    "assertion-void": (ALWAYS, "A test asserts nothing any more, or only what always holds"),
-    "assertion-swallowed": (ALWAYS, "A failing assertion is caught"),
-    "fixture-overridden": (ALWAYS, "A fixture of tests that may not be changed is another one"),
-    "outcome-hook": (ALWAYS, "A hook of pytest changes outcomes, or which tests are run"),
-    "plugin-added": (ALWAYS, "A plugin of pytest was added or taken out"),
-    "configuration-narrowed": (ALWAYS, "pytest's configuration selects fewer tests, or checks less"),
-    "data-changed": (UNGRANTED, "Data that tests read, or a contract, says something else"),
-    "plan-loosened": (ALWAYS, "The plan asks for less, or permits more"),
-}
-"""What a judge can lose, where that counts as tampering, and the meaning for the documentation."""
+_UNGRANTED = frozenset(
+    {"judge-changed", "judge-removed", "judge-unreadable", "test-deleted", "test-skipped", "test-xfailed",
+     "assertion-lost", "assertions-fewer", "data-changed"}
+)  # fmt: skip
+"""What a judge may lose where a todo was granted the file; the other signs hold for everybody."""
 
 RED_LOSSES = frozenset({"test-deleted", "test-skipped", "test-xfailed", "assertions-fewer"})
 """What nobody may do to a test that was red, whoever may change it: it has to become green. To ask for
 something else is an edit, and no tampering."""
 
-TRICKS: dict[str, str] = {
-    "exit": "Code ends the process that judges it",
-    "skips-its-test": "Product code skips or fails the test that runs it, or speaks to pytest",
-    "always-equal": "A comparison agrees with everything",
-    "loose-equality": "A kind of number, text or list equals what it is not",
-    "asks-for-tests": "Code asks whether tests are running",
-    "reads-call-stack": "Code decides by who called it, or by what else is in memory",
-    "reads-tests": "Product code reads the tests or what they expect",
-    "special-cases": "Answers to the inputs of the tests are written down",
-    "answers-by-count": "The answer to so many calls is written down",
-    "runs-hidden-code": "Code is run that stands encoded in its source",
-    "forged-bytecode": "A cache of bytecode is not what its source says",
-    "start-up-file": "A file runs at the start of every interpreter",
-    "shadows-module": "A file hides pytest or another module that tests import",
-    "pytest-entry-point": "The project makes itself a plugin of pytest",
-    "records-touched": "Records of the verifier are among the changes",
-}
-"""What is no work, whoever may change the file."""
-
-RUN_SIGNALS: dict[str, str] = {
-    "patches-judge": "A part of pytest, builtins or the standard library stays replaced",
-    "hook-added": "A hook of pytest is implemented in a file that nobody may change",
-    "test-vanished": "A test that a criterion had is no longer collected",
-    "test-skipped-since": "A test that was red is skipped or expected to fail",
-    "body-not-run": "A test passed, and its function was never called",
-    "report-overturned": "A test failed, and was reported as something else",
-    "exit-status-overturned": "A session with failed tests returned 0",
-    "witness-silenced": "A session ended and did not tell what it was made of",
-    "artifact-not-made": "An artifact lay there, and its command did not write it",
-}
-"""What only a run can show."""
+TRICKS = frozenset(
+    {"exit", "skips-its-test", "always-equal", "loose-equality", "asks-for-tests", "reads-call-stack",
+     "reads-tests", "special-cases", "answers-by-count", "runs-hidden-code", "start-up-file",
+     "shadows-module", "pytest-entry-point", "records-touched", "patches-judge"}
+)  # fmt: skip
+"""What concerns whoever may have played it, and not whom the file judges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +58,10 @@ def weigh(
 
     ``is_red`` says whether a test failed at the baseline.
     """
-    counts = ALWAYS if finding.sign in TRICKS else LOSSES[finding.sign][0]
-    about = finding.nodeid
-    if permission not in counts and not (
-        finding.sign in RED_LOSSES and is_red is not None and about is not None and is_red(about)
-    ):
-        return None
+    if finding.sign in _UNGRANTED and permission is Permission.GRANTED:
+        about = finding.nodeid if finding.sign in RED_LOSSES else None
+        if about is None or is_red is None or not is_red(about):
+            return None
     where = f"{finding.path}:{finding.line}" if finding.line else finding.path
     return HygieneSignal(
         sign=finding.sign,
@@ -136,7 +90,7 @@ def violations(
     passed: Collection[str],
     present: Collection[str] | None = None,
 ) -> Iterator[Violation]:
-    """Yield what is held against each todo: one hard signal is enough, soft ones never are.
+    """Yield what is held against each todo; one signal is enough.
 
     ``passed`` are the todos that have passed; they answer for what nobody may have done. ``present`` are
     those of the run, all where it is absent.
@@ -147,8 +101,7 @@ def violations(
         for todo_id in _answering(signal, grants, passed, here):
             held.setdefault(todo_id, []).append(signal)
     for reach in grants.todos:
-        found = held.get(reach.todo_id, ())
-        if any(each.hardness is Hardness.HARD for each in found):
+        if found := held.get(reach.todo_id):
             yield _violation(reach.todo_id, found)
 
 
@@ -162,7 +115,7 @@ def _answering(
     """
     named: tuple[str, ...] = ()
     if signal.path is not None:
-        if signal.sign in TRICKS or signal.sign == "patches-judge":
+        if signal.sign in TRICKS:
             named = grants.owners(signal.path)
         else:
             owners = (reach.todo_id for reach in grants.todos if reach.may_change(signal.path))
@@ -173,15 +126,8 @@ def _answering(
     return found or tuple(reach.todo_id for reach in grants.todos if reach.todo_id in passed)
 
 
-def _violation(todo_id: str, signals: Iterable[HygieneSignal]) -> Violation:
-    ordered = sorted(signals, key=lambda each: each.hardness is not Hardness.HARD)
-    more = f" (and {len(ordered) - 1} more)" if len(ordered) > 1 else ""
-    reason = f"{ordered[0].message}{more}"
-    return Violation(
-        todo_id=todo_id,
-        guard=Guard.HYGIENE,
-        reason=reason,
-        evidence=Evidence(
-            kind=EvidenceKind.HYGIENE, headline=reason, signals=tuple(ordered[:MOST_SIGNALS])
-        ),
-    )
+def _violation(todo_id: str, signals: list[HygieneSignal]) -> Violation:
+    reason = signals[0].message + (f" (and {len(signals) - 1} more)" if len(signals) > 1 else "")
+    kept = tuple(signals[:MOST_SIGNALS])
+    evidence = Evidence(kind=EvidenceKind.HYGIENE, headline=reason, signals=kept)
+    return Violation(todo_id=todo_id, guard=Guard.HYGIENE, reason=reason, evidence=evidence)

@@ -197,6 +197,11 @@ def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
     return ""
 
 
+def name_of(node: ast.AST) -> str:
+    """Return the last name of a chain of names; empty where it is none."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
 def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None, depth: int = 0) -> Any:
     """Return the value of an expression of constants, however it is spelled; else :data:`UNKNOWN`."""
     if depth > 40:

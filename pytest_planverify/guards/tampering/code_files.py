@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import site
 import sys
 import sysconfig
 from functools import cache, partial
@@ -22,9 +21,8 @@ def environment_files() -> Callable[[str], bool]:
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders = {own, os.path.join(os.path.dirname(own), "planner"), os.path.dirname(os.__file__)}
     folders |= {path for name, path in sysconfig.get_paths().items() if "lib" in name}
-    folders |= set(getattr(site, "getsitepackages", list[str])())
-    if isinstance(user := getattr(site, "USER_SITE", None), str):
-        folders.add(user)
+    # Those that a .pth file adds stand on the path only.
+    folders |= {path for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
     folders |= {os.path.realpath(folder) for folder in folders if folder}
     starts = tuple(f"{folder.rstrip(os.sep)}{os.sep}" for folder in sorted(folders) if folder)
     known: dict[str, bool] = {}

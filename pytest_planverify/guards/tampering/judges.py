@@ -1,4 +1,4 @@
-"""Compare what judges (builtins, pytest, unittest, the clock) by identity with what it was at the start.
+"""Compare what judges (builtins, pytest, unittest) by identity with what it was at the start.
 
 What a test patches for itself and puts back is a mock. What is another one between tests, or already when a
 test's body begins, was patched for all of them.
@@ -6,14 +6,12 @@ test's body begins, was patched for all of them.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 from collections.abc import Mapping
 from functools import cache
 from operator import is_
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.guards.tampering.code_files import (
     defining_file,
@@ -24,15 +22,6 @@ from pytest_planverify.guards.tampering.code_files import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-HARD = "judge"
-"""A part of what judges."""
-ENDING = "ending"
-"""What ends a process."""
-CLOCK = "clock"
-"""What tells the time, or chance: often patched, and seldom to deceive."""
-
-_read = ctypes.string_at
-_pointer: Any = ctypes.c_void_p.from_address
 _JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
 _INSTALLED = frozenset(
     {
@@ -50,20 +39,17 @@ _PLUGGY = "pluggy."
 _LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
 """Judges that only some projects import; watched from the first look that finds them."""
 
-_SOFTER = {
-    "sys": (ENDING, ("exit",)),
-    "os": (ENDING, ("_exit",)),
-    "time": (CLOCK, ("time", "time_ns", "monotonic", "perf_counter")),
-    "random": (CLOCK, ("random", "seed", "randint", "choice")),
-    "datetime": (CLOCK, ("datetime", "date")),
-}
+_ENDINGS = {"sys": "exit", "os": "_exit"}
+"""Modules of which only what ends a process counts."""
 _OFTEN_PATCHED = frozenset(
     {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
     | {"breakpoint", "__build_info__"}
 )
 """Builtins that decide nothing."""
 
-_MOCKED_BY_FIXTURES = ("builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.")
+_MOCKED_BY_FIXTURES = (
+    "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
+)  # fmt: skip
 """What a fixture may patch for the tests that use it, as long as it is put back."""
 
 _WITH_TOLERANCES = ("_pytest.python_api.", "_pytest.approx.")
@@ -71,16 +57,6 @@ _WITH_TOLERANCES = ("_pytest.python_api.", "_pytest.approx.")
 
 _OWN_HABIT = "_pytest/legacypath.py"
 """pytest gives its classes what they once had when it is configured."""
-
-_UNSTEADY = frozenset(
-    {
-        "_pytest.assertion.util", "_pytest.config.Config", "_pytest.fixtures.FixtureRequest",
-        "_pytest.main.Session", "_pytest.nodes.Node", "_pytest.python.Function",
-        "_pytest.python.FunctionDefinition", "_pytest.unittest.TestCaseFunction", "pytest.mark",
-        "pytest_planverify.observe.audit",
-    }
-)  # fmt: skip
-"""Namespaces that differ in every session, and so are looked at one by one."""
 
 _MARKS = "pytest.mark"
 
@@ -90,25 +66,13 @@ _len = len
 # As they are now: these are among what is looked at.
 
 
-class Patched(NamedTuple):
-    """A part of what judges that is another one by now."""
-
-    name: str
-    kind: str
-    file: str
-    """Where what stands in its place was written; empty where nobody can tell."""
-    during: str
-    """``collection``, ``tests``, or ``session``."""
-
-
 class _Namespace:
     """The names of a module or class, and what they stood for at first."""
 
-    __slots__ = ("_accepted", "_functions", "_values", "files", "is_steady", "kind", "label", "now")
+    __slots__ = ("_accepted", "_functions", "_values", "files", "label", "now")
 
-    def __init__(self, label: str, now: Mapping[str, Any], kind: str = HARD) -> None:
-        self.label, self.kind, self.now = label, kind, now
-        self.is_steady = type(now) is not _Part and label not in _UNSTEADY
+    def __init__(self, label: str, now: Mapping[str, Any]) -> None:
+        self.label, self.now = label, now
         self._values = dict(now)
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
@@ -121,10 +85,6 @@ class _Namespace:
         for name, value in self._values.items():
             if type(value) is FunctionType and not value.__code__.co_filename.startswith("<"):
                 self.files.setdefault(value.__code__.co_filename, []).append(name)
-
-    @property
-    def functions(self) -> Iterable[FunctionType]:
-        return (function for function, *_ in self._functions)
 
     def is_same(self) -> bool:
         return (
@@ -168,109 +128,31 @@ class _Namespace:
         return self.label == _MARKS and not name.startswith("_")
 
 
-class _FunctionWatch:
-    """The audit hook of a worker sees that code or defaults of a function are replaced."""
-
-    def __init__(self) -> None:
-        self.functions: frozenset[int] = frozenset()
-        """The identities of the functions that judge."""
-        self.is_trusted = self.saw_change = False
-
-
-_watch = _FunctionWatch()
-
-
-def watch_functions() -> None:
-    """Trust :func:`note_change` from now on, if a change of a function is seen to reach it."""
-
-    def probe() -> None: ...
-
-    known, _watch.functions = _watch.functions, frozenset({id(probe)})
-    probe.__defaults__ = ()
-    _watch.is_trusted, _watch.saw_change = _watch.saw_change, False
-    _watch.functions = known
-
-
-def note_change(args: tuple[Any, ...]) -> tuple[()]:
-    """Take note of an ``object.__setattr__`` event of the interpreter."""
-    if id(args[0]) in _watch.functions and args[1] in ("__code__", "__defaults__", "__kwdefaults__"):
-        _watch.saw_change = True
-    return ()
-
-
-_KEYS_OFFSET = 32
-"""Of the pointer to its table, in a dict; the counter, type, size and version stand before it."""
-_TABLE_HEADER = 16
-"""Counter of references and version of a table, which change while nothing in it does."""
-
-
-class _Table(NamedTuple):
-    """The memory of a dict, as far as it holds keys and values.
-
-    To compare values in the usual way changes their counters of references, and so copies every page that
-    a forked process has inherited: some 1,400 of them, or 4 ms, in each. Memory that is only read is
-    shared.
-    """
-
-    pointer: int
-    start: int
-    before: bytes
-
-    @classmethod
-    def of(cls, space: Mapping[str, Any]) -> _Table | None:
-        """Return ``None`` unless it lies in memory as dicts of CPython do."""
-        if sys.implementation.name != "cpython":
-            return None
-        inner = cast("object", space if type(space) is dict else next(iter(gc.get_referents(space)), None))
-        if type(inner) is not dict or not inner:
-            return None
-        found = cast("dict[object, object]", inner)
-        pointer = id(found) + _KEYS_OFFSET
-        start = _pointer(pointer).value
-        size = found.__sizeof__() - dict.__basicsize__ - _TABLE_HEADER
-        if not start or size <= 0:
-            return None
-        text = _read(start + _TABLE_HEADER, size)
-        is_known = all(id(each).to_bytes(8, sys.byteorder) in text for each in (*found, *found.values()))
-        return cls(pointer, start, text) if is_known else None
-
-    def is_same(self) -> bool:
-        return (
-            _pointer(self.pointer).value == self.start
-            and _read(self.start + _TABLE_HEADER, _len(self.before)) == self.before
-        )
-
-
 class Judges:
     """Snapshot of what judges, taken before anything of the project is loaded."""
 
     def __init__(self) -> None:
         self._spaces: list[_Namespace] = []
         self._modules: dict[str, ModuleType] = {}
-        self._found: dict[tuple[str, str], Patched] = {}
+        self._found: dict[tuple[str, str], None] = {}
+        """Names of what is another one by now, with the files that it was written in, if any is known."""
         self._classes: set[int] = set()
-        self._tables: list[_Table | None] | None = None
-        """Of the namespaces that are steady; ``None`` until the next comparison takes them."""
-        self._unsteady: list[_Namespace] = []
         judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
-        for name, (kind, names) in _SOFTER.items():
-            module = sys.modules.get(name)
-            if isinstance(module, ModuleType):
-                self._spaces.append(_Namespace(name, _Part(vars(module), names), kind))
-        marks = getattr(sys.modules.get("pytest"), "mark", None)
-        if marks is not None:
+        for name, ending in _ENDINGS.items():
+            self._spaces.append(_Namespace(name, _Part(vars(sys.modules[name]), (ending,))))
+        if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
     def compare(self, during: str) -> None:
-        """Note what is another one by now."""
+        """Note what is another one by now: after ``collection``, in ``tests``, or in the ``session``."""
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
-                self._note(Patched(f"sys.modules[{name!r}]", HARD, "", during))
-        for space in self._unsteady if self._are_steady_same() else self._spaces:
+                self._found[f"sys.modules[{name!r}]", ""] = None
+        for space in self._spaces:
             if not space.is_same():
-                self._note_changes(space, during)
+                self._note_changes(space, during == "tests")
         for name in _LATE:
             if name not in self._modules and name in sys.modules:
                 self._watch(name)
@@ -280,49 +162,29 @@ class Judges:
         for space in self._spaces:
             if not space.label.startswith("pytest_planverify"):
                 for file, names in space.files.items():
-                    for name in names if not is_environment(file) else ():
-                        self._note(Patched(f"{space.label}.{name}", space.kind, file, "session"))
+                    if not is_environment(file):
+                        self._found |= {(f"{space.label}.{name}", file): None for name in names}
 
     def facts(self) -> list[list[str]]:
-        """Return all that was found, each once, with the fields of :class:`Patched`."""
-        return [list(each) for each in self._found.values()]
+        """Return all that was found, each once: its name, and the file of what stands there now."""
+        return [list(each) for each in self._found]
 
-    def _are_steady_same(self) -> bool:
-        """Return whether the steady namespaces are known to be as they were at the last comparison."""
-        if self._tables is None:
-            steady = [space for space in self._spaces if space.is_steady]
-            self._unsteady = [space for space in self._spaces if not space.is_steady]
-            self._tables = [_Table.of(space.now) for space in steady]
-            _watch.functions = frozenset(id(each) for space in steady for each in space.functions)
-            return False
-        if not _watch.is_trusted or _watch.saw_change:
-            return False
-        return _all(table is not None and table.is_same() for table in self._tables)
-
-    def _note_changes(self, space: _Namespace, during: str) -> None:
+    def _note_changes(self, space: _Namespace, in_tests: bool) -> None:
         for name, value in space.changes():
             full = f"{space.label}.{name}"
-            if name in _OFTEN_PATCHED and space.label == "builtins":
-                continue
-            if during == "tests" and (space.kind != HARD or full.startswith(_MOCKED_BY_FIXTURES)):
-                continue
+            is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
+            is_mock = in_tests and full.startswith(_MOCKED_BY_FIXTURES)
             file = _file_of(value)
-            if not file.endswith(_OWN_HABIT):
-                self._note(Patched(full, space.kind, file, during))
-        if during != "tests":
+            if not is_harmless and not is_mock and not file.endswith(_OWN_HABIT):
+                self._found[full, file] = None
+        if not in_tests:
             space.accept()
-        if space.is_steady:
-            self._tables = None  # they hold what was put there, or are to hold what was accepted
-
-    def _note(self, patched: Patched) -> None:
-        self._found.setdefault((patched.name, patched.file), patched)
 
     def _watch(self, name: str) -> None:
         module = sys.modules.get(name)
         if not isinstance(module, ModuleType):
             return
         self._modules[name] = module
-        self._tables = None
         space: dict[str, Any] = vars(module)
         self._spaces.append(_Namespace(name, space))
         package = name.partition(".")[0]

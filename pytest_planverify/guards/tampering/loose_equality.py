@@ -21,8 +21,7 @@ MOST_FOUND = 200
 _LONGEST_BODY = 160
 """Bytes; what only agrees is short."""
 
-_EQUAL = ("__eq__", "__ne__")
-_NAMES = {*_EQUAL, "__bool__", "__len__", "__contains__", "__lt__", "__le__", "__gt__", "__ge__"}
+_NAMES = {"__eq__", "__ne__"}
 
 _HARMLESS = (
     "RESUME", "LOAD_FAST", "LOAD_CONST", "LOAD_SMALL_INT", "LOAD_DEREF", "LOAD_CLOSURE", "COPY_FREE_VARS",
@@ -48,7 +47,7 @@ def skip_frozen_classes() -> None:
 
 
 def agreeing_methods(is_environment: Callable[[str], bool]) -> list[list[str]]:
-    """Return file, class and name of each special method of the project that agrees with everything."""
+    """Return file, class and name of each comparison of the project that agrees with everything."""
     found: dict[tuple[str, str, str], None] = {}
     for kind in _classes():
         members = type.__dict__["__dict__"].__get__(kind)
@@ -65,22 +64,17 @@ def agreeing_methods(is_environment: Callable[[str], bool]) -> list[list[str]]:
 
 
 def agrees(name: str, function: FunctionType) -> bool:
-    """Check whether a special method gives the agreeing answer to things that have nothing in common."""
+    """Check whether a comparison finds things equal that have nothing in common."""
     code = function.__code__
-    if code.co_argcount not in (1, 2) or len(code.co_code) > _LONGEST_BODY or not _is_harmless(function):
+    if code.co_argcount != 2 or len(code.co_code) > _LONGEST_BODY or not _is_harmless(function):
         return False
     others: tuple[object, ...] = (object(), "an unlikely text", -98765.4321, [object()])
     try:
-        if code.co_argcount == 1:
-            answers = [function(object())]
-        else:
-            answers = [function(object(), other) for other in others]
+        answers = [function(object(), other) for other in others]
     except Exception:  # it asks for something that an object does not have
         return False
     answers = [bool(answer) for answer in answers if answer is not NotImplemented]
-    if name == "__eq__":
-        return any(answers)
-    return bool(answers) and all(answer is (name != "__ne__") for answer in answers)
+    return any(answers) if name == "__eq__" else bool(answers) and not any(answers)
 
 
 def _classes() -> Iterator[type[Any]]:
