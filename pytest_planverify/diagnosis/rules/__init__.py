@@ -7,24 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind
-from pytest_planverify.diagnosis.rule import Hit, Rule
-from pytest_planverify.diagnosis.rules.behaviour import (
-    BEHAVIOUR_RULES,
-    BOUNDARY_RULES,
-    LAST_RULES,
-    NAME_RULES,
-    RAISING_RULES,
-)
-from pytest_planverify.diagnosis.rules.commands import (
-    COMMAND_FALLBACKS,
-    COMMAND_RULES,
-    EARLY_SCRIPT_RULES,
-    RUST_RULES,
-    SCRIPT_RULES,
-    TOOL_USE_RULES,
-)
+from pytest_planverify.diagnosis.rule import Rule, Rules
+from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES, BOUNDARY_RULES, LAST_RULES
+from pytest_planverify.diagnosis.rules.commands import COMMAND_RULES, SCRIPT_RULES
 from pytest_planverify.diagnosis.rules.criteria import CHECK_RULES, GUARD_RULES, SELECTION_RULES
-from pytest_planverify.diagnosis.rules.imports import IMPORTED_NAME_RULES, LOADING_RULES
+from pytest_planverify.diagnosis.rules.imports import LOADING_RULES
 from pytest_planverify.diagnosis.rules.machine import MACHINE_RULES
 from pytest_planverify.diagnosis.rules.processes import (
     EARLY_END_RULES,
@@ -41,35 +28,24 @@ if TYPE_CHECKING:
 
     from pytest_planverify.diagnosis.case import Case
 
-DEEPER = 0.9
-"""How much is left of a rule's confidence when it speaks of a cause, a context or a member of a group."""
+_NOTHING_RULES = Rules()
 
 
-def _anything(case: Case) -> Hit | None:
+@_NOTHING_RULES.rule(Category.UNKNOWN, 0.3, owner=Owner.UNKNOWN)
+def unknown(case: Case) -> str:
+    """No rule knows this failure."""
     evidence = case.evidence
     said = evidence.headline or evidence.longrepr or evidence.nodeid or evidence.check_id
-    return Hit(suggestion=f"No rule knows this failure: {quote(said or evidence.kind.value)}.")
+    return f"No rule knows this failure: {quote(said or evidence.kind.value)}."
 
 
-UNKNOWN_RULE = Rule(
-    "unknown", Category.UNKNOWN, 0.3, _anything, "No rule knows this failure.", owner=Owner.UNKNOWN
-)
+UNKNOWN_RULE = _NOTHING_RULES[0]
 
-_HARD = MACHINE_RULES + LOADING_RULES + IMPORTED_NAME_RULES
+_HARD = (*MACHINE_RULES, *LOADING_RULES)
 """What says by its type alone what is wrong, also beneath the exception that surfaced."""
+_SOFT = (*BOUNDARY_RULES, *BEHAVIOUR_RULES)
 
-_SOFT = BOUNDARY_RULES + NAME_RULES + BEHAVIOUR_RULES + RAISING_RULES
-
-_GUARDS = (EvidenceKind.HYGIENE, EvidenceKind.SANDBOX, EvidenceKind.ALLOWLIST, EvidenceKind.BUDGET)
-_CHECKS = (
-    EvidenceKind.ARTIFACT,
-    EvidenceKind.FIXTURE,
-    EvidenceKind.METRIC,
-    EvidenceKind.CONTRACT,
-    EvidenceKind.MANUAL,
-)
-_COMMANDS = (EvidenceKind.COMMAND,)
-_SESSIONS = (EvidenceKind.SESSION,)
+_K = EvidenceKind
 _ALL = tuple(EvidenceKind)
 
 
@@ -78,60 +54,66 @@ class Section(NamedTuple):
 
     kinds: tuple[EvidenceKind, ...]
     rules: tuple[Rule, ...]
-    concerns: Callable[[Case], bool] | None = None
-    looks_at: Callable[[Case], tuple[Case, ...]] | None = None
-    """The exceptions that are looked at one by one; the case itself where absent."""
+    cases: Callable[[Case], tuple[Case, ...]]
+    """The case with each exception in focus that is looked at; none where the rules have nothing to say."""
 
 
-def _is_selection(case: Case) -> bool:
+def _itself(case: Case) -> tuple[Case, ...]:
+    return (case,)
+
+
+def _if_selecting(case: Case) -> tuple[Case, ...]:
     evidence = case.evidence
-    return bool(evidence.selectors) or evidence.vacuous is not None or case.evidence.kind in _SELECTING
+    is_kind = evidence.kind in (EvidenceKind.SELECTION, EvidenceKind.SESSION)
+    return (case,) if is_kind or evidence.selectors or evidence.vacuous is not None else ()
 
 
-_SELECTING = (EvidenceKind.SELECTION, EvidenceKind.SESSION)
+def _if_limited(case: Case) -> tuple[Case, ...]:
+    return (case,) if case.timed_out or case.evidence.swallowed_timeout else ()
 
 
-def _has_limit(case: Case) -> bool:
-    return case.evidence.timed_out or case.evidence.swallowed_timeout or case.process.timed_out
+def _if_repeated(case: Case) -> tuple[Case, ...]:
+    return (case,) if case.evidence.confirmations else ()
 
 
-def _was_repeated(case: Case) -> bool:
-    return bool(case.evidence.confirmations)
+def _if_ended(case: Case) -> tuple[Case, ...]:
+    """Return the case of a process that ended, or of an error."""
+    return (case,) if case.has_error or case.evidence.process is not None else ()
 
 
-def _was_process(case: Case) -> bool:
-    return case.evidence.process is not None
+def _if_process(case: Case) -> tuple[Case, ...]:
+    return (case,) if case.evidence.process is not None else ()
+
+
+def _if_raised(case: Case) -> tuple[Case, ...]:
+    return (case,) if case.has_error else ()
 
 
 def _beneath(case: Case) -> tuple[Case, ...]:
-    return case.deeper_cases
+    return case.deeper
 
 
-def _leaves(case: Case) -> tuple[Case, ...]:
+def _in_group(case: Case) -> tuple[Case, ...]:
     return case.leaves
 
 
-def _surfaced(case: Case) -> tuple[Case, ...]:
-    return (case,) if case.error is not None else ()
-
-
 SECTIONS: tuple[Section, ...] = (
-    Section(_GUARDS, GUARD_RULES),
-    Section(_CHECKS, CHECK_RULES),
-    Section(_COMMANDS, TOOL_USE_RULES + EARLY_SCRIPT_RULES + RUST_RULES + COMMAND_RULES),
-    Section(_ALL, SELECTION_RULES, _is_selection),
-    Section(_ALL, REPETITION_RULES, _was_repeated),
-    Section(_ALL, TIMEOUT_RULES, _has_limit),
-    Section(_ALL, PROCESS_RULES),
-    Section(_SESSIONS, STARTING_RULES),
-    Section(_ALL, EARLY_END_RULES, _was_process),
-    Section(_ALL, _HARD, looks_at=_surfaced),
-    Section(_ALL, _HARD, looks_at=_beneath),
-    Section(_ALL, _SOFT, looks_at=_leaves),
-    Section(_ALL, _SOFT),
-    Section(_SESSIONS, SESSION_FALLBACKS),
-    Section(_COMMANDS, SCRIPT_RULES + COMMAND_FALLBACKS),
-    Section(_ALL, (*LAST_RULES, UNKNOWN_RULE)),
+    Section((_K.HYGIENE, _K.SANDBOX, _K.ALLOWLIST, _K.BUDGET), tuple(GUARD_RULES), _itself),
+    Section((_K.ARTIFACT, _K.FIXTURE, _K.METRIC, _K.CONTRACT, _K.MANUAL), tuple(CHECK_RULES), _itself),
+    Section((_K.COMMAND,), tuple(COMMAND_RULES), _itself),
+    Section(_ALL, tuple(SELECTION_RULES), _if_selecting),
+    Section(_ALL, tuple(REPETITION_RULES), _if_repeated),
+    Section(_ALL, tuple(TIMEOUT_RULES), _if_limited),
+    Section(_ALL, tuple(PROCESS_RULES), _if_ended),
+    Section((_K.SESSION,), tuple(STARTING_RULES), _itself),
+    Section(_ALL, tuple(EARLY_END_RULES), _if_process),
+    Section(_ALL, _HARD, _if_raised),
+    Section(_ALL, _HARD, _beneath),
+    Section(_ALL, _SOFT, _in_group),
+    Section(_ALL, _SOFT, _itself),
+    Section((_K.SESSION,), tuple(SESSION_FALLBACKS), _itself),
+    Section((_K.COMMAND,), tuple(SCRIPT_RULES), _itself),
+    Section(_ALL, (*LAST_RULES, UNKNOWN_RULE), _itself),
 )
 """What a guard found, then what decides by the kind of criterion, then what repeated runs proved, then
 limits and deaths, then what an exception says by its type (first the one that surfaced, then those
@@ -144,16 +126,15 @@ RULES: tuple[Rule, ...] = tuple(dict.fromkeys(rule for section in SECTIONS for r
 def rules_for(case: Case) -> Iterator[tuple[Rule, Case]]:
     """Yield the rules that may speak, in their order, each with the exception that it looks at."""
     for number in _sections_of(case.evidence.kind):
-        section = SECTIONS[number]
-        if section.concerns is not None and not section.concerns(case):
-            continue
-        members = (case,) if section.looks_at is None else section.looks_at(case)
-        if not members:
-            continue
-        classes = frozenset(name for each in members for name in each.classes)
-        for rule in _about(number, classes):
-            for each in members:
-                yield rule, each
+        cases = SECTIONS[number].cases(case)
+        if len(cases) == 1:
+            for rule in _rules_about(number, cases[0].classes):
+                yield rule, cases[0]
+        elif cases:
+            for rule in SECTIONS[number].rules:
+                for each in cases:
+                    if not rule.about or not each.classes.isdisjoint(rule.about):
+                        yield rule, each
 
 
 @cache
@@ -162,8 +143,7 @@ def _sections_of(kind: EvidenceKind) -> tuple[int, ...]:
 
 
 @cache
-def _about(section: int, classes: frozenset[str]) -> tuple[Rule, ...]:
+def _rules_about(section: int, classes: frozenset[str]) -> tuple[Rule, ...]:
     """Return the rules of a section that speak of one of these exceptions, or of any."""
-    return tuple(
-        rule for rule in SECTIONS[section].rules if not rule.about or not classes.isdisjoint(rule.about)
-    )
+    rules = SECTIONS[section].rules
+    return tuple(rule for rule in rules if not rule.about or not classes.isdisjoint(rule.about))
