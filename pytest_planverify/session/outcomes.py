@@ -160,7 +160,9 @@ class Assembler:
         """Return what the todos below a root may write, the todo's own first."""
         flat = self._result.flat
         todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
-        return tuple(dict.fromkeys(glob for each in todos for glob in each.allowed_files or ()))
+        globs = [glob for each in todos for glob in each.allowed_files or ()]
+        made = [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
+        return tuple(dict.fromkeys((*globs, *made)))
 
     def _changed(self, root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
         if changes not in self._changed_files:
