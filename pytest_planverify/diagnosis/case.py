@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -201,10 +202,9 @@ class Case:
         """
         error = self.error
         module = top_level(error.qualified)
-        is_own = module in self.first_party or module in self.evidence.test_packages
-        if is_own and _ASSERTION not in error.bases:
-            return frozenset((error.qualified,))
-        return frozenset((error.qualified, *error.bases))
+        is_own = module != "builtins" and (self.is_first_party(module) or self.is_test_package(module))
+        bases = () if is_own and _ASSERTION not in error.bases else error.bases
+        return _as_set(error.qualified, bases)
 
     @lazy
     def changed(self) -> frozenset[str] | None:
@@ -293,6 +293,11 @@ class Case:
         return top_level(module) in self.evidence.test_packages
 
 
+@lru_cache(maxsize=4096)
+def _as_set(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
+    return frozenset((qualified, *bases))
+
+
 def is_a(error: ExceptionFact, *names: str) -> bool:
     """Return whether an exception's class is one of these qualified names, or derives from one."""
     return error.qualified in names or any(base in names for base in error.bases)
@@ -336,6 +341,7 @@ def within_project(path: str, evidence: Evidence) -> str:
     return path[len(root) :] if root and path.startswith(root) else path
 
 
+@lru_cache(maxsize=4096)
 def _side_by_name(path: str) -> Side | None:
     if PurePosixPath(path).suffix not in _CODE:
         return None
@@ -351,6 +357,7 @@ def _named_files(evidence: Evidence) -> Iterator[str]:
             yield finding.path
 
 
+@lru_cache(maxsize=4096)
 def _top_of_path(path: str) -> str:
     """Return ``shop`` of ``shop/cart.py``, of ``src/shop/cart.py`` and of ``shop.py``."""
     if not path.endswith((".py", ".pyi")):

@@ -129,8 +129,8 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
     """
     if _FILE_MARK not in text:
         return ()
-    calls: list[Frame] = []
-    stacks: list[tuple[str, list[Frame]]] = [("", calls)]
+    calls: list[re.Match[str]] = []
+    stacks: list[tuple[str, list[re.Match[str]]]] = [("", calls)]
     for line in text.splitlines():
         if _STACK_HEADER.match(line):
             calls = []
@@ -138,15 +138,21 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
         elif (found := _FILE.match(line)) and found["function"]:
             if _SESSION_START.search(found["path"]):
                 calls = []  # it and its callers are the verifier, not the code under test
-            calls.append(_frame(found["path"], found["line"], found["function"], first_party, None))
+            calls.append(found)
     stacks = [(header, calls) for header, calls in stacks if calls]
     if not stacks:
         return ()
     current = next((calls for header, calls in stacks if header.startswith("Current")), stacks[0][1])
-    with_product = (calls for _, calls in stacks if any(each.side is Side.PRODUCT for each in calls))
-    if not any(each.side is Side.PRODUCT for each in current):
-        current = next(with_product, current)
-    return tuple(reversed(current))
+    if not _has_product(current, first_party):
+        current = next((calls for _, calls in stacks if _has_product(calls, first_party)), current)
+    return tuple(
+        _frame(found["path"], found["line"], found["function"], first_party, None)
+        for found in reversed(current)
+    )
+
+
+def _has_product(calls: list[re.Match[str]], first_party: frozenset[str]) -> bool:
+    return any(_side(found["path"].removeprefix("./"), first_party) is Side.PRODUCT for found in calls)
 
 
 def _frame(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.taxonomy import Category, Owner
@@ -142,7 +142,7 @@ def _sections_of(kind: EvidenceKind) -> tuple[int, ...]:
     return tuple(number for number, section in enumerate(SECTIONS) if kind in section.kinds)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _rules_about(section: int, classes: frozenset[str]) -> tuple[Rule, ...]:
     """Return the rules of a section that speak of one of these exceptions, or of any."""
     rules = SECTIONS[section].rules

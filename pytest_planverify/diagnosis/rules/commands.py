@@ -102,11 +102,27 @@ def _unknown_names(case: Case) -> Iterator[str]:
         is_unread = finding.code in _NEVER_LOOKED or finding.message.startswith("Cannot read file:")
         if finding.path and is_unread:
             yield finding.path
-    lines = case.output_lines
+    for name in _names_in(case):
+        yield name or case.command.argv[-1]
+
+
+@lru_cache(maxsize=16)  # a case is equal to itself alone: several rules ask of it
+def _names_in(case: Case) -> tuple[str, ...]:
+    """Return the names that the output complains of; an empty one where the tool does not tell."""
+    names: list[str] = []
+    lines = _own_lines(case)
     for at, line in enumerate(lines):
         if found := _UNKNOWN_NAME.match(line) if line else None:
             follows = lines[at + 1] if line.endswith(":") and at + 1 < len(lines) else ""
-            yield ".".join(filter(None, found.groups())) or follows or case.command.argv[-1]
+            names.append(".".join(filter(None, found.groups())) or follows)
+    return tuple(names)
+
+
+def _own_lines(case: Case) -> tuple[str, ...]:
+    """Return what a tool says of itself: nothing where all that it says is about lines of source."""
+    findings = case.command.findings
+    is_work = all(each.path and each.line and each.code not in _NEVER_LOOKED for each in findings)
+    return () if findings and is_work else case.output_lines
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, second=(C.LINT_ERROR, 0.1))
@@ -122,7 +138,7 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
                 suggestion=f"{command.tool} is not set up rightly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
-    line = next((line for line in case.output_lines if line and _SET_UP.match(line)), None)
+    line = next((line for line in _own_lines(case) if line and _SET_UP.match(line)), None)
     return line and f"{command.tool} cannot work as it is set up here: {quote(line)}"
 
 
@@ -167,14 +183,17 @@ _COVERAGE = re.compile(
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.9)
 def tool_missing_in_command(case: Case) -> str | None:
     """A program that the command starts is not installed here."""
-    found = _NO_TOOL.search(case.command.output_tail)
+    output = case.command.output_tail
+    is_said = "not found" in output or "No such file" in output or "npx canceled" in output
+    found = _NO_TOOL.search(output) if is_said else None
     tool = next(filter(None, found.groups()), None) if found else None
     return tool and f"The command starts {tool}, which is not installed here: install it, or correct PATH."
 
 
 def _absent_header(sign: str, remedy: str) -> Reader:
     def read(case: Case) -> Hit | None:
-        found = _ABSENT_HEADER.search(case.command.output_tail)
+        output = case.command.output_tail
+        found = _ABSENT_HEADER.search(output) if "fatal error: " in output else None
         if found is None or found["quote"] != sign:
             return None
         return Hit(
@@ -203,7 +222,8 @@ COMMAND_RULES.add(
 @COMMAND_RULES.rule(C.ARTIFACT_MISSING, 0.8, second=(C.TEST_NOT_FOUND, 0.15))
 def prerequisite_missing(case: Case) -> str | None:
     """A file that make needs does not exist, and make has no rule for it."""
-    found = _ABSENT_PREREQUISITE.search(case.command.output_tail)
+    output = case.command.output_tail
+    found = _ABSENT_PREREQUISITE.search(output) if "No rule to make" in output else None
     return found and (
         f"make needs {quote(found['name'], 80)} for {quote(found['by'], 80)}, and nothing makes it: a file "
         "of the project is gone, or a rule names another."
@@ -213,7 +233,8 @@ def prerequisite_missing(case: Case) -> str | None:
 @COMMAND_RULES.rule(C.METRIC_UNMET, 0.92)
 def coverage_below_limit(case: Case) -> str | None:
     """The tests cover less than the limit that was set."""
-    found = None if case.has_error else _COVERAGE.search(case.command.output_tail)
+    output = "" if case.has_error else case.command.output_tail
+    found = _COVERAGE.search(output) if "overage " in output else None
     return found and f"The tests cover too little: {quote(next(filter(None, found.groups())))}."
 
 
@@ -378,6 +399,11 @@ def _findings(command: CommandFact) -> tuple[Finding, ...]:
     return _read_again(command.tool, command.output_tail) or command.findings
 
 
+@lru_cache(maxsize=16)
+def _complaints(case: Case) -> tuple[Finding, ...]:
+    return _errors(_findings(case.command))
+
+
 @lru_cache(maxsize=64)
 def _read_again(name: str, output: str) -> tuple[Finding, ...]:
     tool = next((each for each in TOOLS if each.name == name), None)
@@ -449,7 +475,7 @@ def _found(purposes: str, wanted: Callable[[Case, Finding], bool], *, promise: b
             return None
         if case.timed_out or case.process.signal is not None:
             return None  # what a tool said before it was ended is not why it failed
-        chosen = tuple(each for each in _errors(_findings(command)) if wanted(case, each))
+        chosen = tuple(each for each in _complaints(case) if wanted(case, each))
         return _complaint(case, chosen, promise=promise) if chosen else None
 
     return read
@@ -533,7 +559,7 @@ def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner |
 
     def read(case: Case) -> Hit | None:
         is_script = case.command.purpose in _SCRIPT_PURPOSES
-        error = read_script_error(case.command.output_tail) if is_script else None
+        error = _script_error(case) if is_script else None
         if error is None or not wanted(error):
             return None
         place, at, location, blamed = error.place, "", None, owner
@@ -546,6 +572,11 @@ def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner |
         return Hit(suggestion=f"{sentence.format(at=at)}: {told}.", location=location, owner=blamed)
 
     return read
+
+
+@lru_cache(maxsize=16)
+def _script_error(case: Case) -> ScriptError | None:
+    return read_script_error(case.command.output_tail)
 
 
 def _is_in_test(error: ScriptError) -> bool:
@@ -614,8 +645,7 @@ def _ended(*purposes: str, must_speak: bool = False) -> Reader:
             return None
         last = f"; its last line was: {quote(lines[-1])}" if lines else " and said nothing"
         shown = quote(" ".join(command.argv) or command.tool)
-        complaints = _errors(_findings(command))
-        own = (each for each in complaints if each.path and each.line and not _is_runners(each))
+        own = (each for each in _complaints(case) if each.path and each.line and not _is_runners(each))
         first = next(own, None)
         return Hit(
             suggestion=f"{shown} ended with exit code {case.process.exit_code}{last}.",

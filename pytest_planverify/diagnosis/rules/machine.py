@@ -261,10 +261,10 @@ def resources_exhausted(case: Case) -> str | None:
 def service_unreachable(case: Case) -> Hit | str | None:
     """A service or the network could not be reached, or did not answer as it should."""
     error = case.error
-    if not case.has_error or case.was_meant:
-        return None
     is_system = case.is_error(*_OS)
     service = SERVICE_OF_ERROR.get(error.qualified) or _client_that_gave_up(case)
+    if not (is_system or service or case.is_error(*_PEER_ERRORS)) or case.was_meant:
+        return None
     is_away = (is_system and error.errno in _UNREACHABLE) or case.is_error(*_NAME_RESOLUTION)
     if not (service or is_away or _is_absent_socket(case)):
         is_slow = case.is_error("builtins.TimeoutError") and _is_from_network(case)
@@ -313,13 +313,13 @@ def _is_from_network(case: Case) -> bool:
 def machine_lacks_something(case: Case) -> str | None:
     """The exception's type, or how its message begins, speaks about the machine."""
     error = case.error
-    if case.was_meant:
-        return None
     phrase = MACHINE_ERRORS.get(error.qualified)
     if phrase is None and not case.raised_in_changed:
         told = (name in case.classes and error.message.startswith(text) for name, text in _MACHINE_MESSAGES)
         phrase = "the machine lacks something" if any(told) else None
-    return phrase and f"{phrase[0].upper()}{phrase[1:]}{_in(case)}: {said(error)}."
+    if phrase is None or case.was_meant:
+        return None
+    return f"{phrase[0].upper()}{phrase[1:]}{_in(case)}: {said(error)}."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, about=("builtins.FileNotFoundError",))
