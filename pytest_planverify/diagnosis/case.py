@@ -298,11 +298,6 @@ def _as_set(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
     return frozenset((qualified, *bases))
 
 
-def is_a(error: ExceptionFact, *names: str) -> bool:
-    """Return whether an exception's class is one of these qualified names, or derives from one."""
-    return error.qualified in names or any(base in names for base in error.bases)
-
-
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
     """Return the frame of that side nearest to the raise."""
     return next((frame for frame in reversed(frames) if frame.side is side), None)

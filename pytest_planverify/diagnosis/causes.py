@@ -20,7 +20,7 @@ from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from planner.text.python_messages import callee_of
-from pytest_planverify.diagnosis.case import Case, is_a
+from pytest_planverify.diagnosis.case import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -123,24 +123,24 @@ def _is_syntax(finding: Finding) -> bool:
 
 def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
     frame = case.raised_at
-    if is_a(error, "builtins.ModuleNotFoundError") and error.name:
+    if case.is_error("builtins.ModuleNotFoundError") and error.name:
         yield Mark("module", (error.name,))
     elif error.name and (found := _CANNOT_IMPORT.match(error.message)):
         yield Mark("name", (error.name, found["name"]))
-    elif is_a(error, "builtins.NameError") and error.name and frame and frame.module:
+    elif case.is_error("builtins.NameError") and error.name and frame and frame.module:
         yield Mark("name", (frame.module, error.name))
-    elif is_a(error, "builtins.AttributeError") and error.name and error.object_type:
+    elif case.is_error("builtins.AttributeError") and error.name and error.object_type:
         owner = error.object_type.removeprefix("module ")
         if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
             yield Mark("name", (owner, error.name))
-    elif is_a(error, "builtins.SyntaxError") and error.path and not error.path.startswith("<"):
+    elif case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_tidy(error.path),))
     callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None
     if callee:
         yield Mark("call", (callee,))
     if frame is not None:
         yield from _marks_of_place(case, frame)
-        if frame.side is Side.TEST and is_a(error, *_ASSERTIONS, *_UNUSABLE):
+        if frame.side is Side.TEST and case.is_error(*_ASSERTIONS, *_UNUSABLE):
             # Where a name is missing or a call does not fit there are marks of their own.
             lacks = error.object_side in (Side.PRODUCT, Side.TEST) or callee_of(error.message)
             giver = None if lacks else _giver_of(case.evidence, error, frame)
@@ -155,7 +155,7 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
         others = {(each.path, each.function) for each in case.frames if each.side is Side.PRODUCT} - {place}
         if case.evidence.phase is Phase.CALL and not others:  # other tests find its values wrong
             yield Mark("value", (_tidy(frame.path), frame.function))
-    if is_a(error, "builtins.SyntaxError", "builtins.ImportError"):
+    if case.is_error("builtins.SyntaxError", "builtins.ImportError"):
         return
     if case.evidence.timed_out:
         if frame.side is Side.PRODUCT:
@@ -166,7 +166,7 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
         yield Mark("fixture", place)
     else:
         first = next(each for each in case.frames if each.side is Side.TEST)
-        if (first.path, first.function) != place and not is_a(error, *_ASSERTIONS):
+        if (first.path, first.function) != place and not case.is_error(*_ASSERTIONS):
             yield Mark("raised", (*place, error.qualified))
 
 
@@ -468,7 +468,7 @@ def _ends_early(group: Group) -> bool:
     for each in group.members[:MOST_READ]:
         case = Case.of(each.evidence)
         is_stopped = each.evidence.timed_out or case.process.signal is not None
-        if is_stopped or (case.in_product and not is_a(case.error, *_ASSERTIONS)):
+        if is_stopped or (case.in_product and not case.is_error(*_ASSERTIONS)):
             return True
     return False
 

@@ -31,3 +31,5 @@ UNKNOWN_NAME = _whole_line("unknown_names")
 """A pattern: a tool does not know or find a name; where no group matched, it stands in the next line."""
 SET_UP = _whole_line("set_up")
 """A pattern: a tool says why it cannot work here."""
+CODES = {name: frozenset[str](codes) for name, codes in _DATA["codes"].items()}
+"""Codes, flags and suffixes of complaints, by what they are about."""

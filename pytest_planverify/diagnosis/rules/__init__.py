@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind
@@ -24,7 +24,7 @@ from pytest_planverify.diagnosis.rules.processes import (
 from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pytest_planverify.diagnosis.case import Case
 
@@ -41,109 +41,80 @@ def unknown(case: Case) -> str:
 
 UNKNOWN_RULE = _NOTHING_RULES[0]
 
-_HARD = (*MACHINE_RULES, *LOADING_RULES)
+_HARD = Rules([*MACHINE_RULES, *LOADING_RULES])
 """What says by its type alone what is wrong, also beneath the exception that surfaced."""
-_SOFT = (*BOUNDARY_RULES, *BEHAVIOUR_RULES)
+_SOFT = Rules([*BOUNDARY_RULES, *BEHAVIOUR_RULES])
+_LAST = Rules([*LAST_RULES, UNKNOWN_RULE])
 
-_K = EvidenceKind
-_ALL = tuple(EvidenceKind)
+_GUARDS = (EvidenceKind.HYGIENE, EvidenceKind.SANDBOX, EvidenceKind.ALLOWLIST, EvidenceKind.BUDGET)
+_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION, EvidenceKind.SESSION, EvidenceKind.COMMAND)
 
-
-class Section(NamedTuple):
-    """Rules that stand together, the kinds of evidence that they speak of, and a cheap question before."""
-
-    kinds: tuple[EvidenceKind, ...]
-    rules: tuple[Rule, ...]
-    cases: Callable[[Case], tuple[Case, ...]]
-    """The case with each exception in focus that is looked at; none where the rules have nothing to say."""
-
-
-def _itself(case: Case) -> tuple[Case, ...]:
-    return (case,)
-
-
-def _if_selecting(case: Case) -> tuple[Case, ...]:
-    evidence = case.evidence
-    is_kind = evidence.kind in (EvidenceKind.SELECTION, EvidenceKind.SESSION)
-    return (case,) if is_kind or evidence.selectors or evidence.vacuous is not None else ()
-
-
-def _if_limited(case: Case) -> tuple[Case, ...]:
-    return (case,) if case.timed_out or case.evidence.swallowed_timeout else ()
-
-
-def _if_repeated(case: Case) -> tuple[Case, ...]:
-    return (case,) if case.evidence.confirmations else ()
-
-
-def _if_ended(case: Case) -> tuple[Case, ...]:
-    """Return the case of a process that ended, or of an error."""
-    return (case,) if case.has_error or case.evidence.process is not None else ()
-
-
-def _if_process(case: Case) -> tuple[Case, ...]:
-    return (case,) if case.evidence.process is not None else ()
-
-
-def _if_raised(case: Case) -> tuple[Case, ...]:
-    return (case,) if case.has_error else ()
-
-
-def _beneath(case: Case) -> tuple[Case, ...]:
-    return case.deeper
-
-
-def _in_group(case: Case) -> tuple[Case, ...]:
-    return case.leaves
-
-
-SECTIONS: tuple[Section, ...] = (
-    Section((_K.HYGIENE, _K.SANDBOX, _K.ALLOWLIST, _K.BUDGET), tuple(GUARD_RULES), _itself),
-    Section((_K.ARTIFACT, _K.FIXTURE, _K.METRIC, _K.CONTRACT, _K.MANUAL), tuple(CHECK_RULES), _itself),
-    Section((_K.COMMAND,), tuple(COMMAND_RULES), _itself),
-    Section(_ALL, tuple(SELECTION_RULES), _if_selecting),
-    Section(_ALL, tuple(REPETITION_RULES), _if_repeated),
-    Section(_ALL, tuple(TIMEOUT_RULES), _if_limited),
-    Section(_ALL, tuple(PROCESS_RULES), _if_ended),
-    Section((_K.SESSION,), tuple(STARTING_RULES), _itself),
-    Section(_ALL, tuple(EARLY_END_RULES), _if_process),
-    Section(_ALL, _HARD, _if_raised),
-    Section(_ALL, _HARD, _beneath),
-    Section(_ALL, _SOFT, _in_group),
-    Section(_ALL, _SOFT, _itself),
-    Section((_K.SESSION,), tuple(SESSION_FALLBACKS), _itself),
-    Section((_K.COMMAND,), tuple(SCRIPT_RULES), _itself),
-    Section(_ALL, (*LAST_RULES, UNKNOWN_RULE), _itself),
+RULES: tuple[Rule, ...] = tuple(
+    chain(
+        GUARD_RULES,
+        CHECK_RULES,
+        COMMAND_RULES,
+        SELECTION_RULES,
+        REPETITION_RULES,
+        TIMEOUT_RULES,
+        PROCESS_RULES,
+        STARTING_RULES,
+        EARLY_END_RULES,
+        _HARD,
+        _SOFT,
+        SESSION_FALLBACKS,
+        SCRIPT_RULES,
+        _LAST,
+    )
 )
-"""What a guard found, then what decides by the kind of criterion, then what repeated runs proved, then
-limits and deaths, then what an exception says by its type (first the one that surfaced, then those
-beneath), then whose frame raised."""
+"""All of them as one table, in the order in which they are asked."""
 
-RULES: tuple[Rule, ...] = tuple(dict.fromkeys(rule for section in SECTIONS for rule in section.rules))
-"""The same as one table."""
+
+def _groups_for(case: Case) -> Iterator[tuple[Rules, tuple[Case, ...]]]:
+    """Yield rules that may have something to say, each with the exceptions that they look at one by one.
+
+    First comes what a guard found, then what decides by the kind of criterion, then what repeated runs
+    proved, then limits and deaths, then what an exception says by its type (first the one that surfaced,
+    then those beneath), then whose frame raised.
+    """
+    evidence, kind, itself = case.evidence, case.evidence.kind, (case,)
+    has_process = evidence.process is not None
+    if kind in _GUARDS:
+        yield GUARD_RULES, itself
+    elif kind is EvidenceKind.COMMAND:
+        yield COMMAND_RULES, itself
+    elif kind not in _TESTS:
+        yield CHECK_RULES, itself
+    is_selecting = kind in (EvidenceKind.SELECTION, EvidenceKind.SESSION)
+    if is_selecting or evidence.selectors or evidence.vacuous is not None:
+        yield SELECTION_RULES, itself
+    if evidence.confirmations:
+        yield REPETITION_RULES, itself
+    if case.timed_out or evidence.swallowed_timeout:
+        yield TIMEOUT_RULES, itself
+    if case.has_error or has_process:
+        yield PROCESS_RULES, itself
+    if kind is EvidenceKind.SESSION:
+        yield STARTING_RULES, itself
+    if has_process:
+        yield EARLY_END_RULES, itself
+    if case.has_error:
+        yield _HARD, itself
+        yield _HARD, case.deeper
+        yield _SOFT, case.leaves
+    yield _SOFT, itself
+    if kind is EvidenceKind.SESSION:
+        yield SESSION_FALLBACKS, itself
+    if kind is EvidenceKind.COMMAND:
+        yield SCRIPT_RULES, itself
+    yield _LAST, itself
 
 
 def rules_for(case: Case) -> Iterator[tuple[Rule, Case]]:
     """Yield the rules that may speak, in their order, each with the exception that it looks at."""
-    for number in _sections_of(case.evidence.kind):
-        cases = SECTIONS[number].cases(case)
+    for rules, cases in _groups_for(case):
         if len(cases) == 1:
-            for rule in _rules_about(number, cases[0].classes):
+            for rule in rules.about(cases[0].classes):
                 yield rule, cases[0]
-        elif cases:
-            for rule in SECTIONS[number].rules:
-                for each in cases:
-                    if not rule.about or not each.classes.isdisjoint(rule.about):
-                        yield rule, each
-
-
-@cache
-def _sections_of(kind: EvidenceKind) -> tuple[int, ...]:
-    return tuple(number for number, section in enumerate(SECTIONS) if kind in section.kinds)
-
-
-@lru_cache(maxsize=4096)
-def _rules_about(section: int, classes: frozenset[str]) -> tuple[Rule, ...]:
-    """Return the rules of a section that speak of one of these exceptions, or of any."""
-    rules = SECTIONS[section].rules
-    return tuple(rule for rule in rules if not rule.about or not classes.isdisjoint(rule.about))
+        else:
+            yield from ((rule, each) for rule in rules for each in cases if rule.concerns(each.classes))

@@ -14,7 +14,7 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from pytest_planverify.diagnosis.case import Case, within_project
-from pytest_planverify.diagnosis.known import SET_UP, UNKNOWN_NAME
+from pytest_planverify.diagnosis.known import CODES, SET_UP, UNKNOWN_NAME
 from pytest_planverify.diagnosis.printed import ScriptError, read_death, read_script_error
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rules
 from pytest_planverify.diagnosis.wording import quote, said
@@ -33,11 +33,8 @@ _CHECKERS = frozenset({"lint", "type_check"})
 _RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"})
 """Tools that only start others: what they were asked for does not tell whose complaint it is."""
 
+_PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
 _UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME), re.compile(SET_UP)
-_NEVER_LOOKED = frozenset({"E902", "F0001"})
-"""Codes of findings about a file that could not be opened."""
-_SET_UP_CODES = frozenset({"E0013", "TS2688", "TS5023", "TS5024", "TS5107", "TS5108", "TS6046", "TS18003"})
-"""Codes of findings about the tool's own configuration."""
 _SET_UP_FILES = re.compile(
     r"^(?:pyproject\.toml|setup\.cfg|tox\.ini|\.?mypy\.ini|\.?pylintrc(?:\.toml)?|\.?ruff\.toml|\.flake8|"
     r"pyrightconfig\.json|tsconfig[\w.-]*\.json|\.eslintrc[\w.]*|eslint\.config\.[cm]?[jt]s|clippy\.toml)$"
@@ -99,7 +96,7 @@ def _unknown_names(case: Case) -> Iterator[str]:
     if not case.command.found or not case.process.exit_code:
         return
     for finding in case.command.findings:
-        is_unread = finding.code in _NEVER_LOOKED or finding.message.startswith("Cannot read file:")
+        is_unread = finding.code in CODES["never_looked"] or finding.message.startswith("Cannot read file:")
         if finding.path and is_unread:
             yield finding.path
     for name in _names_in(case):
@@ -121,7 +118,7 @@ def _names_in(case: Case) -> tuple[str, ...]:
 def _own_lines(case: Case) -> tuple[str, ...]:
     """Return what a tool says of itself: nothing where all that it says is about lines of source."""
     findings = case.command.findings
-    is_work = all(each.path and each.line and each.code not in _NEVER_LOOKED for each in findings)
+    is_work = all(each.path and each.line and each.code not in CODES["never_looked"] for each in findings)
     return () if findings and is_work else case.output_lines
 
 
@@ -133,7 +130,7 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
         return None
     for finding in command.findings[:3]:
         is_file = _SET_UP_FILES.match((finding.path or "").rpartition("/")[2])
-        if finding.code in _SET_UP_CODES or (command.purpose in _CHECKERS and is_file):
+        if finding.code in CODES["set_up"] or (command.purpose in _CHECKERS and is_file):
             return Hit(
                 suggestion=f"{command.tool} is not set up rightly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
@@ -240,17 +237,6 @@ def coverage_below_limit(case: Case) -> str | None:
 
 _RUST_TOOLS = frozenset({"cargo", "rustc"})
 _RUST_CODE = re.compile(r"^E0\d{3}$")
-_RUST_TYPES = frozenset(
-    {"E0023", "E0026", "E0027", "E0053", "E0069", "E0070", "E0277", "E0282", "E0283", "E0308", "E0369",
-     "E0600", "E0604", "E0605", "E0606", "E0607", "E0608", "E0614", "E0618"}
-)  # fmt: skip
-"""Errors about the type of a value."""
-_RUST_INTERFACE = frozenset(
-    {"E0046", "E0050", "E0060", "E0061", "E0063", "E0107", "E0186", "E0407", "E0412", "E0423", "E0425",
-     "E0432", "E0433", "E0437", "E0560", "E0599", "E0603", "E0609", "E0616", "E0624"}
-)  # fmt: skip
-"""Errors about a name, a field or a signature that is another than the caller believes."""
-_RUST_IMPORTS = frozenset({"E0432", "E0433", "E0463"})
 _RUST_CRATE = re.compile(
     r"(?:unresolved import|(?:undeclared|unresolved) (?:crate or )?module(?: or unlinked crate)?) `\w+`$|"
     r"^can't find crate for `"
@@ -299,17 +285,20 @@ COMMAND_RULES.add(
 )
 COMMAND_RULES.add(
     "rust-crate-missing",
-    _rust(lambda error: error.code in _RUST_IMPORTS and bool(_RUST_CRATE.search(error.message))),
+    _rust(lambda error: error.code in CODES["rust_imports"] and bool(_RUST_CRATE.search(error.message))),
     C.IMPORT_ERROR, 0.9, "A crate is used that the project does not have.",
 )
 COMMAND_RULES.add(
     "rust-interface-broken",
-    _rust(lambda error: error.code in _RUST_INTERFACE and is_test_path(error.path or ""), Owner.PRODUCT),
+    _rust(
+        lambda error: error.code in CODES["rust_interface"] and is_test_path(error.path or ""),
+        Owner.PRODUCT,
+    ),
     C.SPEC_MISMATCH, 0.85, "A test uses a name or a signature that the crate does not have.",
     second=(C.COMPILATION_ERROR, 0.15),
 )
 COMMAND_RULES.add(
-    "rust-types-do-not-fit", _rust(lambda error: error.code in _RUST_TYPES),
+    "rust-types-do-not-fit", _rust(lambda error: error.code in CODES["rust_types"]),
     C.TYPE_ERROR, 0.85, "The compiler refused the type of a value.",
     second=(C.COMPILATION_ERROR, 0.15),
 )
@@ -333,20 +322,7 @@ def tool_not_found(case: Case) -> Hit | None:
     )
 
 
-_SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E0001"})
 _TYPESCRIPT_SYNTAX = re.compile(r"^TS1\d{3}$")
-_PARSING = (
-    "Parsing error:", "SyntaxError:", "Failed to parse", "cannot parse", "Cannot parse",
-    "expected \u2018", "expected '", "expected expression",
-)  # fmt: skip
-_ABOUT_TYPES = ("Argument ", "Type ", "No overloads for ", "Cannot ", "Operator ", "Object of type ",
-                "Could not ", "Method ", "Return type ", "Expression ", "\"__")  # fmt: skip
-"""How pyright begins what it says of types over several lines, the last of which holds the code."""
-_IMPORT_CODES = frozenset(
-    {"import", "import-not-found", "import-untyped", "import-error", "reportMissingImports",
-     "reportMissingModuleSource", "unresolved-import", "E0401", "TS2307", "TS2792", "TS7016",
-     "n/no-missing-import", "n/no-missing-require", "import/no-unresolved"}
-)  # fmt: skip
 _MODULE = re.compile(
     r"(?:module named |[Cc]annot find module |Unable to import |Import |stubs for (?:module )?|"
     r"find the module |could not resolve |to module |path to module )[\"'`](?P<name>[^\"'`]+)[\"'`]"
@@ -356,17 +332,7 @@ _KEBAB = re.compile(r"^[a-z]+(?:-[a-z]+)*$")
 _LINT_CODE = re.compile(r"^[A-Z]{1,6}\d{2,4}$")
 _LINT_SAYS = ("would be reformatted", "is not formatted", "Imports are incorrectly sorted", "unformatted")
 _WARNING_FLAG = re.compile(r"\[-W(?:error=)?(?P<flag>[\w+-]+)[^\]]*\]$")
-_TYPE_FLAGS = frozenset(
-    {"incompatible-pointer-types", "int-conversion", "incompatible-function-pointer-types",
-     "discarded-qualifiers", "return-mismatch", "sign-conversion", "conversion"}
-)  # fmt: skip
-_HARD_FLAGS = _TYPE_FLAGS | {"implicit-function-declaration", "implicit-int"}
-"""What no compiler of today lets pass as a mere warning."""
 _SCRIPTS = (".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue")
-_SOURCES = frozenset(
-    {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".f90", ".rs", ".go", ".java", ".kt",
-     ".cs", ".ts", ".tsx", ".swift", ".scala"}
-)  # fmt: skip
 _RUNNER_SAYS = re.compile(
     r"^(?:Error \d+|Aborted|Killed|Segmentation fault|.* failed with exit code .+|Failed|code )"
 )
@@ -417,7 +383,7 @@ def _is_python(path: str | None) -> bool:
 def _is_syntax(finding: Finding) -> bool:
     """Return whether the tool says that it could not parse a file."""
     code = finding.code or ""
-    if code in _SYNTAX_CODES or _TYPESCRIPT_SYNTAX.match(code) or finding.message.startswith(_PARSING):
+    if code in CODES["syntax"] or _TYPESCRIPT_SYNTAX.match(code) or finding.message.startswith(_PARSING):
         return True
     if code:
         return False
@@ -433,7 +399,7 @@ def _is_type(finding: Finding) -> bool:
     """Return whether it is a type checker's complaint, by its manner."""
     code = finding.code or ""
     if found := _WARNING_FLAG.search(finding.message):
-        return found["flag"] in _TYPE_FLAGS
+        return found["flag"] in CODES["type_flags"]
     is_mypy = bool(_KEBAB.match(code)) and finding.severity == "error" and _is_python(finding.path)
     return is_mypy or bool(_TYPE_CODE.match(code))
 
@@ -447,16 +413,16 @@ def _is_style(finding: Finding) -> bool:
     if is_script and _KEBAB.match(code.rpartition("/")[2]):
         return True
     found = _WARNING_FLAG.search(finding.message)
-    return found is not None and found["flag"] not in _HARD_FLAGS and "error=" in found[0]
+    return found is not None and found["flag"] not in CODES["hard_flags"] and "error=" in found[0]
 
 
 def _is_compilers(finding: Finding) -> bool:
-    return PurePosixPath(finding.path or "").suffix in _SOURCES
+    return PurePosixPath(finding.path or "").suffix in CODES["compiled"]
 
 
 def _misses(case: Case, finding: Finding, *, own: bool) -> bool:
     """Return whether the tool could not find a module, of the project or of somebody else."""
-    if finding.code not in _IMPORT_CODES:
+    if finding.code not in CODES["imports"]:
         return False
     found = _MODULE.search(finding.message)
     name = found["name"] if found else ""
