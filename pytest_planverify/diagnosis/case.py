@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -15,7 +14,7 @@ from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.printed import read_stack, read_traceback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -36,7 +35,6 @@ _CODE = frozenset(
     {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".f90", ".rs", ".go", ".java", ".kt", ".cs",
      ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue", ".swift", ".scala", ".rb", ".sh"}
 )  # fmt: skip
-_PRINTED = re.compile(r"(?:^|[\s\"'(`]|file://)(?P<path>/[^\s\"'():`]+)", re.MULTILINE)
 
 
 class lazy(Generic[T]):
@@ -325,15 +323,10 @@ def own_names(evidence: Evidence) -> frozenset[str]:
 
 
 def within_project(path: str, evidence: Evidence) -> str:
-    """Return a path as it is below the project's root, where what was printed tells the root."""
+    """Return a path as it is below the project's root, where a file that is known stands there."""
     if not path.startswith("/"):
         return path.removeprefix("./")
-    files = tuple(dict.fromkeys(_named_files(evidence)))
-    for file in files:
-        if path.endswith(f"/{file}"):
-            return file
-    root = _root(files, evidence.command) if evidence.command is not None else ""
-    return path[len(root) :] if root and path.startswith(root) else path
+    return next((file for file in _named_files(evidence) if path.endswith(f"/{file}")), path)
 
 
 @lru_cache(maxsize=4096)
@@ -360,17 +353,6 @@ def _top_of_path(path: str) -> str:
     parts = PurePosixPath(path).parts
     parts = parts[1:] if len(parts) > 1 and parts[0] in _ROOTS else parts
     return parts[0] if len(parts) > 1 else PurePosixPath(path).stem
-
-
-def _root(files: Iterable[str], command: CommandFact) -> str:
-    """Return the root by a printed path that ends in a file of the project or a word of the command."""
-    named = (word for word in command.argv if "/" in word and not word.startswith(("/", "-", ".")))
-    ends = tuple(f"/{name}" for name in (*files, *named))
-    for found in _PRINTED.finditer(command.output_tail) if ends else ():
-        for end in ends:
-            if found["path"].endswith(end):
-                return found["path"][: -len(end) + 1]
-    return ""
 
 
 def _printed_error(evidence: Evidence) -> ExceptionFact | None:

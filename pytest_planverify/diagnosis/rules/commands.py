@@ -119,7 +119,8 @@ def _own_lines(case: Case) -> tuple[str, ...]:
     """Return what a tool says of itself: nothing where all that it says is about lines of source."""
     findings = case.command.findings
     is_work = all(each.path and each.line and each.code not in CODES["never_looked"] for each in findings)
-    return () if findings and is_work else case.output_lines
+    is_checker = case.command.purpose != "test"
+    return () if findings and is_work and is_checker else case.output_lines
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, second=(C.LINT_ERROR, 0.1))

@@ -192,7 +192,6 @@ def tests_not_importable(case: Case) -> Hit | str | None:
             suggestion=f"{module} {state} cannot be imported from here{_by(case)}: run from the right "
             "folder, add the missing __init__.py, or put it on the path.",
             weight=1.0 if error.path else 0.75,
-            owner=_owner_of_packages(case),
         )
     name = _imported_name(case)
     if name is None or not case.is_test_package(name[0]) or _is_own_file(error):
@@ -203,13 +202,6 @@ def tests_not_importable(case: Case) -> Hit | str | None:
     )
 
 
-def _owner_of_packages(case: Case) -> Owner | None:
-    """Return the tests, where a change of theirs made a folder no package any more."""
-    files = case.evidence.changed or ()
-    is_gone = any(file.side is Side.TEST and file.path.endswith("__init__.py") for file in files)
-    return Owner.TEST if is_gone else None
-
-
 def _is_own_file(error: ExceptionFact) -> bool:
     """Return whether the module that lacks a name is a file of the project."""
     if error.object_side is not None:
@@ -218,15 +210,14 @@ def _is_own_file(error: ExceptionFact) -> bool:
 
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_IMPORT, second=(C.IMPORT_ERROR, 0.2))
-def own_module_not_importable(case: Case) -> Hit | None:
+def own_module_not_importable(case: Case) -> str | None:
     """A module of the project is there, but not where the interpreter looks."""
     module = _missing_module(case)
     if module is None or not case.is_first_party(module) or case.error.path is None:
         return None
-    return Hit(
-        suggestion=f"{module} stands in {case.error.path}, but the interpreter does not find "
-        f"it{_by(case)}: install the project, or set pythonpath.",
-        owner=_owner_of_packages(case),
+    return (
+        f"{module} stands in {case.error.path}, but the interpreter does not find it{_by(case)}: "
+        "install the project, or set pythonpath."
     )
 
 
