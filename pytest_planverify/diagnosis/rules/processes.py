@@ -236,6 +236,20 @@ def own_internal_error(case: Case) -> Hit | None:
     )
 
 
+@PROCESS_RULES.rule(
+    C.TEST_CRASH,
+    0.8,
+    about=("builtins.SystemExit",),
+    owner=Owner.TEST,
+    second=(C.TEST_REGRESSION, 0.2),
+)
+def left_by_test(case: Case) -> str | None:
+    """The test, or what prepares it, leaves the program."""
+    if case.evidence.kind is not EvidenceKind.TEST or not case.in_test:
+        return None
+    return f"{place(case.raised_at)} leaves the program: {said(case.error)}."
+
+
 @PROCESS_RULES.rule(C.TEST_CRASH, 0.8, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2))
 def output_closed(case: Case) -> Hit | None:
     """Standard output was closed while pytest was still using it."""
