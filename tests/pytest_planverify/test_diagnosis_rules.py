@@ -154,6 +154,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_session(process={"signal": "SIGHUP"}, confirmations=AGAIN[:1]), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
     ({**_command("build"), "process": {"signal": "SIGINT"}, "confirmations": AGAIN}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
     (_test(_error("KeyboardInterrupt", "", TEST, bases="BaseException"), process={"exit_code": 2}), C.TEST_CRASH, Owner.TEST, "session-ended-by-project", "ended the whole session"),
+    (_test(_error("SystemExit", "1", TEST, bases="BaseException"), phase="setup"), C.TEST_CRASH, Owner.TEST, "left-by-test", "leaves the program"),
     (_test(_error("SystemExit", "1", TEST, PRODUCT, bases="BaseException")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "SystemExit"),
     (_test(_error("ValueError", "I/O operation on closed file", TEST)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone", "closed file"),
     (_session(exceptions=(_error("KeyError", "x", OURS),)), C.HARNESS_ERROR, Owner.HARNESS, "own-internal-error", "not to blame"),
