@@ -2,117 +2,39 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from planner.catalog.test_paths import is_test_module, is_test_path
-from planner.model.evidence import Evidence, ExceptionFact, Frame, ProcessEnd
+from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.taxonomy import Repeatability
 from planner.model.verdicts import EvidenceKind, Side
-from pytest_planverify.diagnosis.printed_errors import read_stack, read_traceback
+from pytest_planverify.diagnosis.printed import read_stack, read_traceback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from planner.model.evidence import Confirmation
-
-_ROOTS = frozenset({"src", "lib", "python"})
-_CODE = frozenset(
-    {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".f90", ".rs", ".go", ".java", ".kt", ".cs",
-     ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue", ".swift", ".scala", ".rb", ".sh"}
-)  # fmt: skip
-_PYTHON = (".py", ".pyi")
-_PRINTED = re.compile(r"(?:^|[\s\"'(`]|file://)(?P<path>/[^\s\"'():`]+)", re.MULTILINE)
-
-
-def files_of(evidence: Evidence) -> Iterator[str]:
-    """The files of the project that the evidence names, relative to its root."""
-    for file in evidence.changed or ():
-        yield file.path
-    for finding in evidence.command.findings if evidence.command else ():
-        if finding.path and not finding.path.startswith(("/", "<")) and "/" in finding.path:
-            yield finding.path
-
-
-def sides_of(evidence: Evidence) -> tuple[tuple[str, Side | None], ...]:
-    """The changed files and their sides; of a command's project also those of other languages."""
-    known = evidence.command is not None
-    return tuple(
-        (file.path, file.side or (_side_by_name(file.path) if known else None))
-        for file in evidence.changed or ()
-    )
-
-
-def _side_by_name(path: str) -> Side | None:
-    if PurePosixPath(path).suffix not in _CODE:
-        return None
-    return Side.TEST if is_test_path(path) else Side.PRODUCT
-
-
-def own_names(evidence: Evidence) -> frozenset[str]:
-    """Top-level names that the project's files provide: what was told, or else what its files say."""
-    if evidence.first_party:
-        return frozenset(evidence.first_party)
-    found = (_top(path) for path in files_of(evidence) if not is_test_path(path))
-    return frozenset(name for name in found if name)
-
-
-def _top(path: str) -> str:
-    """``shop`` of ``shop/cart.py``, of ``src/shop/cart.py`` and of ``shop.py``."""
-    if not path.endswith(_PYTHON):
-        return ""
-    parts = PurePosixPath(path).parts
-    parts = parts[1:] if len(parts) > 1 and parts[0] in _ROOTS else parts
-    return parts[0] if len(parts) > 1 else PurePosixPath(path).stem
-
-
-def within_project(path: str, evidence: Evidence) -> str:
-    """A path as it is below the project's root, where what was printed tells the root."""
-    if not path.startswith("/"):
-        return path.removeprefix("./")
-    files = tuple(dict.fromkeys(files_of(evidence)))
-    for file in files:
-        if path.endswith(f"/{file}"):
-            return file
-    root = _root(files, evidence)
-    return path[len(root) :] if root and path.startswith(root) else path
-
-
-def _root(files: Iterable[str], evidence: Evidence) -> str:
-    """The root, by a printed path that ends in a file of the project, or in what the command names."""
-    command = evidence.command
-    if command is None:
-        return ""
-    named = (word for word in command.argv if "/" in word and not word.startswith(("/", "-", ".")))
-    ends = tuple(f"/{name}" for name in (*files, *named))
-    if not ends:
-        return ""
-    for found in _PRINTED.finditer(command.output_tail):
-        for end in ends:
-            if found["path"].endswith(end):
-                return found["path"][: -len(end) + 1]
-    return ""
-
-
-def repeatability(confirmations: tuple[Confirmation, ...]) -> Repeatability:
-    """Judged together with the first red run, which is why there are confirmations at all."""
-    if not confirmations:
-        return Repeatability.UNCONFIRMED
-    return Repeatability.FLAKY if any(run.passed for run in confirmations) else Repeatability.DETERMINISTIC
-
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
 """The sides that the people of the project can change."""
 
+NO_ERROR = ExceptionFact(type="", qualified="")
+"""Stands for an exception where there is none: it is of no class and has no frames."""
+
+_NO_PROCESS = ProcessEnd()
+_NO_COMMAND = CommandFact(argv=(), tool="", purpose="")
+_ASSERTION = "builtins.AssertionError"
+_DELEGATING = (".__getattr__", ".__getattribute__")
+_ROOTS = frozenset({"src", "lib", "python"})
 _PROSE = (".md", ".rst", ".txt")
 """What no program reads, mostly; other files may be data or settings of the product."""
-_ASSERTION = "builtins.AssertionError"
-_NO_PROCESS = ProcessEnd()
-_DELEGATING = (".__getattr__", ".__getattribute__")
+_CODE = frozenset(
+    {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".f90", ".rs", ".go", ".java", ".kt", ".cs",
+     ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue", ".swift", ".scala", ".rb", ".sh"}
+)  # fmt: skip
 
 
 class lazy(Generic[T]):
@@ -130,97 +52,111 @@ class lazy(Generic[T]):
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """Evidence with one of its exceptions in focus; rules ask it, and never search its text."""
 
     evidence: Evidence
-    error: ExceptionFact | None
+    error: ExceptionFact = NO_ERROR
     """The exception in focus: the one that surfaced, unless a rule looks deeper."""
     printed: bool = False
     """The exception was read from what a process printed, not observed."""
 
     @classmethod
     def of(cls, evidence: Evidence) -> Case:
-        """The case with the surfacing exception in focus, or else the one that a process printed."""
+        """Return the case with the surfacing exception in focus, or else the one that a process printed."""
         if evidence.exceptions:
             return cls(evidence, evidence.exceptions[0])
         if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND):
-            return cls(evidence, _printed_error(evidence), printed=True)
-        return cls(evidence, None)
-
-    def at(self, error: ExceptionFact) -> Case:
-        """The same case with another exception in focus."""
-        return replace(self, error=error)
+            return cls(evidence, _printed_error(evidence) or NO_ERROR, printed=True)
+        return cls(evidence)
 
     @property
-    def deeper(self) -> tuple[ExceptionFact, ...]:
-        """Causes and contexts of the surfacing exception, then the leaves of its group."""
-        return self.evidence.exceptions[1:] + self.evidence.exceptions_in_group
+    def has_error(self) -> bool:
+        """Return whether an exception is in focus."""
+        return self.error is not NO_ERROR
 
-    @lazy
-    def deeper_cases(self) -> tuple[Case, ...]:
-        """The case with each of these in focus; they are asked by many rules."""
-        return tuple(self.at(error) for error in self.deeper)
+    def at(self, error: ExceptionFact) -> Case:
+        """Return the same case with another exception in focus."""
+        return Case(self.evidence, error, self.printed)
 
     @lazy
     def leaves(self) -> tuple[Case, ...]:
         """The case with each member of the surfacing group in focus."""
-        return tuple(self.at(error) for error in self.evidence.exceptions_in_group)
+        return tuple(map(self.at, self.evidence.exceptions_in_group))
+
+    @lazy
+    def deeper(self) -> tuple[Case, ...]:
+        """The case with each cause and context in focus, then with each member of its group."""
+        return (*map(self.at, self.evidence.exceptions[1:]), *self.leaves)
+
+    @lazy
+    def command(self) -> CommandFact:
+        """The command that failed, where the criterion is one; an empty one elsewhere."""
+        evidence = self.evidence
+        return (evidence.kind is EvidenceKind.COMMAND and evidence.command) or _NO_COMMAND
+
+    @lazy
+    def process(self) -> ProcessEnd:
+        """How the process ended; of one that is not known, nothing."""
+        return self.evidence.process or _NO_PROCESS
+
+    @property
+    def timed_out(self) -> bool:
+        """Return whether a limit was passed, whoever noticed."""
+        return self.evidence.timed_out or self.process.timed_out
 
     @lazy
     def output_lines(self) -> tuple[str, ...]:
         """What the command and its streams printed, line by line, each once, without blanks around."""
-        evidence = self.evidence
-        texts = (
-            evidence.command.output_tail if evidence.command else "",
-            evidence.stderr_tail,
-            evidence.stdout_tail,
-        )
+        texts = (self.command.output_tail, self.evidence.stderr_tail, self.evidence.stdout_tail)
         return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
     @lazy
     def repeatability(self) -> Repeatability:
-        """What the repeated runs say together."""
-        return repeatability(self.evidence.confirmations)
+        """What the repeated runs say, together with the first red run."""
+        runs = self.evidence.confirmations
+        if not runs:
+            return Repeatability.UNCONFIRMED
+        return Repeatability.FLAKY if any(run.passed for run in runs) else Repeatability.DETERMINISTIC
 
     @property
-    def process(self) -> ProcessEnd:
-        return self.evidence.process or _NO_PROCESS
+    def happened_again(self) -> bool:
+        """Return whether it was red each time that it was run again, and so is its own doing."""
+        runs = self.evidence.confirmations
+        return len(runs) > 1 and not any(each.passed for each in runs)
 
     @lazy
     def frames(self) -> tuple[Frame, ...]:
-        """Frames of the exception in focus; a ``__getattr__`` that only reports a miss is left out."""
-        frames = self.error.frames if self.error else ()
-        if not self.is_error("builtins.AttributeError"):
-            return frames
+        """Frames of the exception in focus; those that only hand a missing attribute on are left out."""
+        frames = self.error.frames
         while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING):
+            if not self.is_error("builtins.AttributeError"):
+                break
             frames = frames[:-1]
         return frames
 
     @lazy
     def raised_at(self) -> Frame | None:
         """The project's frame nearest to the raise: product or test."""
-        return last_project_frame(self.frames)
+        return next((frame for frame in reversed(self.frames) if frame.side in PROJECT_SIDES), None)
 
     @lazy
     def stuck_at(self) -> Frame | None:
         """Where a process that was ended stood, by the stack that it left."""
         stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
-        product = [frame for frame in stack if frame.side is Side.PRODUCT]
-        project = product or [frame for frame in stack if frame.side is Side.TEST]
-        return project[-1] if project else None
+        return last_frame_of(stack, Side.PRODUCT) or last_frame_of(stack, Side.TEST)
 
     @property
     def innermost(self) -> Frame | None:
         """The frame that raised, whoever wrote it."""
         return self.frames[-1] if self.frames else None
 
-    @property
+    @lazy
     def in_product(self) -> bool:
         return self.raised_at is not None and self.raised_at.side is Side.PRODUCT
 
-    @property
+    @lazy
     def in_test(self) -> bool:
         return self.raised_at is not None and self.raised_at.side is Side.TEST
 
@@ -230,11 +166,29 @@ class Case:
         return self.raised_at is None
 
     @lazy
+    def is_by_hand(self) -> bool:
+        """The innermost frame stands on a ``raise`` statement: it was meant, not stumbled into."""
+        return raises_by_hand(self.innermost)
+
+    @lazy
+    def was_meant(self) -> bool:
+        """The project raised it on purpose, or a mock did."""
+        last = self.innermost
+        if last is None:
+            return False
+        is_own = self.is_by_hand and last.side in PROJECT_SIDES
+        return is_own or (last.module or "").startswith("unittest.mock")
+
+    @lazy
     def first_party(self) -> frozenset[str]:
-        return _first_party(self.evidence)
+        """Top-level names that the project's files provide: what was told, or else what its files say."""
+        evidence = self.evidence
+        if evidence.first_party or evidence.command is None:
+            return frozenset(evidence.first_party)
+        return own_names(evidence)
 
     def is_error(self, *names: str) -> bool:
-        """Whether the exception in focus is of one of these qualified types, or derives from one."""
+        """Return whether the exception in focus is of one of these qualified types, or derives from one."""
         return not self.classes.isdisjoint(names)
 
     @lazy
@@ -244,19 +198,11 @@ class Case:
         Of a class that the project defines only itself: that it derives from ``OSError`` or ``TypeError``
         says what callers may catch, not what happened. A check made by a helper of the tests is one still.
         """
-        if self.error is None:
-            return frozenset()
-        if not self.is_own_class or _ASSERTION in self.error.bases:
-            return frozenset((self.error.qualified, *self.error.bases))
-        return frozenset((self.error.qualified,))
-
-    @lazy
-    def is_own_class(self) -> bool:
-        """Whether the project itself defines the class of the exception in focus."""
-        if self.error is None:
-            return False
-        module = top_level(self.error.qualified)
-        return module in self.first_party or module in self.evidence.test_packages
+        error = self.error
+        module = top_level(error.qualified)
+        is_own = module != "builtins" and (self.is_first_party(module) or self.is_test_package(module))
+        bases = () if is_own and _ASSERTION not in error.bases else error.bases
+        return _as_set(error.qualified, bases)
 
     @lazy
     def changed(self) -> frozenset[str] | None:
@@ -264,23 +210,38 @@ class Case:
         files = self.evidence.changed
         return None if files is None else frozenset(file.path for file in files)
 
-    @lazy
-    def raised_in_changed(self) -> bool:
-        """The file of the project that raised is known to have been changed."""
-        return self.raised_at is not None and self.is_changed(self.raised_at.path)
+    @property
+    def nothing_changed(self) -> bool:
+        """Return whether it is known that no file was changed."""
+        return self.changed == frozenset()
 
     def is_changed(self, path: str) -> bool:
-        """Whether a file, by a path that is relative to the root or absolute, is known to be changed."""
+        """Return whether a file, by a relative or an absolute path, is known to be changed."""
         if not self.changed:
             return False
         return path in self.changed or (
             not is_relative(path) and any(path.endswith(f"/{name}") for name in self.changed)
         )
 
+    def was_removed(self, module: str) -> bool:
+        """Return whether one of the product's files that were changed, and so are gone, was this module."""
+        path = module.replace(".", "/")
+        ends = (f"/{path}.py", f"/{path}/__init__.py")
+        return any(side is Side.PRODUCT and f"/{file}".endswith(ends) for file, side in self._sides)
+
+    @lazy
+    def raised_in_changed(self) -> bool:
+        """The file of the project that raised is known to have been changed."""
+        return self.raised_at is not None and self.is_changed(self.raised_at.path)
+
     @lazy
     def _sides(self) -> tuple[tuple[str, Side | None], ...]:
-        """The changed files with their sides."""
-        return sides_of(self.evidence)
+        """The changed files and their sides; of a command's project also those of other languages."""
+        has_command = self.evidence.command is not None
+        return tuple(
+            (file.path, file.side or (_side_by_name(file.path) if has_command else None))
+            for file in self.evidence.changed or ()
+        )
 
     @lazy
     def tests_changed(self) -> bool:
@@ -292,7 +253,7 @@ class Case:
         """Files of the product are known to have been changed."""
         return any(side is Side.PRODUCT for _, side in self._sides)
 
-    @property
+    @lazy
     def only_tests_changed(self) -> bool:
         """Of all that runs only tests were changed: no change of the product can have brought this."""
         data = any(side is None and not path.endswith(_PROSE) for path, side in self._sides)
@@ -317,65 +278,95 @@ class Case:
         if not self.tests_changed:
             return False
         own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
-        if self.error is not None and self.error.path:
-            own.add(self.error.path)
-        if self.evidence.command is not None:
-            own |= {finding.path or "" for finding in self.evidence.command.findings}
-        helpers = (path for path, side in self._sides if side is Side.TEST and not is_test_module(path))
-        return any(self.is_changed(path) for path in own) or next(helpers, None) is not None
+        own |= {self.error.path or "", *(finding.path or "" for finding in self.command.findings)}
+        is_helper = (side is Side.TEST and not is_test_module(path) for path, side in self._sides)
+        return any(self.is_changed(path) for path in own) or any(is_helper)
 
     def is_first_party(self, module: str) -> bool:
+        """Return whether a dotted name is the project's."""
         return top_level(module) in self.first_party
 
     def is_test_package(self, module: str) -> bool:
+        """Return whether only tests provide a dotted name."""
         return top_level(module) in self.evidence.test_packages
 
 
-def is_a(error: ExceptionFact, *names: str) -> bool:
-    """Whether an exception's class is one of these qualified names, or derives from one."""
-    return error.qualified in names or any(base in names for base in error.bases)
-
-
-def last_project_frame(frames: tuple[Frame, ...]) -> Frame | None:
-    """The project's frame nearest to the raise."""
-    return next((frame for frame in reversed(frames) if frame.side in PROJECT_SIDES), None)
+@lru_cache(maxsize=4096)
+def _as_set(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
+    return frozenset((qualified, *bases))
 
 
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
-    """The frame of that side nearest to the raise."""
+    """Return the frame of that side nearest to the raise."""
     return next((frame for frame in reversed(frames) if frame.side is side), None)
 
 
 def top_level(module: str) -> str:
-    """``shop`` of ``shop.cart``."""
+    """Return ``shop`` of ``shop.cart``."""
     return module.partition(".")[0]
 
 
 def is_relative(path: str) -> bool:
-    """Whether a recorded path lies below the plan's root: such paths are recorded relative to it."""
+    """Return whether a recorded path lies below the plan's root: such paths are recorded relative to it."""
     return not path.startswith(("/", "\\")) and path[1:3] not in (":\\", ":/")
 
 
 def raises_by_hand(frame: Frame | None) -> bool:
-    """Whether the frame stands on a ``raise`` statement: the exception was meant, not stumbled into."""
+    """Return whether a frame stands on a ``raise`` statement."""
     return frame is not None and frame.source is not None and frame.source.startswith("raise ")
 
 
+def own_names(evidence: Evidence) -> frozenset[str]:
+    """Return the top-level names that the project's own files provide, by the paths of these."""
+    found = (_top_of_path(path) for path in _named_files(evidence) if not is_test_path(path))
+    return frozenset(evidence.first_party or filter(None, found))
+
+
+def within_project(path: str, evidence: Evidence) -> str:
+    """Return a path as it is below the project's root, where a file that is known stands there."""
+    if not path.startswith("/"):
+        return path.removeprefix("./")
+    return next((file for file in _named_files(evidence) if path.endswith(f"/{file}")), path)
+
+
+@lru_cache(maxsize=4096)
+def _side_by_name(path: str) -> Side | None:
+    if PurePosixPath(path).suffix not in _CODE:
+        return None
+    return Side.TEST if is_test_path(path) else Side.PRODUCT
+
+
+def _named_files(evidence: Evidence) -> Iterator[str]:
+    """Yield the files of the project that the evidence names, relative to its root."""
+    for file in evidence.changed or ():
+        yield file.path
+    for finding in evidence.command.findings if evidence.command else ():
+        if finding.path and not finding.path.startswith(("/", "<")) and "/" in finding.path:
+            yield finding.path
+
+
+@lru_cache(maxsize=4096)
+def _top_of_path(path: str) -> str:
+    """Return ``shop`` of ``shop/cart.py``, of ``src/shop/cart.py`` and of ``shop.py``."""
+    if not path.endswith((".py", ".pyi")):
+        return ""
+    parts = PurePosixPath(path).parts
+    parts = parts[1:] if len(parts) > 1 and parts[0] in _ROOTS else parts
+    return parts[0] if len(parts) > 1 else PurePosixPath(path).stem
+
+
 def _printed_error(evidence: Evidence) -> ExceptionFact | None:
-    text = evidence.command.output_tail if evidence.command else ""
-    first_party = _first_party(evidence)
-    for candidate in (evidence.stderr_tail, text, evidence.stdout_tail, evidence.longrepr):
-        if error := read_traceback(candidate, first_party):
-            return _within_project(error, evidence) if evidence.command else error
+    command = evidence.command
+    first_party = own_names(evidence) if command else frozenset(evidence.first_party)
+    texts = (evidence.stderr_tail, command.output_tail if command else "", evidence.stdout_tail)
+    for text in (*texts, evidence.longrepr):
+        if error := read_traceback(text, first_party):
+            return _within_project(error, evidence) if command else error
     return None
 
 
-def _first_party(evidence: Evidence) -> frozenset[str]:
-    return own_names(evidence) if evidence.command else frozenset(evidence.first_party)
-
-
 def _within_project(error: ExceptionFact, evidence: Evidence) -> ExceptionFact:
-    """The same with the paths of its frames as they are below the project's root."""
+    """Return the same with the paths of its frames as they are below the project's root."""
     frames = tuple(
         frame.model_copy(update={"path": within_project(frame.path, evidence)})
         if frame.side in PROJECT_SIDES

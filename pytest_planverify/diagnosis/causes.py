@@ -1,30 +1,226 @@
 """From the diagnosed failures of a run to its root causes, in the order in which they are best repaired.
 
-Failures with one signature are one cause, and so are those that :mod:`.cause_marks` proves to be one. First
-comes what keeps tests from running, then what tests found; an earlier todo before a later one."""
+Failures with one signature are one cause, and so are those that share a mark: a module that cannot be
+imported, a file that does not parse, a fixture that raises, the product's function that raised or gave the
+value that a test refused. First comes what keeps tests from running, then what tests found; an earlier todo
+before a later one.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
-from pytest_planverify.diagnosis.case import is_a
-from pytest_planverify.diagnosis.cause_marks import ASSERTIONS, Mark, changed_mark, focus, marks_of
+from planner.text.python_messages import callee_of
+from pytest_planverify.diagnosis.case import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.evidence import Evidence
+    from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
     from planner.model.outcome import Diagnosis
+
+__all__ = ["Seen", "TodoKey", "find_causes", "grouping"]
 
 TodoKey: TypeAlias = tuple[str | None, str]
 """The id of a plan, and of a todo in it."""
+
+TOP_TESTS = 10
+MOST_READ = 50
+"""Of one cause so many failures are read for what they explain: the others are like them."""
+
+_ASSERTIONS = ("builtins.AssertionError", "Failed", "_pytest.outcomes.Failed", "builtins.Failed")
+"""A test's own verdict: that it was raised by a helper of the tests says nothing of the fault."""
+_UNUSABLE = ("builtins.AttributeError", "builtins.LookupError", "builtins.TypeError", "builtins.ValueError")
+"""What a test meets that uses a value of another kind than it expects."""
+_CANNOT_IMPORT = re.compile(r"^cannot import name '(?P<name>[^']+)' from ")
+_WHERE = re.compile(
+    r"^ *\+ +(?:where|and) +.*? = (?:"
+    r"<bound method (?P<method>[\w.]+) of |<function (?P<function>[\w.<>]+) at |"
+    r"<(?P<kind>[\w.]+) object at [^>]*>\.(?P<attribute>\w+)$|(?P<name>[A-Za-z_][\w.]*)\()",
+    re.MULTILINE,
+)
+"""How pytest tells which call gave a value."""
+_LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
+_CALL = re.compile(r"(?P<name>(?:\b[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)*)\((?<=\w\()")
+_OF_TESTS = ("self", "cls", "pytest")
+"""Whose functions a test calls that give no value of the product: ``self.assertEqual``."""
+_SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E902", "E0001"})
+
+_SENTENCES = {
+    "module": "the module {0} cannot be imported",
+    "name": "{0} has no {1}",
+    "syntax": "{0} does not parse",
+    "call": "{0}() does not take these arguments",
+    "fixture": "the fixture {1} ({0}) fails",
+    "raised": "{1} ({0}) raises {2}",
+    "value": "{1} ({0}) is what does not do as tests expect",
+    "stuck": "{1} ({0}) does not come to an end",
+    "file": "the file {0} is not there",
+    "changed": "{1} ({0}) was changed since their tests held",
+}
+
+
+class Mark(NamedTuple):
+    """Something that failures of one fault have in common: ``what`` kind of thing, and its ``name``."""
+
+    what: str
+    name: tuple[str, ...]
+
+
+def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
+    """Yield every mark of a failure, besides its signature."""
+    case = _stumbled(Case.of(evidence))
+    yield from _marks_of_error(case, case.error) if case.has_error else _marks_of_facts(case)
+    first = next(iter(diagnosis.candidates), None)
+    hunk = first.hunk if first is not None else None
+    if first is None or hunk is None or first.function is None:
+        return
+    # What was only added has held nothing together before: two faults in it are two.
+    is_changed = hunk.side is Side.PRODUCT and hunk.removed > 0
+    if is_changed and diagnosis.category is Category.TEST_REGRESSION:
+        yield Mark("changed", (_tidy(first.path), first.function))
+
+
+def _stumbled(case: Case) -> Case:
+    """Return the exception that was met, where the one that surfaced was only raised in its stead.
+
+    The frames of what was caught begin where it was caught: in the function that raised the other.
+    """
+    for inner in case.evidence.exceptions[1:]:
+        last = case.innermost
+        if last is None or last is not case.raised_at or not case.is_by_hand or not inner.frames:
+            break
+        if (inner.frames[0].path, inner.frames[0].function) != (last.path, last.function):
+            break
+        case = case.at(inner)
+    return case
+
+
+def _marks_of_facts(case: Case) -> Iterator[Mark]:
+    evidence = case.evidence
+    if evidence.artifact is not None and evidence.artifact.problem == "missing":
+        yield Mark("file", (evidence.artifact.path,))
+    findings = evidence.command.findings if evidence.command is not None else ()
+    complained = {_tidy(finding.path) for finding in findings if finding.path}
+    if len(complained) == 1 and any(map(_is_syntax, findings)):  # and of no other file
+        yield Mark("syntax", (complained.pop(),))
+    if evidence.timed_out and (frame := case.stuck_at) is not None and frame.side is Side.PRODUCT:
+        yield Mark("stuck", (frame.path, frame.function))
+
+
+def _is_syntax(finding: Finding) -> bool:
+    return finding.code in _SYNTAX_CODES or finding.message.startswith(("SyntaxError:", "Syntax error"))
+
+
+def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
+    frame = case.raised_at
+    if case.is_error("builtins.ModuleNotFoundError") and error.name:
+        yield Mark("module", (error.name,))
+    elif error.name and (found := _CANNOT_IMPORT.match(error.message)):
+        yield Mark("name", (error.name, found["name"]))
+    elif case.is_error("builtins.NameError") and error.name and frame and frame.module:
+        yield Mark("name", (frame.module, error.name))
+    elif case.is_error("builtins.AttributeError") and error.name and error.object_type:
+        owner = error.object_type.removeprefix("module ")
+        if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
+            yield Mark("name", (owner, error.name))
+    elif case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
+        yield Mark("syntax", (_tidy(error.path),))
+    callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None
+    if callee:
+        yield Mark("call", (callee,))
+    if frame is not None:
+        yield from _marks_of_place(case, frame)
+        if frame.side is Side.TEST and case.is_error(*_ASSERTIONS, *_UNUSABLE):
+            # Where a name is missing or a call does not fit there are marks of their own.
+            lacks = error.object_side in (Side.PRODUCT, Side.TEST) or callee_of(error.message)
+            giver = None if lacks else _giver_of(case.evidence, error, frame)
+            if giver is not None:
+                yield Mark("value", giver)
+
+
+def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
+    """Yield the function that raised: the product's, or one that the tests share."""
+    error, place = case.error, (frame.path, frame.function)
+    if frame.side is Side.PRODUCT:
+        others = {(each.path, each.function) for each in case.frames if each.side is Side.PRODUCT} - {place}
+        if case.evidence.phase is Phase.CALL and not others:  # other tests find its values wrong
+            yield Mark("value", (_tidy(frame.path), frame.function))
+    if case.is_error("builtins.SyntaxError", "builtins.ImportError"):
+        return
+    if case.evidence.timed_out:
+        if frame.side is Side.PRODUCT:
+            yield Mark("stuck", place)
+    elif frame.side is Side.PRODUCT:
+        yield Mark("raised", (*place, error.qualified))
+    elif case.evidence.phase in (Phase.SETUP, Phase.TEARDOWN):
+        yield Mark("fixture", place)
+    else:
+        first = next(each for each in case.frames if each.side is Side.TEST)
+        if (first.path, first.function) != place and not case.is_error(*_ASSERTIONS):
+            yield Mark("raised", (*place, error.qualified))
+
+
+def _giver_of(evidence: Evidence, error: ExceptionFact, frame: Frame) -> tuple[str, str] | None:
+    """Return path and qualified name of the only function of the product that can have given the value."""
+    subjects = list(evidence.subjects)
+    if not subjects:
+        return None
+    is_called = False
+    for name in chain(_shown_calls(error.message), _calls(frame.source or "")):
+        is_called = True
+        found = {giver for subject in subjects if (giver := _as_subject(name, subject))}
+        if len(found) == 1:
+            return found.pop()
+    if is_called or len(subjects) > 1 or _is_class(subjects[0]):
+        return None
+    return _tidy(subjects[0].path), subjects[0].function
+
+
+def _shown_calls(message: str) -> Iterator[str]:
+    """Yield names of what gave an assertion its values, as pytest explains it, the outermost call first."""
+    for found in _WHERE.finditer(message):
+        if found["attribute"]:
+            yield f"{found['kind']}.{found['attribute']}"
+        else:
+            yield found["method"] or found["function"] or found["name"]
+
+
+def _calls(source: str) -> Iterator[str]:
+    """Yield names of what a line of source calls, from the left: of nested calls the outermost first."""
+    for found in _CALL.finditer(_LITERAL.sub("0", source)):
+        name = found["name"]
+        if name.rpartition(".")[0] not in _OF_TESTS:
+            yield f"value{name}" if name.startswith(".") else name
+
+
+def _as_subject(name: str, subject: Frame) -> tuple[str, str] | None:
+    """Return the function that a name means, where the subject is it, or the class that holds it."""
+    holder, _, last = name.rpartition(".")
+    bare = subject.function.rpartition(".")[2]
+    if not _is_class(subject):
+        return (_tidy(subject.path), subject.function) if bare == last else None
+    kind = holder.rpartition(".")[2]
+    is_of_it = bool(holder) and (kind == bare or not kind[:1].isupper())
+    return (_tidy(subject.path), f"{subject.function}.{last}") if is_of_it else None
+
+
+def _is_class(frame: Frame) -> bool:
+    return frame.function.rpartition(".")[2].lstrip("_")[:1].isupper()
+
+
+def _tidy(path: str) -> str:
+    """Return a path as evidence has it: with slashes, and without the folder itself in front."""
+    return path.replace("\\", "/").removeprefix("./")
 
 
 class TodoOrder:
@@ -32,49 +228,29 @@ class TodoOrder:
 
     def __init__(self, depends: Mapping[TodoKey, Sequence[TodoKey]], seen: Iterable[TodoKey] = ()) -> None:
         """``depends`` holds the todos in the plan's order; those in ``seen`` alone come after them."""
-        unknown = {each for each in seen if each not in depends}
-        known = (*depends, *sorted(unknown, key=lambda key: (key[0] or "", key[1])))
-        self._place = {key: place for place, key in enumerate(known)}
-        self._depends = depends
-        self._depth: dict[TodoKey, int] = {}
-
-    def place(self, todo: TodoKey) -> int:
-        """Where it stands in the plan."""
-        return self._place[todo]
-
-    def depth(self, todo: TodoKey) -> int:
+        known = (*depends, *sorted({each for each in seen if each not in depends}, key=_by_name))
+        self.place = {key: place for place, key in enumerate(known)}
+        """Where each stands in the plan."""
+        self.depth: dict[TodoKey, int] = {}
         """How many todos must be done before it, one after the other."""
-        if not self._depth:
-            for each in self._place:  # in one order, for a circle is as deep as where it is entered
-                self._measure(each)
-        return self._depth[todo]
+        for each in self.place:  # in one order, for a circle is as deep as where it is entered
+            self._measure(each, depends)
 
-    def rests_on(self, late: TodoKey, early: TodoKey) -> bool:
-        """Whether one todo depends on another, also by way of others."""
-        seen, waiting = {late}, [late]
-        while waiting:
-            above = [each for each in self._above(waiting.pop()) if each not in seen]
-            if early in above:
-                return True
-            seen.update(above)
-            waiting.extend(above)
-        return False
-
-    def _above(self, todo: TodoKey) -> list[TodoKey]:
-        return [each for each in self._depends.get(todo, ()) if each in self._place]
-
-    def _measure(self, todo: TodoKey) -> None:
+    def _measure(self, todo: TodoKey, depends: Mapping[TodoKey, Sequence[TodoKey]]) -> None:
         """Without recursion, for a plan may be a chain of thousands."""
         stack, under_way = [todo], {todo}
         while stack:
-            above = self._above(stack[-1])
-            waiting = [each for each in above if each not in self._depth and each not in under_way]
+            above = [each for each in depends.get(stack[-1], ()) if each in self.place]
+            waiting = [each for each in above if each not in self.depth and each not in under_way]
             if waiting:
                 under_way.update(waiting)
                 stack.extend(waiting)
                 continue
-            done = stack.pop()
-            self._depth[done] = 1 + max((self._depth.get(each, -1) for each in above), default=-1)
+            self.depth[stack.pop()] = 1 + max((self.depth.get(each, -1) for each in above), default=-1)
+
+
+def _by_name(todo: TodoKey) -> tuple[str, str]:
+    return todo[0] or "", todo[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,189 +265,9 @@ class Seen:
 
     @property
     def shown_by(self) -> tuple[str, ...]:
-        """The tests that show it, or the file whose tests could not be collected."""
+        """Return the tests that show it, or the file whose tests could not be collected."""
         evidence = self.evidence
         return evidence.tests or ((evidence.nodeid,) if evidence.nodeid else ())
-
-
-_SEVERITY = {category: category.facts.family.severity for category in Category}
-
-LATER_TODO = "a todo that depends on the other fails in the same function of the product"
-
-Scoped = tuple[str, Mark]
-"""A mark, and the folder that its paths are relative to."""
-
-
-class Shown(NamedTuple):
-    """A test, or the file of tests, that shows a failure, and the first todo that it does so in."""
-
-    root: str
-    nodeid: str
-    todo: TodoKey
-
-
-@dataclass
-class Group:
-    """The failures of one cause."""
-
-    members: list[Seen] = field(default_factory=list["Seen"])
-    marks: set[Scoped] = field(default_factory=set[Scoped])
-    joined: set[str] = field(default_factory=set[str])
-    """Why failures with different signatures are in it."""
-
-    @cached_property
-    def clearest(self) -> Seen:
-        """The failure that speaks for all: of the most severe family, then the most certain."""
-        return min(
-            self.members,
-            key=lambda each: (
-                _SEVERITY[each.diagnosis.category],
-                -each.diagnosis.confidence,
-                each.diagnosis.signature,
-                each.todo[0] or "",
-                each.todo[1],
-                each.evidence.check_id,
-                each.evidence.nodeid or "",
-                each.evidence.headline,
-                each.diagnosis.category.value,
-                each.diagnosis.rule,
-            ),
-        )
-
-    @cached_property
-    def signatures(self) -> tuple[str, ...]:
-        """Each once, that of the clearest failure first."""
-        first = self.clearest.diagnosis.signature
-        return (first, *sorted({each.diagnosis.signature for each in self.members} - {first}))
-
-    @cached_property
-    def todos(self) -> frozenset[TodoKey]:
-        return frozenset(each.todo for each in self.members)
-
-    @cached_property
-    def tests(self) -> tuple[Shown, ...]:
-        """Every test and file of tests that shows it, once."""
-        todos: dict[tuple[str, str], TodoKey] = {}
-        for each in self.members:
-            for nodeid in each.shown_by:
-                key = (each.root, nodeid)
-                known = todos.get(key)
-                if known is None or _by_name(each.todo) < _by_name(known):
-                    todos[key] = each.todo
-        return tuple(Shown(root, nodeid, todo) for (root, nodeid), todo in todos.items())
-
-    @cached_property
-    def test_count(self) -> int:
-        return sum("::" in each.nodeid for each in self.tests)
-
-    @property
-    def file_count(self) -> int:
-        """So many files of tests could not be collected."""
-        return len(self.tests) - self.test_count
-
-    @cached_property
-    def tests_of(self) -> Counter[TodoKey]:
-        """How many tests of each todo show it."""
-        pairs = {(each.todo, nodeid) for each in self.members for nodeid in each.shown_by}
-        return Counter(todo for todo, nodeid in pairs if "::" in nodeid)
-
-    @cached_property
-    def consequences(self) -> int:
-        """Tests and files that show it; a criterion without tests counts as one."""
-        without = {(each.todo, each.evidence.check_id) for each in self.members if not each.shown_by}
-        return len(self.tests) + len(without)
-
-
-def grouped(seen: Sequence[Seen], order: TodoOrder) -> list[Group]:
-    """The groups, in no order that means anything."""
-    joining = _Joining()
-    for each in seen:
-        joining.add(each)
-    joining.join_later_todos(order)
-    return joining.groups()
-
-
-class _Joining:
-    """Joins signatures by the marks of their failures."""
-
-    def __init__(self) -> None:
-        self._members: dict[str, list[Seen]] = {}
-        self._marks: dict[str, set[Scoped]] = {}
-        self._holder: dict[Scoped, str] = {}
-        """By mark, the signature that had it first."""
-        self._above: dict[str, str] = {}
-        self._joined: list[tuple[str, str]] = []
-        self._raising: dict[tuple[str, str, str], dict[str, set[TodoKey]]] = {}
-        """By the product's function that raised, the todos that each signature fails there."""
-
-    def add(self, each: Seen) -> None:
-        signature = each.diagnosis.signature
-        self._members.setdefault(signature, []).append(each)
-        known = self._marks.setdefault(signature, set())
-        case = focus(each.evidence)
-        for mark in filter(None, (*marks_of(case), changed_mark(each.diagnosis))):
-            scoped = (each.root, mark)
-            if scoped in known:
-                continue
-            known.add(scoped)
-            self._join(self._holder.setdefault(scoped, signature), signature, mark.sentence)
-        frame = case.raised_at
-        if frame is not None and frame.side is Side.PRODUCT:
-            place = (each.root, frame.path, frame.function)
-            self._raising.setdefault(place, {}).setdefault(signature, set()).add(each.todo)
-
-    def join_later_todos(self, order: TodoOrder) -> None:
-        """What fails in one function of the product, in a todo and in one that depends on it."""
-        for signatures in self._raising.values():
-            names = sorted(signatures)
-            for place, one in enumerate(names):
-                for other in names[place + 1 :]:
-                    if self._root(one) != self._root(other) and _depend(
-                        signatures[one], signatures[other], order
-                    ):
-                        self._join(one, other, LATER_TODO)
-
-    def groups(self) -> list[Group]:
-        found: dict[str, Group] = {}
-        for signature, members in self._members.items():
-            group = found.setdefault(self._root(signature), Group())
-            group.members.extend(members)
-            group.marks |= self._marks[signature]
-        for signature, why in self._joined:
-            found[self._root(signature)].joined.add(why)
-        return list(found.values())
-
-    def _join(self, one: str, other: str, why: str) -> None:
-        if one == other:
-            return
-        self._joined.append((one, why))
-        low, high = sorted((self._root(one), self._root(other)))
-        if low != high:
-            self._above[high] = low
-
-    def _root(self, signature: str) -> str:
-        root = signature
-        while (above := self._above.get(root)) is not None:
-            root = above
-        while signature != root:
-            self._above[signature], signature = root, self._above[signature]
-        return root
-
-
-def _depend(some: set[TodoKey], others: set[TodoKey], order: TodoOrder) -> bool:
-    return any(
-        order.rests_on(late, early) or order.rests_on(early, late)
-        for early, late in _pairs(some, others)
-        if early != late
-    )
-
-
-def _pairs(some: set[TodoKey], others: set[TodoKey]) -> Iterator[tuple[TodoKey, TodoKey]]:
-    return ((one, other) for one in sorted(some, key=_by_name) for other in sorted(others, key=_by_name))
-
-
-def _by_name(todo: TodoKey) -> tuple[str, str]:
-    return todo[0] or "", todo[1]
 
 
 class Stage(IntEnum):
@@ -295,101 +291,7 @@ class Stage(IntEnum):
     """What is not red every time."""
 
 
-_STOPPING = (Family.SANDBOX, Family.BUDGET)
-_UNLOADED = (Category.COMPILATION_ERROR, Category.IMPORT_ERROR)
-_LOADING = (EvidenceKind.COLLECTION, EvidenceKind.SESSION)
-
-
-def stage_of(group: Group, *, failing: int, consequences: int) -> Stage:
-    """The stage of one cause in a run with so many failing todos and consequences of any cause."""
-    category = group.clearest.diagnosis.category
-    if category.facts.family in _STOPPING:
-        return Stage.STOPS
-    if category.facts.family is Family.ENVIRONMENT and (
-        len(group.todos) == failing or 2 * group.consequences >= consequences
-    ):
-        return Stage.SURROUNDS
-    if all(each.diagnosis.repeatability is Repeatability.FLAKY for each in group.members):
-        return Stage.UNSTEADY
-    if category in _UNLOADED or any(_of_loading(each.evidence) for each in group.members):
-        return Stage.UNLOADED
-    if any(each.evidence.phase is Phase.SETUP for each in group.members):
-        return Stage.UNPREPARED
-    if category is Category.LINT_ERROR:
-        return Stage.REMARKED
-    follows = all(each.evidence.artifact or each.evidence.metric for each in group.members)
-    return Stage.FOLLOWS if follows else Stage.FOUND
-
-
-def _of_loading(evidence: Evidence) -> bool:
-    """Whether it was seen before any test could run."""
-    return evidence.kind in _LOADING and bool(evidence.exceptions or evidence.phase is Phase.COLLECT)
-
-
-Staged = tuple[Stage, "Group"]
-Link = tuple[int, int]
-"""The places of two causes: the first probably explains the second."""
-
-MOST_READ = 50
-"""Of one cause so many failures are read for links: the others are like them."""
-
-_STANDS_BEFORE = (Stage.SURROUNDS, Stage.UNLOADED, Stage.UNPREPARED)
-
-
-def explanations(causes: Sequence[Staged]) -> list[Link]:
-    """Each link once. ``causes`` are in the order in which they are mended but for these links."""
-    links = {link for read in _READERS for link in read(causes) if link[0] < link[1]}
-    return sorted(links)
-
-
-def _unwritten(causes: Sequence[Staged]) -> Iterator[Link]:
-    """What kept a todo's programs from their end explains what they should have written."""
-    following = [
-        (place, group.todos) for place, (stage, group) in enumerate(causes) if stage is Stage.FOLLOWS
-    ]
-    wanted = {todo for _, todos in following for todo in todos}
-    stopping: dict[object, list[int]] = defaultdict(list)
-    for place, (stage, group) in enumerate(causes):
-        if group.todos & wanted and (
-            stage in _STANDS_BEFORE or any(_ends_early(each.evidence) for each in group.members[:MOST_READ])
-        ):
-            for todo in group.todos:
-                stopping[todo].append(place)
-    for place, todos in following:
-        yield from ((early, place) for todo in todos for early in stopping.get(todo, ()))
-
-
-def _ends_early(evidence: Evidence) -> bool:
-    """Whether a program came to an end before it was through: it raised, died, or was stopped."""
-    if evidence.timed_out or (evidence.process is not None and evidence.process.signal is not None):
-        return True
-    case = focus(evidence)
-    return case.error is not None and case.in_product and not is_a(case.error, *ASSERTIONS)
-
-
-def _one_function(causes: Sequence[Staged]) -> Iterator[Link]:
-    """A function of the product raises here, and gives a wrong value there."""
-    raising: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    giving: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, (_, group) in enumerate(causes):
-        for root, mark in sorted(group.marks):
-            if mark.what == "raised":
-                raising[root, *mark.name[:2]].append(place)
-            elif mark.what == "value":
-                giving[root, *mark.name].append(place)
-    for function, places in giving.items():
-        for place in places:
-            for other in raising.get(function, ()):
-                yield min(place, other), max(place, other)
-
-
-_READERS: tuple[Callable[[Sequence[Staged]], Iterator[Link]], ...] = (
-    _unwritten,
-    _one_function,
-)
-
-
-BECAUSE: Mapping[Stage, str] = {
+_BECAUSE = {
     Stage.STOPS: "a person has to decide before work goes on",
     Stage.SURROUNDS: "most failures need it, whatever the code does",
     Stage.UNLOADED: "what imports it cannot be loaded, which hides other failures there",
@@ -401,107 +303,215 @@ BECAUSE: Mapping[Stage, str] = {
 """Why a cause of that stage comes where it does; what tests found is ordered among itself."""
 
 
-@dataclass(eq=False)
-class Ordered:
-    """A group with its place among the others."""
+@dataclass
+class Group:
+    """The failures of one cause, and its place among the others."""
 
-    group: Group
-    stage: Stage
-    depth: int
+    members: list[Seen] = field(default_factory=list["Seen"])
+    joined: set[str] = field(default_factory=set[str])
+    """Why failures with different signatures are in it."""
+    stage: Stage = Stage.FOUND
+    depth: int = 0
     """Of the earliest todo that shows it."""
-    key: tuple[int | str, ...]
-    because: str = ""
-    explained_by: list[Ordered] = field(default_factory=list["Ordered"])
+    explained_by: int | None = None
+    """The place of the first cause that it is probably gone with."""
     explains: set[str] = field(default_factory=set[str])
     """Signatures of other groups."""
 
+    @cached_property
+    def clearest(self) -> Seen:
+        """The failure that speaks for all: of the most severe family, then the most certain."""
+        return min(
+            self.members,
+            key=lambda each: (
+                each.diagnosis.category.facts.family.severity,
+                -each.diagnosis.confidence,
+                each.diagnosis.signature,
+                _by_name(each.todo),
+                each.evidence.check_id,
+                each.evidence.nodeid or "",
+                each.evidence.headline,
+                each.diagnosis.category.value,
+                each.diagnosis.rule,
+            ),
+        )
 
-def in_order(groups: Sequence[Group], order: TodoOrder) -> list[Ordered]:
-    """The groups, the first to mend first."""
-    failing = len({todo for group in groups for todo in group.todos})
-    consequences = sum(group.consequences for group in groups)
-    entries = [_entry(group, order, failing, consequences) for group in groups]
-    entries.sort(key=lambda entry: entry.key)
-    for early, late in explanations([(entry.stage, entry.group) for entry in entries]):
-        entries[late].explained_by.append(entries[early])
-        entries[early].explains.update(entries[late].group.signatures)
-    places = {id(entry): place for place, entry in enumerate(entries, start=1)}
-    for entry, following in zip(entries, [*entries[1:], None], strict=False):
-        entry.because = _because(entry, following, places)
-    return entries
+    @cached_property
+    def signatures(self) -> tuple[str, ...]:
+        """Each once, that of the clearest failure first."""
+        first = self.clearest.diagnosis.signature
+        return (first, *sorted({each.diagnosis.signature for each in self.members} - {first}))
 
+    @cached_property
+    def todos(self) -> frozenset[TodoKey]:
+        """The todos that it fails."""
+        return frozenset(each.todo for each in self.members)
 
-def _entry(group: Group, order: TodoOrder, failing: int, consequences: int) -> Ordered:
-    stage = stage_of(group, failing=failing, consequences=consequences)
-    depth = min(order.depth(todo) for todo in group.todos)
-    first = min(order.place(todo) for todo in group.todos)
-    key = (int(stage), depth, -group.consequences, first, group.signatures[0])
-    return Ordered(group=group, stage=stage, depth=depth, key=key)
+    @cached_property
+    def tests(self) -> dict[tuple[str, str], TodoKey]:
+        """The root and name of every test, or file of tests, that shows it, and the first todo with it."""
+        members = sorted(self.members, key=lambda each: _by_name(each.todo), reverse=True)
+        return {(each.root, nodeid): each.todo for each in members for nodeid in each.shown_by}
 
-
-def _because(entry: Ordered, following: Ordered | None, places: Mapping[int, int]) -> str:
-    if len(places) == 1:
-        return "every failure shows it"
-    if entry.explained_by:
-        return f"likely fixed by cause {min(places[id(each)] for each in entry.explained_by)}"
-    if entry.stage in BECAUSE:
-        return BECAUSE[entry.stage]
-    if following is None or following.stage is not entry.stage or following.explained_by:
-        return "independent of the others"
-    if following.depth > entry.depth:
-        return "in an earlier todo than the next"
-    if following.group.consequences < entry.group.consequences:
-        return "explains more failures than the next"
-    return "before the next in the plan"
-
-
-__all__ = ["Seen", "TodoKey", "find_causes", "grouping"]
-
-TOP_TESTS = 10
+    @cached_property
+    def consequences(self) -> int:
+        """How many tests and files show it; a criterion without tests counts as one."""
+        without = {(each.todo, each.evidence.check_id) for each in self.members if not each.shown_by}
+        return len(self.tests) + len(without)
 
 
 def find_causes(seen: Sequence[Seen], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> tuple[Cause, ...]:
-    """The causes of a run's failures, the first to mend first; the order of ``seen`` does not matter.
+    """Return the causes of a run's failures, the first to mend first, whatever the order of ``seen``.
 
     ``depends`` names, in the plan's order, every todo of the run with those that it depends on.
     """
     order = TodoOrder(depends, (each.todo for each in seen))
-    return tuple(_cause(rank, each, order) for rank, each in enumerate(_ordered(seen, order), start=1))
+    groups = _ordered(seen, order)
+    return tuple(_cause(place, groups, order) for place in range(len(groups)))
 
 
 def grouping(seen: Sequence[Seen], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> list[list[int]]:
-    """The failures of each cause by their places in ``seen``, the first cause to mend first."""
+    """Return the failures of each cause by their places in ``seen``, the first cause to mend first."""
     order = TodoOrder(depends, (each.todo for each in seen))
     place = {id(each): number for number, each in enumerate(seen)}
-    return [sorted(place[id(member)] for member in each.group.members) for each in _ordered(seen, order)]
+    return [sorted(place[id(each)] for each in group.members) for group in _ordered(seen, order)]
 
 
-def _ordered(seen: Sequence[Seen], order: TodoOrder) -> list[Ordered]:
-    return in_order(grouped(seen, order), order)
+def _grouped(seen: Sequence[Seen]) -> list[Group]:
+    """Join signatures by the marks of their failures."""
+    holder: dict[tuple[str, Mark], str] = {}  # by root and mark, the signature that had it first
+    above: dict[str, str] = {}
+    joined: list[tuple[str, str]] = []
+
+    def top(signature: str) -> str:
+        while (higher := above.get(signature)) is not None:
+            signature = higher
+        return signature
+
+    for each in seen:
+        signature = each.diagnosis.signature
+        for mark in _marks_of(each.evidence, each.diagnosis):
+            first = holder.setdefault((each.root, mark), signature)
+            if first != signature:
+                joined.append((first, _SENTENCES[mark.what].format(*mark.name)))
+                low, high = sorted((top(first), top(signature)))
+                if low != high:
+                    above[high] = low
+    groups: dict[str, Group] = {}
+    for each in seen:
+        groups.setdefault(top(each.diagnosis.signature), Group()).members.append(each)
+    for signature, why in joined:
+        groups[top(signature)].joined.add(why)
+    return list(groups.values())
 
 
-def _cause(rank: int, ordered: Ordered, order: TodoOrder) -> Cause:
-    group = ordered.group
+def _ordered(seen: Sequence[Seen], order: TodoOrder) -> list[Group]:
+    """Return the groups, the first to mend first, each with those that it probably explains."""
+    groups = _grouped(seen)
+    failing = len({each.todo for each in seen})
+    consequences = sum(group.consequences for group in groups)
+    for group in groups:
+        group.stage = _stage_of(group, failing, consequences)
+        group.depth = min(order.depth[todo] for todo in group.todos)
+    groups.sort(
+        key=lambda group: (
+            group.stage,
+            group.depth,
+            -group.consequences,
+            min(order.place[todo] for todo in group.todos),
+            group.signatures[0],
+        )
+    )
+    stopping = [place for place, group in enumerate(groups) if _ends_early(group)]
+    for late, group in enumerate(groups):
+        if group.stage is Stage.FOLLOWS:
+            # What kept a todo's programs from their end explains what they should have written.
+            early = [place for place in stopping if place < late and groups[place].todos & group.todos]
+            group.explained_by = next(iter(early), None)
+            for place in early:
+                groups[place].explains.update(group.signatures)
+    return groups
+
+
+def _stage_of(group: Group, failing: int, consequences: int) -> Stage:
+    """Return the stage of a cause in a run with so many failing todos and consequences of any cause."""
+    category, members = group.clearest.diagnosis.category, group.members
+    family = category.facts.family
+    if family in (Family.SANDBOX, Family.BUDGET):
+        return Stage.STOPS
+    is_wide = len(group.todos) == failing or 2 * group.consequences >= consequences
+    if family is Family.ENVIRONMENT and is_wide:
+        return Stage.SURROUNDS
+    if all(each.diagnosis.repeatability is Repeatability.FLAKY for each in members):
+        return Stage.UNSTEADY
+    is_unloaded = category in (Category.COMPILATION_ERROR, Category.IMPORT_ERROR)
+    if is_unloaded or any(_was_loading(each.evidence) for each in members):
+        return Stage.UNLOADED
+    if any(each.evidence.phase is Phase.SETUP for each in members):
+        return Stage.UNPREPARED
+    if category is Category.LINT_ERROR:
+        return Stage.REMARKED
+    follows = all(each.evidence.artifact or each.evidence.metric for each in members)
+    return Stage.FOLLOWS if follows else Stage.FOUND
+
+
+def _was_loading(evidence: Evidence) -> bool:
+    """Return whether it was seen before any test could run."""
+    is_kind = evidence.kind in (EvidenceKind.COLLECTION, EvidenceKind.SESSION)
+    return is_kind and bool(evidence.exceptions or evidence.phase is Phase.COLLECT)
+
+
+def _ends_early(group: Group) -> bool:
+    """Return whether a program did not begin, or came to an end before it was through."""
+    if group.stage in (Stage.SURROUNDS, Stage.UNLOADED, Stage.UNPREPARED):
+        return True
+    for each in group.members[:MOST_READ]:
+        case = Case.of(each.evidence)
+        is_stopped = each.evidence.timed_out or case.process.signal is not None
+        if is_stopped or (case.in_product and not case.is_error(*_ASSERTIONS)):
+            return True
+    return False
+
+
+def _cause(place: int, groups: Sequence[Group], order: TodoOrder) -> Cause:
+    group = groups[place]
     clearest = group.clearest
-    tests = sorted(group.tests, key=lambda key: (order.place(key.todo), key.nodeid))
+    by_plan = sorted(group.tests, key=lambda key: (order.place[group.tests[key]], key[1]))
+    pairs = {(each.todo, nodeid) for each in group.members for nodeid in each.shown_by}
+    tests_of = Counter(todo for todo, nodeid in pairs if "::" in nodeid)
+    tests = sum("::" in nodeid for _, nodeid in group.tests)
     return Cause(
-        rank=rank,
+        rank=place + 1,
         signatures=group.signatures,
         category=clearest.diagnosis.category,
         owner=clearest.diagnosis.owner,
         confidence=clearest.diagnosis.confidence,
         headline=clearest.evidence.headline,
         location=clearest.diagnosis.location,
-        todos=tuple(_todo(todo, group) for todo in sorted(group.todos, key=order.place)),
-        tests=group.test_count,
-        files=group.file_count,
-        top_tests=tuple(dict.fromkeys(key.nodeid for key in tests))[:TOP_TESTS],
-        because=ordered.because,
+        todos=tuple(
+            CauseTodo(todo_id=todo[1], plan=todo[0], tests=tests_of[todo])
+            for todo in sorted(group.todos, key=lambda todo: order.place[todo])
+        ),
+        tests=tests,
+        files=len(group.tests) - tests,
+        top_tests=tuple(dict.fromkeys(nodeid for _, nodeid in by_plan))[:TOP_TESTS],
+        because=_because(group, next(iter(groups[place + 1 :]), None), is_only=len(groups) == 1),
         joined=tuple(sorted(group.joined)),
-        explains=tuple(sorted(ordered.explains)),
+        explains=tuple(sorted(group.explains)),
     )
 
 
-def _todo(todo: TodoKey, group: Group) -> CauseTodo:
-    plan, todo_id = todo
-    return CauseTodo(todo_id=todo_id, plan=plan, tests=group.tests_of[todo])
+def _because(group: Group, following: Group | None, *, is_only: bool) -> str:
+    if is_only:
+        return "every failure shows it"
+    if group.explained_by is not None:
+        return f"likely fixed by cause {group.explained_by + 1}"
+    if group.stage in _BECAUSE:
+        return _BECAUSE[group.stage]
+    if following is None or following.stage is not group.stage:
+        return "independent of the others"
+    if following.depth > group.depth:
+        return "in an earlier todo than the next"
+    if following.consequences < group.consequences:
+        return "explains more failures than the next"
+    return "before the next in the plan"

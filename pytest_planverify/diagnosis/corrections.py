@@ -14,106 +14,49 @@ from typing import TYPE_CHECKING, TypeVar
 from planner.model.outcome import Diagnosis, RunnerUp
 from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind
-from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_a
+from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case
 from pytest_planverify.diagnosis.rules.criteria import CHECK_RULES, GUARD_RULES, SELECTION_RULES
 from pytest_planverify.diagnosis.rules.processes import PROCESS_RULES, REPETITION_RULES, TIMEOUT_RULES
-from pytest_planverify.diagnosis.signatures import mask
+from pytest_planverify.diagnosis.signatures import complaints, first_line, mask, stem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from planner.model.evidence import CommandFact, Evidence, ExceptionFact
+    from planner.model.evidence import Evidence
     from planner.model.past import Correction
     from planner.model.taxonomy import Owner, Role
 
-_FILE_ERRORS = ("builtins.FileNotFoundError", "builtins.ModuleNotFoundError")
-_KIND_ERRORS = ("builtins.TypeError", "builtins.AttributeError")
-
 
 def is_possible(category: Category, evidence: Evidence) -> bool:
-    """Whether nothing that was observed stands against the category.
+    """Return whether nothing that was observed stands against the category.
 
-    What takes proof, as flakiness, a violation or a budget does, is never possible by somebody's word.
+    What takes proof is never possible by somebody's word: flakiness takes both answers, a violation or a
+    budget a guard that saw it, a fault of the harness one that it knows of itself.
     """
-    holds = _POSSIBLE.get(category)
-    return holds is not None and holds(Case.of(evidence))
-
-
-def _errors(case: Case) -> Iterator[ExceptionFact]:
-    if case.error is not None:
-        yield case.error
-    yield from case.deeper
-
-
-def _has_error(*names: str) -> Callable[[Case], bool]:
-    return lambda case: any(is_a(error, *names) for error in _errors(case))
-
-
-def _has_tool(case: Case, *purposes: str) -> bool:
-    command = case.evidence.command
-    return command is not None and command.purpose in purposes
-
-
-def _is_tool(*purposes: str) -> Callable[[Case], bool]:
-    return lambda case: _has_tool(case, *purposes)
-
-
-def _timed_out(case: Case) -> bool:
-    return case.evidence.timed_out or case.evidence.swallowed_timeout or case.process.timed_out
-
-
-def _died(case: Case) -> bool:
-    return case.process.signal is not None or (
-        case.process.exit_code is not None and not case.process.complete
-    )
-
-
-def _compiles(case: Case) -> bool:
-    return _has_error("builtins.SyntaxError")(case) or _has_tool(case, "build", "validate", "test")
-
-
-def _types(case: Case) -> bool:
-    return _has_error(*_KIND_ERRORS)(case) or _has_tool(case, "type_check", "build")
-
-
-def _imports(case: Case) -> bool:
-    return _has_error("builtins.ImportError")(case) or case.evidence.command is not None
-
-
-def _misses_file(case: Case) -> bool:
-    return case.evidence.artifact is not None or _has_error(*_FILE_ERRORS)(case)
-
-
-def _behaves(case: Case) -> bool:
-    """Something was asked of the product, and it was not done: a test ran, or a tool that runs tests."""
-    return case.error is not None or _has_tool(case, "test", "validate", "build") or _is_asked(case)
-
-
-def _is_asked(case: Case) -> bool:
-    return case.evidence.kind is EvidenceKind.MANUAL
-
-
-def _promises(case: Case) -> bool:
-    return case.error is not None or case.evidence.contract is not None or case.evidence.command is not None
-
-
-_POSSIBLE: dict[Category, Callable[[Case], bool]] = {
-    Category.TEST_REGRESSION: _behaves,
-    Category.TEST_TIMEOUT: _timed_out,
-    Category.TEST_CRASH: _died,
-    Category.TEST_NOT_FOUND: lambda case: bool(case.evidence.selectors or case.evidence.vacuous),
-    Category.COMPILATION_ERROR: _compiles,
-    Category.TYPE_ERROR: _types,
-    Category.LINT_ERROR: _is_tool("lint", "format"),
-    Category.IMPORT_ERROR: _imports,
-    Category.SPEC_MISMATCH: _promises,
-    Category.ARTIFACT_MISSING: _misses_file,
-    Category.METRIC_UNMET: lambda case: case.evidence.metric is not None,
-    Category.ENVIRONMENT_ERROR: lambda case: True,
-}
-"""What has to be seen for each. The others take proof that no word replaces: flakiness both answers,
-violations and budgets a guard that saw them, a fault of the harness one that it knows of itself."""
+    case = Case.of(evidence)
+    command, process = evidence.command, case.process
+    purpose = command.purpose if command is not None else ""
+    errors = (case.error, *(each.error for each in case.deeper))
+    names = {name for error in errors for name in (error.qualified, *error.bases)}
+    is_missing = not names.isdisjoint(("builtins.FileNotFoundError", "builtins.ModuleNotFoundError"))
+    is_kind = not names.isdisjoint(("builtins.TypeError", "builtins.AttributeError"))
+    runs_code = purpose in ("test", "validate", "build")
+    possible: dict[Category, object] = {
+        Category.TEST_REGRESSION: case.has_error or runs_code or evidence.kind is EvidenceKind.MANUAL,
+        Category.TEST_TIMEOUT: case.timed_out or evidence.swallowed_timeout,
+        Category.TEST_CRASH: process.signal or (process.exit_code is not None and not process.complete),
+        Category.TEST_NOT_FOUND: evidence.selectors or evidence.vacuous,
+        Category.COMPILATION_ERROR: "builtins.SyntaxError" in names or runs_code,
+        Category.TYPE_ERROR: is_kind or purpose in ("type_check", "build"),
+        Category.LINT_ERROR: purpose in ("lint", "format"),
+        Category.IMPORT_ERROR: "builtins.ImportError" in names or command,
+        Category.SPEC_MISMATCH: case.has_error or evidence.contract or command,
+        Category.ARTIFACT_MISSING: evidence.artifact or is_missing,
+        Category.METRIC_UNMET: evidence.metric,
+        Category.ENVIRONMENT_ERROR: True,
+    }
+    return bool(possible.get(category))
 
 
 FRAMES = 3
@@ -128,28 +71,24 @@ LONGEST = 80
 """Characters of one feature."""
 
 _WORD = re.compile(r"[\w.]+|[=!<>]+|[+*/%-]")
-_FILE = re.compile(r"[/\\]")
 
 
 def features(evidence: Evidence) -> tuple[str, ...]:
-    """What of a failure is compared with others, in order: no line numbers, no values, no paths.
+    """Return what of a failure is compared with others, in order: no line numbers, no values, no paths.
 
     The kind of the check and its phase, the chain of exceptions, whose code raised, the functions of the
     project on the way there, the tool, and the words of the message with its literals masked.
     """
     case = Case.of(evidence)
-    return tuple(dict.fromkeys(each[:LONGEST] for each in _named(case))) + tuple(
-        word[:LONGEST] for word in _words(case)
-    )
-
-
-def likeness(one: Sequence[str], other: Sequence[str]) -> float:
-    """From 0, nothing in common, to 1: the share of features in common, and that of pairs of neighbours."""
-    if not one or not other:
-        return 0.0
-    ones, one_pairs = _sets(tuple(one))
-    others, other_pairs = _sets(tuple(other))
-    return (_jaccard(ones, others) + _jaccard(one_pairs, other_pairs)) / 2
+    command = evidence.command
+    if command is not None and command.findings:
+        message = " ".join(complaints(command)[:FINDINGS])
+    else:
+        message = first_line(
+            case.error.message if case.has_error else evidence.headline or evidence.longrepr
+        )
+    words = _WORD.findall(mask(message))[:WORDS]
+    return (*dict.fromkeys(each[:LONGEST] for each in _named(case)), *(word[:LONGEST] for word in words))
 
 
 def _named(case: Case) -> Iterator[str]:
@@ -157,7 +96,7 @@ def _named(case: Case) -> Iterator[str]:
     yield f"kind:{evidence.kind.value}"
     if evidence.phase is not None:
         yield f"phase:{evidence.phase.value}"
-    chain = evidence.exceptions or ((case.error,) if case.error else ())
+    chain = evidence.exceptions or ((case.error,) if case.has_error else ())
     for error in (*chain[:CHAIN], *evidence.exceptions_in_group[:CHAIN]):
         yield f"error:{error.qualified}"
     if case.innermost is not None:
@@ -166,7 +105,7 @@ def _named(case: Case) -> Iterator[str]:
     if mine:
         yield f"side:{mine[-1].side.value}"
     for frame in reversed(mine[-FRAMES:]):
-        yield f"at:{_FILE.split(frame.path)[-1].removesuffix('.py')}.{frame.function}"
+        yield f"at:{stem(frame.path)}.{frame.function}"
     if evidence.command is not None:
         yield f"tool:{evidence.command.tool}"
     process = evidence.process
@@ -174,27 +113,13 @@ def _named(case: Case) -> Iterator[str]:
         yield f"end:{process.signal or process.exit_code}"
 
 
-def _words(case: Case) -> list[str]:
-    return _WORD.findall(mask(_message(case)))[:WORDS]
-
-
-def _message(case: Case) -> str:
-    """What it says of itself: the first lines, as later ones show differences that change with values."""
-    evidence = case.evidence
-    if evidence.command is not None and evidence.command.findings:
-        return _complaints(evidence.command)
-    if case.error is not None:
-        return _first_line(case.error.message)
-    return _first_line(evidence.headline or evidence.longrepr)
-
-
-def _complaints(command: CommandFact) -> str:
-    said = {f"{finding.code or ''} {mask(finding.message)}" for finding in command.findings}
-    return " ".join(sorted(said)[:FINDINGS])
-
-
-def _first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line.strip()), "")
+def likeness(one: Sequence[str], other: Sequence[str]) -> float:
+    """Return the share of features in common, and that of pairs of neighbours: from 0 to 1."""
+    if not one or not other:
+        return 0.0
+    ones, one_pairs = _sets(tuple(one))
+    others, other_pairs = _sets(tuple(other))
+    return (_jaccard(ones, others) + _jaccard(one_pairs, other_pairs)) / 2
 
 
 @lru_cache(maxsize=4_096)
@@ -231,24 +156,18 @@ SHRINKAGE = 0.25
 """The weight of not knowing, which keeps a few votes from being sure. Fitted on streams of corrections, of
 honest people and of some who err, over the part of the corpus to develop on."""
 
-OPEN_CHECKS = frozenset({"contract-unresolved", "answered-no"})
-"""Rules about criteria other than tests that rest on no hard fact."""
-
-HARD: frozenset[str] = (
-    frozenset(
-        rule.id
-        for family in (
-            GUARD_RULES,
-            CHECK_RULES,
-            SELECTION_RULES,
-            REPETITION_RULES,
-            TIMEOUT_RULES,
-            PROCESS_RULES,
-        )
-        for rule in family
+HARD = frozenset(
+    rule.id
+    for rules in (
+        GUARD_RULES,
+        CHECK_RULES,
+        SELECTION_RULES,
+        REPETITION_RULES,
+        TIMEOUT_RULES,
+        PROCESS_RULES,
     )
-    - OPEN_CHECKS
-)
+    for rule in rules
+) - {"contract-unresolved", "answered-no"}
 """Rules that rest on hard evidence: what a guard saw, artifacts and metrics, what a selector matched, both
 answers of the same code, a limit that was passed, a signal."""
 
@@ -339,10 +258,13 @@ def _votes(
     mine = features(evidence)
     found: dict[tuple[str, str], _Vote] = {}
     for correction in _latest_words(corrections):
-        alike = _likeness(correction, diagnosis, mine)
+        is_same = correction.signature == diagnosis.signature
+        alike = 1.0 if is_same else min(likeness(mine, correction.features), NEARLY)
         category = correction.right_category or correction.category
-        if alike < ALIKE or not is_possible(category, evidence) or _is_beside(correction, diagnosis):
+        if alike < ALIKE or not is_possible(category, evidence):
             continue
+        if category is correction.category is not diagnosis.category and not is_same:
+            continue  # it confirms how another failure was read, which is no reason to read this one so
         age_days = max((now - correction.at).total_seconds() / 86_400, 0.0)
         witness = (correction.by or "", correction.at.date().isoformat())
         vote = _Vote(
@@ -357,22 +279,6 @@ def _votes(
             found[witness] = vote
     heaviest = sorted(found.values(), key=lambda vote: (-vote.weight, vote.witness))
     return heaviest[:NEIGHBOURS]
-
-
-def _is_beside(correction: Correction, diagnosis: Diagnosis) -> bool:
-    """Whether it only confirms how another failure was read, which is no reason to read this one so."""
-    confirms = correction.right_category in (None, correction.category)
-    return (
-        confirms
-        and correction.category is not diagnosis.category
-        and correction.signature != diagnosis.signature
-    )
-
-
-def _likeness(correction: Correction, diagnosis: Diagnosis, mine: tuple[str, ...]) -> float:
-    if correction.signature == diagnosis.signature:
-        return 1.0
-    return min(likeness(mine, correction.features), NEARLY)
 
 
 def _latest_words(corrections: Iterable[Correction]) -> list[Correction]:

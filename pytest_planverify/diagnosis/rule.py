@@ -1,8 +1,8 @@
-"""What a rule is: an id, a reason, a reader of the case, and what it concludes."""
+"""A rule: an id, a reason, a reader of the case, and what it concludes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from planner.model.evidence import Frame
     from planner.model.outcome import Location
     from planner.model.taxonomy import Category, Owner
-
-DEEPER = 0.9
-"""How much is left of a rule's confidence when it speaks of a cause or context, not of what surfaced."""
-
-PRINTED = 0.95
-"""How much is left when the exception was read from what a process printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +30,11 @@ class Hit:
     """Less than one where this case is less clear than the rule's others."""
 
 
-Reader = Callable[[Case], Hit | None]
+Reader = Callable[[Case], Hit | str | None]
+"""``None`` where the rule does not apply; a text alone is the suggestion."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One row of the table."""
 
@@ -56,3 +51,54 @@ class Rule:
     """Whose fault it is; the category's usual owner when absent."""
     second: tuple[Category, float] | None = None
     """The second most likely reading, and its weight."""
+
+    def concerns(self, classes: frozenset[str]) -> bool:
+        """Return whether it speaks of an exception of these classes."""
+        return not self.about or not classes.isdisjoint(self.about)
+
+
+class Rules(list[Rule]):
+    """Rules that stand together, in the order in which they are asked."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        super().__init__(rules)
+        self._about: dict[frozenset[str], tuple[Rule, ...]] = {}
+
+    def about(self, classes: frozenset[str]) -> tuple[Rule, ...]:
+        """Return those that speak of an exception of these classes."""
+        known = self._about.get(classes)
+        if known is None:
+            known = self._about[classes] = tuple(rule for rule in self if rule.concerns(classes))
+        return known
+
+    def add(
+        self,
+        name: str,
+        read: Reader,
+        category: Category,
+        confidence: float,
+        because: str,
+        owner: Owner | None = None,
+        second: tuple[Category, float] | None = None,
+    ) -> None:
+        """Add a row whose reader is made for it."""
+        self.append(Rule(name, category, confidence, read, because, (), owner, second))
+
+    def rule(
+        self,
+        category: Category,
+        confidence: float,
+        *,
+        about: tuple[str, ...] = (),
+        owner: Owner | None = None,
+        second: tuple[Category, float] | None = None,
+    ) -> Callable[[Reader], Reader]:
+        """Add the decorated reader as a row: its name is the id, and its docstring the reason."""
+
+        def decorate(read: Reader) -> Reader:
+            name = getattr(read, "__name__", "").replace("_", "-")
+            because = read.__doc__ or name
+            self.append(Rule(name, category, confidence, read, because, about, owner, second))
+            return read
+
+        return decorate

@@ -12,56 +12,48 @@ from pytest_planverify.diagnosis.case import Case
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.model.evidence import Evidence, ExceptionFact, Finding
+    from planner.model.evidence import CommandFact, Evidence
     from planner.model.taxonomy import Category
 
 _DIGITS = 12
 _CLIP = 2_000
 _ROUNDS = 8
 
-_DECIMALS = frozenset("0123456789")
-
-_MASKS: tuple[tuple[re.Pattern[str], str, frozenset[str]], ...] = (
+_MASKS: tuple[tuple[str, str, str], ...] = (
+    (r"(?<!\w)(?:[rRbBfFuU]{0,2})(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")", "S", "'\""),
+    (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "ID", "-"),
     (
-        re.compile(r"(?<!\w)(?:[rRbBfFuU]{0,2})(?:'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"),
-        "S",
-        frozenset("'\""),
-    ),
-    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "ID", frozenset("-")),
-    (
-        re.compile(
-            r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-        ),
+        r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?",
         "T",
-        frozenset("-"),
+        "-",
     ),
-    (re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b"), "T", frozenset(":")),
-    (re.compile(r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*"), "P", frozenset("/\\")),
-    (re.compile(r"\b0[xX][0-9a-fA-F]+\b"), "ID", frozenset("xX")),
+    (r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b", "T", ":"),
+    (r"(?:\b[A-Za-z]:)?(?:[\w.~@+-]*[/\\])+[\w.~@+-]*(?::\d+)*", "P", "/\\"),
+    (r"\b0[xX][0-9a-fA-F]+\b", "ID", "xX"),
     (
-        re.compile(
-            r"(?<![\w.])[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:[a-zA-Zµ]{1,3})?(?!\w)"
-        ),
+        r"(?<![\w.])[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?:[a-zA-Zµ]{1,3})?(?!\w)",
         "N",
-        _DECIMALS,
+        "0123456789",
     ),
-    (re.compile(r"(?<![\w.])[-+]?(?:nan|inf)\b"), "N", frozenset("n")),
-    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "ID", _DECIMALS),
+    (r"(?<![\w.])[-+]?(?:nan|inf)\b", "N", "n"),
+    (r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", "ID", "0123456789"),
 )
 """What a message's literals look like, what stands for them, and characters of which they hold one."""
 
+_COMPILED = tuple((re.compile(pattern), name, frozenset(marks)) for pattern, name, marks in _MASKS)
 _RUN = re.compile(r"\b(N|S|ID|T|P)(?:(?:, |,| )\1\b)+")
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_SEPARATOR = re.compile(r"[/\\]")
 
 
 def mask(message: str) -> str:
-    """The message without numbers, quoted strings, ids, paths and moments; members of sets are sorted."""
+    """Return a message without numbers, strings, ids, paths and moments; members of sets are sorted."""
     text = message[:_CLIP]
     characters = set(text)
-    for pattern, name, marks in _MASKS:
+    for pattern, name, marks in _COMPILED:
         if not marks.isdisjoint(characters):
             text = pattern.sub(name, text)
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if "{" in characters else 0):
         sorted_once = _BRACES.sub(_sorted_members, text)
         if sorted_once == text:
             break
@@ -69,82 +61,63 @@ def mask(message: str) -> str:
     return " ".join(_RUN.sub(r"\1", text).split())
 
 
-def signature(evidence: Evidence, category: Category) -> Signature:
-    """Equal for failures of one root cause: category, what failed, where by name, and how it was put."""
-    return signature_of(Case.of(evidence), category)
-
-
-def signature_of(case: Case, category: Category) -> Signature:
-    """The same of evidence that has been read."""
-    parts = (category.value, *(_exception(case) if case.error else _facts(case)))
-    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
-    return Signature(digest[:_DIGITS])
-
-
 def _sorted_members(found: re.Match[str]) -> str:
     members = sorted({member.strip() for member in found[1].split(",")})
     return f"<{','.join(members)}>"
 
 
+def signature(evidence: Evidence, category: Category) -> Signature:
+    """Return what is equal for failures of one root cause: a digest of what failed, where and how."""
+    return signature_of(Case.of(evidence), category)
+
+
+def signature_of(case: Case, category: Category) -> Signature:
+    """Return the same of evidence that has been read."""
+    parts = (category.value, *(_exception(case) if case.has_error else _facts(case)))
+    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
+    return Signature(digest[:_DIGITS])
+
+
 def _exception(case: Case) -> tuple[str, ...]:
-    error = case.error
-    if error is None:
-        return ()
-    return (
-        error.qualified,
-        *_place(case, error),
-        error.name or "",
-        error.object_type or "",
-        mask(_first_line(error.message)),
-    )
+    error, frame = case.error, case.raised_at
+    place = (stem(frame.path), frame.function) if frame else ("", "")
+    if error.path and not error.path.startswith("<") and case.is_error("builtins.SyntaxError"):
+        place = stem(error.path), ""  # whoever came to import it
+    message = mask(first_line(error.message))
+    return error.qualified, *place, error.name or "", error.object_type or "", message
 
 
-def _place(case: Case, error: ExceptionFact) -> tuple[str, str]:
-    """The function that raised; of source that does not parse the file, whoever came to import it."""
-    if case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
-        return _stem(error.path), ""
-    frame = case.raised_at
-    return (_stem(frame.path), frame.function) if frame else ("", "")
+def stem(path: str) -> str:
+    """Return a file's bare name: the module's may change with the folder that it is run from."""
+    return _SEPARATOR.split(path)[-1].removesuffix(".py")
 
 
-def _stem(path: str) -> str:
-    """The file's bare name: the module's name may change with the folder that it is run from."""
-    return re.split(r"[/\\]", path)[-1].removesuffix(".py")
-
-
-def _first_line(message: str) -> str:
-    """Later lines show differences, whose number and order change with the values."""
+def first_line(message: str) -> str:
+    """Return the first line: later ones show differences, whose number and order change with the values."""
     return next((line for line in message.splitlines() if line.strip()), "")
 
 
+def complaints(command: CommandFact) -> list[str]:
+    """Return what a tool complained of, each once, without values."""
+    return sorted({f"{finding.code or ''} {mask(finding.message)}" for finding in command.findings})
+
+
 def _facts(case: Case) -> Iterable[str]:
-    """What identifies a failure without an exception."""
+    """Return what identifies a failure without an exception."""
     evidence = case.evidence
-    if evidence.artifact:
-        return "artifact", evidence.artifact.path, evidence.artifact.problem
-    if evidence.metric:
-        return "metric", evidence.metric.name, evidence.metric.problem
-    if evidence.contract:
-        return (
-            "contract",
-            evidence.contract.path,
-            evidence.contract.function or "",
-            evidence.contract.problem,
-        )
+    if fact := evidence.artifact:
+        return "artifact", fact.path, fact.problem
+    if fact := evidence.metric:
+        return "metric", fact.name, fact.problem
+    if fact := evidence.contract:
+        return "contract", fact.path, fact.function or "", fact.problem
     if evidence.selectors:
-        return "selectors", *(f"{selector.problem} {selector.text}" for selector in evidence.selectors[:1])
+        return "selectors", f"{evidence.selectors[0].problem} {evidence.selectors[0].text}"
     if evidence.command:
-        return "command", evidence.command.tool, *_complaints(evidence.command.findings)
+        return "command", evidence.command.tool, *complaints(evidence.command)[:10]
     if evidence.process and (evidence.process.signal or evidence.process.exit_code is not None):
         frame = case.stuck_at
-        stood = f"{_stem(frame.path)}.{frame.function}" if frame else ""
+        stood = f"{stem(frame.path)}.{frame.function}" if frame else ""
         return "process", evidence.process.signal or str(evidence.process.exit_code), stood
-    return (
-        evidence.kind.value,
-        evidence.vacuous or "",
-        mask(_first_line(evidence.headline or evidence.longrepr)),
-    )
-
-
-def _complaints(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    return tuple(sorted({f"{finding.code or ''} {mask(finding.message)}" for finding in findings})[:10])
+    headline = mask(first_line(evidence.headline or evidence.longrepr))
+    return evidence.kind.value, evidence.vacuous or "", headline

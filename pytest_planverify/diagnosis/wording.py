@@ -1,4 +1,4 @@
-"""Naming frames, values and nearest names in the sentences of a suggestion."""
+"""The sentences of a suggestion: naming frames, values, nearest names, and who changed what."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
+from planner.model.verdicts import Side
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from planner.model.evidence import ExceptionFact, Frame
+    from planner.model.evidence import Evidence, ExceptionFact, Frame
 
 _COMPARISON = re.compile(
     r"^assert (?P<left>.+?) (?P<operator>==|!=|<=|>=|<|>|is not|is|not in|in) (?P<right>.+)$"
@@ -23,38 +25,44 @@ _FUNCTION = re.compile(
     r"<(?:function|bound method|built-in function|class) '?(?P<name>[\w.<>]+?)'?"
     r"(?: (?:at|of) [^<>]*(?:<[^<>]*>[^<>]*)*)?>"
 )
+_SINCE = {"baseline": "the baseline", "commit": "the last commit", "green": "the last green run"}
+
+MOST_TOLD = 50
+"""Evidence holds at most so many changed files: then the absence of one says nothing."""
 
 
-def place(frame: Frame) -> str:
-    """``compute_rsi (indicators/rsi.py:31)``."""
+def place(frame: Frame | None, unknown: str = "the code") -> str:
+    """Return ``compute_rsi (indicators/rsi.py:31)``."""
+    if frame is None:
+        return unknown
     name = "module level" if frame.function == "<module>" else frame.function.replace(".<locals>", "")
     return f"{name} ({frame.path}:{frame.line})"
 
 
 def quote(text: str, limit: int = 160) -> str:
-    """The first line of a text, clipped."""
+    """Return the first line of a text, clipped."""
     line = _ADDRESS.sub("", text.strip().partition("\n")[0].strip())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def said(error: ExceptionFact) -> str:
-    """``ValueError: bad period``, on one line."""
+    """Return ``ValueError: bad period``, on one line."""
     return quote(f"{error.type}: {error.message}" if error.message else error.type)
 
 
 def nearest(names: Iterable[str]) -> str:
-    """``; the nearest existing name is compute_rsi``, or nothing."""
+    """Return ``; the nearest existing name is compute_rsi``, or nothing."""
     first = next(iter(names), None)
     return f"; the nearest existing name is {first}" if first else ""
 
 
-def alike(name: str, names: Iterable[str], cutoff: float = 0.75) -> tuple[str, ...]:
-    """Names that look like a name, the most alike first."""
-    return tuple(difflib.get_close_matches(name, sorted(names), n=3, cutoff=cutoff))
+def alike(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
+    """Return the name that looks most like a name, if any does."""
+    return next(iter(difflib.get_close_matches(name, sorted(names), n=1, cutoff=cutoff)), None)
 
 
 def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
-    """What a failing assertion compared: left, operator, right, as they were rendered."""
+    """Return what a failing assertion compared: left, operator, right, as they were rendered."""
     for line in error.message.splitlines()[:3]:
         if found := _COMPARISON.match(line) or (_UNITTEST.match(line) if line[:1] != " " else None):
             return quote(found["left"], 60), found["operator"], quote(found["right"], 60)
@@ -62,13 +70,38 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
 
 
 def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
-    """Values of an assertion and the calls that gave them, as pytest tells: ``32.1``, ``rsi([1, 2])``."""
+    """Return values of an assertion and the calls that gave them: ``32.1``, ``rsi([1, 2])``."""
     found = (
         (each["value"], _FUNCTION.sub(r"\g<name>", each["call"])) for each in _WHERE.finditer(error.message)
     )
     return tuple((value, quote(call, 80)) for value, call in found)
 
 
-def origin_of_value(error: ExceptionFact) -> str | None:
-    """The call that gave an assertion its first value."""
-    return next((call for _, call in origins_of_values(error)), None)
+def who_changed(evidence: Evidence, *, product: str | None, test: str | None) -> str:
+    """Return `` Since the baseline shop/cart.py changed, tests/test_cart.py and the contract did not.``
+
+    Empty where nothing is known of what changed. ``product`` and ``test`` are the files where the two sides
+    stand, as far as they are known; without that of the product, its first changed files are named.
+    """
+    changed = evidence.changed
+    if changed is None:
+        return ""
+    named = [product] if product else [each.path for each in changed if each.side is Side.PRODUCT][:2]
+    sides = {path: path for path in named} or {"": "the product"}
+    if test is not None:
+        sides[test] = test
+    if evidence.contract_path is not None:
+        sides[evidence.contract_path.removeprefix("./")] = "the contract"
+    paths = {each.path for each in changed}
+    moved = [name for path, name in sides.items() if path in paths]
+    still = [name for path, name in sides.items() if path not in paths and len(changed) < MOST_TOLD]
+    since = f" Since {_SINCE.get(evidence.changed_since or '', 'the baseline or the last commit')}"
+    if moved:
+        return f"{since} {_listed(moved)} changed{f', {_listed(still)} did not' if still else ''}."
+    if len(still) > 1:
+        return f"{since} neither {' nor '.join(still)} changed."
+    return f"{since} {still[0]} has not changed." if still else ""
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -161,15 +161,16 @@ class Assembler:
         from pytest_planverify.session.installation import with_installation  # no use for a green run
 
         flat, changes = self._result.flat, self._changes[root]
-        below = (each for each in flat.loaded.plan.items if flat.owner(each.id).root == root)
-        granted = dict.fromkeys(glob for each in (todo, *below) for glob in each.allowed_files or ())
+        todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
+        granted = [glob for each in todos for glob in each.allowed_files or ()]
+        granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
         if self._green is not None:
             changes = self._green.changes_since(todo.id, changes) or changes
         if changes not in self._changed:
             self._changed[changes] = self._facts_of(root, changes)
         evidence: list[Evidence] = []
         for piece in run.evidence:
-            told = with_installation(with_promise(piece, root), root, tuple(granted))
+            told = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
             update = self._changed[changes] if told.changed is None else {}
             evidence.append(told.model_copy(update=update))
         return replace(run, evidence=tuple(evidence))

@@ -16,8 +16,8 @@ from pytest_planverify.diagnosis import RULES
 from pytest_planverify.diagnosis.confidence import FILE, earned, fit_of
 from tools.corpus.__main__ import main
 from tools.corpus.case import (
+    FRESH_PACKAGES,
     RECORDED,
-    SPLIT,
     Case,
     CorpusError,
     Gates,
@@ -36,7 +36,7 @@ from tools.corpus.case import (
 )
 from tools.corpus.causes_figures import cause_figures
 from tools.corpus.fitting import fit_to, fitted
-from tools.corpus.scoring import Failed, Guess, Judged, figures, judge, labelled
+from tools.corpus.scoring import Failed, Guess, Judged, figures, judge, judged_by, labelled, ours
 
 EVIDENCE = Evidence(kind=EvidenceKind.TEST, headline="KeyError: 'ä'")
 
@@ -66,25 +66,27 @@ def judged(truth: Label, category: C, owner: O = O.PRODUCT, location: Location |
 def test_cases_are_read_as_they_were_written_each_in_its_part(tmp_path: Path) -> None:
     cases = [
         case(f"{package}-{kind}", label(C.TEST_REGRESSION), package=package, kind=kind)
-        for package in "zyxw"
+        for package in (*"zyxw", "boltons")
         for kind in "klmn"
     ]
     write_cases(tmp_path, "builder", cases)
-    for part in SPLIT:
+    for part in Part:
         read = read_cases(tmp_path, part)
         assert read
         assert [each.id for each in read] == sorted(each.id for each in read)
         assert all(part_of(each.origin.package, each.origin.kind) is part for each in read)
-    assert {each.id for part in SPLIT for each in read_cases(tmp_path, part)} == {each.id for each in cases}
+    assert {each.id for part in Part for each in read_cases(tmp_path, part)} == {each.id for each in cases}
 
 
 def test_no_recorded_case_stands_in_the_part_of_another() -> None:
-    for part in SPLIT:
+    for part in Part:
         for each in read_cases(RECORDED, part):
             assert part_of(each.origin.package, each.origin.kind) is part, each.id
         for run in read_runs(RECORDED, part):
             kept = is_test_package(run.package) or any(map(is_test_kind, run.kinds))
             assert kept is (part is Part.TEST), run.id
+    fresh = read_cases(RECORDED, Part.FRESH)
+    assert {each.origin.package for each in fresh} == set(FRESH_PACKAGES)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +163,12 @@ def test_what_is_shipped_was_fitted_to_the_rules_and_cases_as_they_are() -> None
     for rule in RULES:
         was, now = (earned(fit_of(each), rule.id, rule.confidence) for each in (shipped, anew))
         assert was == pytest.approx(now, abs=0.05), rule.id
+
+
+@pytest.mark.parametrize("part", [Part.TEST, Part.FRESH])
+def test_confidence_is_what_it_says_on_cases_that_it_was_not_fitted_to(part: Part) -> None:
+    found = figures(judged_by(ours, labelled(read_cases(RECORDED, part))))
+    assert found.calibration_error <= 0.05
 
 
 def test_the_command_reports_a_part_and_refuses_a_folder_without_one(

@@ -320,14 +320,6 @@ def test_what_was_caught_and_raised_anew_is_told_by_what_was_caught() -> None:
     assert causes_of(wrapped("test_a.py::test_one", "load"), wrapped("test_b.py::test_two", "load")) == 1
 
 
-def test_a_later_todo_that_fails_in_the_same_function_fails_by_it() -> None:
-    way = (("shop/cart.py", "total"), ("shop/tax.py", "rate"))
-    early = raised("test_a.py::test_it", *way, kind="KeyError")
-    late = raised("test_b.py::test_it", *way, kind="ValueError")
-    assert len(find_causes([seen("a", early), seen("c", late)], PLAN)) == 1
-    assert len(find_causes([seen("a", early), seen("c", late)], plan_of(a="", b="", c=""))) == 2
-
-
 def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -> None:
     diagnosis = seen("a", refused("test_a.py::test_it")).diagnosis
     found = [
@@ -455,10 +447,6 @@ EXPLAINED: dict[str, tuple[Callable[[], Seen], Callable[[], Seen]]] = {
     "an exception of the product explains what was not written": (
         lambda: seen("a", raised("test_a.py::test_it", ("shop/tax.py", "rate"))),
         lambda: seen("a", absent("out/a.json")),
-    ),
-    "a function that raises somewhere below explains its wrong values": (
-        lambda: seen("a", raised("test_a.py::test_it", ("shop/cart.py", "total"), ("shop/tax.py", "rate"))),
-        lambda: seen("b", asserted("tests/test_b.py::test_it", TWO, TAX)),
     ),
 }
 

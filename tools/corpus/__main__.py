@@ -51,8 +51,6 @@ def main(words: Sequence[str]) -> int:
             command.add_argument("--part", type=Part, choices=list(Part), default=part)
         if name == "report":
             command.add_argument("--markdown", type=Path, metavar="PAGE", help="a page to put it into, too")
-        if name == "fit":
-            command.add_argument("--first-look", action="store_true", help="keep what is said now")
     asked, more = parser.parse_known_args(words)
     if more and asked.command != "build":
         parser.error(f"unknown words: {' '.join(more)}")
@@ -64,7 +62,7 @@ def main(words: Sequence[str]) -> int:
                 [sys.executable, str(BUILDER), *more], env=environment, check=False
             ).returncode
         if asked.command == "fit":
-            fitting.keep_first_looks(asked.corpus) if asked.first_look else fitting.write(asked.corpus)
+            fitting.write(asked.corpus)
         elif asked.command == "run":
             print(_diagnosed(asked.corpus, asked.part), end="")
         else:

@@ -182,19 +182,22 @@ TEST_PACKAGES = 3
 """So many of them are kept for testing: the first in the order of their digests."""
 
 
+FRESH_PACKAGES = ("boltons", "humanize", "isodate")
+"""Recorded last: no rule, no number and no choice of either was made by what their cases show."""
+
+
 class Part(StrEnum):
     """The parts of the corpus."""
 
     DEVELOP = "develop"
     TEST = "test"
-
-
-SPLIT = (Part.DEVELOP, Part.TEST)
-"""The parts that the digests of names divide."""
+    FRESH = "fresh"
 
 
 def part_of(package: str, kind: str) -> Part:
     """Which part a case of this package, or small project, and kind of fault belongs to."""
+    if package in FRESH_PACKAGES:
+        return Part.FRESH
     return Part.TEST if is_test_package(package) or is_test_kind(kind) else Part.DEVELOP
 
 
@@ -252,7 +255,7 @@ def digest_of(corpus: Path, *parts: Part) -> str:
 
 def write_cases(corpus: Path, name: str, cases: Iterable[Case]) -> None:
     """Write the cases of one builder into ``name.jsonl.gz`` of both parts, in the order of ids."""
-    lines: dict[Part, list[str]] = {part: [] for part in SPLIT}
+    lines: dict[Part, list[str]] = {part: [] for part in Part}
     for case in sorted(cases, key=lambda each: each.id):
         lines[part_of(case.origin.package, case.origin.kind)].append(render(case))
     for part, found in lines.items():
@@ -261,7 +264,7 @@ def write_cases(corpus: Path, name: str, cases: Iterable[Case]) -> None:
 
 def write_runs(corpus: Path, name: str, runs: Iterable[FaultyRun]) -> None:
     """The same for runs with several faults: a run with a kind kept for testing is kept for testing."""
-    lines: dict[Part, list[str]] = {part: [] for part in SPLIT}
+    lines: dict[Part, list[str]] = {part: [] for part in Part}
     for run in sorted(runs, key=lambda each: each.id):
         parts = {part_of(run.package, kind) for kind in run.kinds}
         lines[Part.TEST if Part.TEST in parts else Part.DEVELOP].append(render(run))

@@ -4,21 +4,13 @@
 steps: how often each rule is right, drawn towards what its family earns and what it was written with;
 the rising line from those scores to the share that is right (isotonic regression), where each case is
 scored by what other packages and other kinds of fault alone have shown; and the file, with its origin.
-
-Rules are mended by the very cases they are fitted to, so what they do there is too good to be true of
-others. What the rules said of a case *before* anybody mended them by it is kept in
-``first-look.json.gz`` and counts as much as what they say now. ``--first-look`` keeps it for the cases that
-are not in that file yet; it is due when cases are added, before a rule is touched.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pydantic import BaseModel, ValidationError
 
 from pytest_planverify.diagnosis.confidence import FILE, log_odds, shifted
 from pytest_planverify.diagnosis.decision import diagnose, judge
@@ -41,9 +33,6 @@ FAMILY_STRENGTH = 20.0
 
 LINE_STRENGTH = 4.0
 """The same of each step of the line, beside the score that it stands at."""
-
-FIRST_LOOK = "first-look.json.gz"
-"""In the folder of the corpus."""
 
 Point = tuple[float, float, float]
 """A score, what was seen at it, and the weight of that."""
@@ -82,20 +71,12 @@ class Sum(NamedTuple):
         return Sum(self.cases + 1, self.right + seen.right, self.raw + seen.raw)
 
 
-class FirstLook(BaseModel):
-    """What was said of the cases of the develop part when nobody had mended a rule by them."""
-
-    cases: dict[str, tuple[str, float, bool]]
-    """By the id of a case: the rule that spoke, how sure it was, and whether it was right."""
-
-
 def fit_to(corpus: Path) -> dict[str, Any]:
     """The content of the file, fitted to the develop part. Raises :class:`CorpusError`."""
     failures = labelled(read_cases(corpus, Part.DEVELOP))
     if not failures:
         raise CorpusError(f"{corpus}: the develop part holds no failure to fit to; build the corpus first")
-    looks = first_looks(corpus, failures)
-    seen = [*(seen_in(failed) for failed in failures), *looks]
+    seen = [seen_in(failed) for failed in failures]
     scores, right = line_through(seen)
     sums = sums_of(seen)
     return {
@@ -105,7 +86,6 @@ def fit_to(corpus: Path) -> dict[str, Any]:
             "part": Part.DEVELOP.value,
             "corpus": digest_of(corpus, Part.DEVELOP),
             "cases": len(failures),
-            "first_looks": len(looks),
             "packages": len({each.package for each in seen}),
             "kinds": len({each.kind for each in seen}),
         },
@@ -127,36 +107,6 @@ def seen_in(failed: Failed) -> Seen:
     right = failed.label.accepts(said.category, said.owner)
     origin = failed.case.origin
     return Seen(origin.package, origin.kind, judged.rule.id, judged.raw, right)
-
-
-def first_looks(corpus: Path, failures: Sequence[Failed]) -> list[Seen]:
-    """What was said of these cases at first, as far as it is known and by rules that there still are."""
-    known = _known(corpus / FIRST_LOOK)
-    origins = {failed.case.id: failed.case.origin for failed in failures}
-    return [
-        Seen(origins[name].package, origins[name].kind, rule, raw, right)
-        for name, (rule, raw, right) in known.items()
-        if name in origins and rule in _FAMILIES
-    ]
-
-
-def keep_first_looks(corpus: Path) -> int:
-    """Keep what is said now of the cases that are not in the file yet; how many those are."""
-    file = corpus / FIRST_LOOK
-    known = _known(file)
-    failures = labelled(read_cases(corpus, Part.DEVELOP))
-    added = {
-        failed.case.id: (seen.rule, seen.raw, seen.right)
-        for failed in failures
-        if failed.case.id not in known
-        for seen in [seen_in(failed)]
-    }
-    lines = (
-        f"  {json.dumps(name)}: {json.dumps(look)}" for name, look in sorted({**known, **added}.items())
-    )
-    text = '{"cases": {\n' + ",\n".join(lines) + "\n}}\n"
-    file.write_bytes(gzip.compress(text.encode(), mtime=0))
-    return len(added)
 
 
 def line_through(seen: Sequence[Seen]) -> Curve:
@@ -196,16 +146,6 @@ def shift_of(rule: str, written: float, sums: dict[str, Sum]) -> float:
     """
     of_family = _earned(sums[_FAMILIES[rule]], 0.0, written, FAMILY_STRENGTH)
     return _earned(sums[rule], of_family, written, RULE_STRENGTH)
-
-
-def _known(file: Path) -> dict[str, tuple[str, float, bool]]:
-    if not file.is_file():
-        return {}
-    try:
-        return FirstLook.model_validate_json(gzip.decompress(file.read_bytes())).cases
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]["msg"]
-        raise CorpusError(f"{file}: it holds no first looks: {first}; restore it") from error
 
 
 def _earned(seen: Sum, before: float, written: float, strength: float) -> float:

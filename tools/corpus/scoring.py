@@ -9,7 +9,7 @@ from typing import NamedTuple
 from planner.model.evidence import Evidence
 from planner.model.outcome import Location
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
-from planner.policy.branches import route
+from planner.policy.branches import agent_at, route
 from pytest_planverify.diagnosis import diagnose
 from tools.corpus.case import Case, CorpusError, Label, Place
 
@@ -113,7 +113,8 @@ def judge(failed: Failed, guess: Guess) -> Judged:
 def _roles_of(label: Label) -> set[Role]:
     """Return who may be sent for; a loop in the product goes to who may change the product."""
     loops = (Category.TEST_TIMEOUT, Owner.PRODUCT) in label.readings
-    return {route(category, {}) for category, _ in label.readings} | ({Role.CODER} if loops else set())
+    roles = {route(category, {}, agent_at(category, owner, None)) for category, owner in label.readings}
+    return roles | ({Role.CODER} if loops else set())
 
 
 def judged_by(classifier: Classifier, failures: Iterable[Failed]) -> tuple[Judged, ...]:

@@ -3,154 +3,248 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
-from planner.model.taxonomy import Category, Owner
+from planner.model.taxonomy import Category as C
+from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
-from pytest_planverify.diagnosis.boundaries import (
-    LONGEST,
-    definition_of,
-    failed_callee,
-    keeps_contract,
-    signatures_told,
-    telling_changes,
-)
-from pytest_planverify.diagnosis.case import Case, raises_by_hand
-from pytest_planverify.diagnosis.rule import Hit, Reader, Rule
+from planner.text.python_messages import callee_of
+from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand
+from pytest_planverify.diagnosis.rule import Hit, Rules
 from pytest_planverify.diagnosis.wording import (
     comparison,
-    origin_of_value,
     origins_of_values,
     place,
     quote,
     said,
+    who_changed,
 )
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
-_FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
+BOUNDARY_RULES = Rules()
+"""For promises that the product does not keep."""
+BEHAVIOUR_RULES = Rules()
+"""For what a test found, and for code that raised."""
+LAST_RULES = Rules()
+
+FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
+_COLLECT_ERRORS = ("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError")
+_ATTRIBUTE, _TYPE = "builtins.AttributeError", "builtins.TypeError"
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
 _SUBTESTS = re.compile(r"^contains (?P<count>\d+) failed subtests?$")
-_DOCTEST = "doctest.DocTestFailure"
-_AROUND = (Phase.SETUP, Phase.TEARDOWN)
+_PATCHED = re.compile(
+    r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute "
+    r"'(?P<name>\w+)'$"
+)
+_LONGEST = 110
+"""Of a message or a signature in a suggestion that says several."""
 
 
-def _name_of_test(case: Case) -> str:
-    frame = case.raised_at
-    if frame is not None and frame.side is Side.TEST:
-        return place(frame)
-    return case.evidence.nodeid or "the test"
+def _at(case: Case) -> str:
+    return place(case.raised_at, "the test")
 
 
-def _xpass(case: Case) -> Hit | None:
+def _with_changes(case: Case, hit: Hit) -> Hit:
+    """Say, too, which side of the broken promise is not as it was."""
+    test = last_frame_of(case.frames, Side.TEST)
+    product = _product_file(case)
+    changes = who_changed(case.evidence, product=product, test=test.path if test is not None else None)
+    return replace(hit, suggestion=hit.suggestion + changes)
+
+
+def _product_file(case: Case) -> str | None:
+    """Return the file of the product's side, as far as it is known."""
+    subjects = case.evidence.subjects
+    defined = _definition(case, callee_of(case.error.message) or "")
+    if defined is not None:
+        return defined.path
+    owner = case.error.object_type or ""
+    if owner.startswith("module "):
+        stem = owner.removeprefix("module ").replace(".", "/")
+        known = (*(frame.path for frame in subjects), *(each.path for each in case.evidence.changed or ()))
+        return next((path for path in known if path.endswith((f"{stem}.py", f"{stem}/__init__.py"))), None)
+    files = {frame.path for frame in subjects}
+    return files.pop() if len(files) == 1 else None
+
+
+def _definition(case: Case, name: str) -> Frame | None:
+    """Return where the named product function is defined, or the class that holds it, if that is known."""
+    owner, _, bare = name.rpartition(".")
+    wanted = (name, owner or bare) if name else ()  # a function of that name in no class is another
+    for each in wanted:
+        for frame in case.evidence.subjects:
+            if each in (frame.function, "" if each is name else frame.function.rpartition(".")[2]):
+                return frame
+    return None
+
+
+@BOUNDARY_RULES.rule(C.SPEC_MISMATCH, 0.95, about=(_TYPE,), second=(C.TEST_REGRESSION, 0.05))
+def call_does_not_fit_signature(case: Case) -> Hit | None:
+    """The test calls a product function with arguments that it does not take."""
+    callee, error, evidence = callee_of(case.error.message), case.error, case.evidence
+    if callee is None or not case.in_test or error.object_side not in (Side.PRODUCT, None):
+        return None
+    if case.innermost is not case.raised_at:
+        return None
+    promised, actual = evidence.promised, evidence.actual_signature
+    kept = promised is not None and promised == actual
+    told = f" {evidence.contract_path} promises {quote(promised, _LONGEST)}." if promised else ""
+    if kept:
+        told += " The code has it so, and the test calls it otherwise."
+    elif actual:
+        told += f" The code has {quote(actual, _LONGEST)}."
+    hit = Hit(
+        suggestion=f"{place(_definition(case, callee), callee)} cannot be called as {_at(case)} does: "
+        f"{quote(error.message, _LONGEST)}.{told}",
+        owner=Owner.TEST if kept else None,
+        weight=1.0 if error.object_side is Side.PRODUCT else 0.9,
+    )
+    return _with_changes(case, hit)
+
+
+@BOUNDARY_RULES.rule(C.SPEC_MISMATCH, 0.93, about=(_ATTRIBUTE,), second=(C.TEST_REGRESSION, 0.1))
+def promised_attribute_missing(case: Case) -> Hit | None:
+    """The test uses an attribute that a product module or class lacks."""
+    error = case.error
+    if not case.in_test or error.name is None or error.object_side is not Side.PRODUCT:
+        return None
+    lacks = f"{error.object_type or 'an object'} has no {error.name}"
+    return _with_changes(
+        case, Hit(suggestion=f"{lacks}, which {_at(case)} uses: add it, or settle its name.")
+    )
+
+
+@BOUNDARY_RULES.rule(C.SPEC_MISMATCH, 0.9, about=(_ATTRIBUTE,))
+def patched_attribute_missing(case: Case) -> Hit | None:
+    """The test replaces an attribute that a product module or class lacks."""
+    # monkeypatch.setattr and mock.patch name the target in their message only.
+    found = _PATCHED.match(case.error.message) if case.in_test else None
+    if found is None or not case.is_first_party(found["owner"]):
+        return None
+    lacks = f"{found['owner']} has no {found['name']}"
+    return _with_changes(case, Hit(suggestion=f"{lacks}, which {_at(case)} replaces."))
+
+
+@BOUNDARY_RULES.rule(C.TYPE_ERROR, 0.88, about=(_ATTRIBUTE, _TYPE), second=(C.TEST_REGRESSION, 0.2))
+def wrong_kind_inside_product(case: Case) -> Hit | None:
+    """Product code meets a value of the wrong kind."""
+    if not case.in_product:
+        return None
+    if raises_by_hand(case.raised_at):
+        return Hit(suggestion=f"{_at(case)} refuses the kind of a value: {said(case.error)}.", weight=0.7)
+    weight = 1.0 if case.innermost is case.raised_at else 0.85
+    return Hit(
+        suggestion=f"{_at(case)} meets a value of the wrong kind: {said(case.error)}.", weight=weight
+    )
+
+
+@BOUNDARY_RULES.rule(
+    C.TEST_REGRESSION, 0.75, about=("builtins.NameError",), owner=Owner.TEST, second=(C.SPEC_MISMATCH, 0.25)
+)
+def undefined_name_in_test(case: Case) -> str | None:
+    """The test uses a name that nothing defines."""
+    if not case.in_test or case.is_error("builtins.UnboundLocalError"):
+        return None
+    name = case.error.name or quote(case.error.message)
+    return f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."
+
+
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, owner=Owner.TEST)
+def strict_xpass(case: Case) -> str | None:
+    """A test that is marked as failing passes, and its mark is strict."""
     if not case.evidence.strict_xpass:
         return None
-    return Hit(
-        suggestion=f"{case.evidence.nodeid or 'The test'} passes although it is marked xfail(strict): "
-        f"take the mark off."
-    )
+    name = case.evidence.nodeid or "The test"
+    return f"{name} passes although it is marked xfail(strict): take the mark off."
 
 
-def _subtests(case: Case) -> Hit | None:
-    found = _SUBTESTS.match(case.evidence.headline) if case.error is None else None
-    if found is None:
-        return None
-    return Hit(
-        suggestion=f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
-    )
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.7)
+def subtests_failed(case: Case) -> str | None:
+    """Subtests of the test failed."""
+    found = None if case.has_error else _SUBTESTS.match(case.evidence.headline)
+    return found and f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
 
 
-def _assertion_in_test(case: Case) -> Hit | None:
-    if not case.is_error("builtins.AssertionError") or case.error is None:
-        return None
+@BEHAVIOUR_RULES.rule(
+    C.TEST_REGRESSION, 0.95, about=("builtins.AssertionError",), second=(C.SPEC_MISMATCH, 0.05)
+)
+def assertion_in_test(case: Case) -> Hit | None:
+    """An assertion of a test does not hold."""
+    evidence = case.evidence
     # A plugin that gathers checks raises once the body of the test is over: nobody is on the way.
-    gathered = case.in_nobody and case.evidence.phase is Phase.CALL
-    if not case.in_test and not gathered:
+    if not case.in_test and not (case.in_nobody and evidence.phase is Phase.CALL):
         return None
-    if case.evidence.self_contained and not case.evidence.executed:
-        told = f"{_name_of_test(case)} compares only what it wrote itself: {said(case.error)}."
+    test = _at(case) if case.in_test else evidence.nodeid or "the test"
+    if evidence.self_contained and not evidence.executed:
+        told = f"{test} compares only what it wrote itself: {said(case.error)}."
         return Hit(suggestion=told, owner=Owner.TEST)
+    value, call, giver = _giver(case)
+    has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
+    weight = 1.0 if has_product or case.printed else 0.8
     return Hit(
-        suggestion=_comparison(case) or f"{_name_of_test(case)} fails: {said(case.error)}.",
-        weight=_assertion_weight(case),
-        frame=_giving_frame(case),
+        suggestion=_comparison(case, test, value, place(giver, call or "The product"))
+        or f"{test} fails: {said(case.error)}.",
+        weight=0.85 if evidence.phase in (Phase.SETUP, Phase.TEARDOWN) else weight,
+        frame=giver,
     )
 
 
-def _assertion_weight(case: Case) -> float:
-    """Less in a fixture, and where nothing of the product is seen to take part."""
-    if case.evidence.phase in _AROUND:
-        return 0.85
-    product = case.evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
-    return 1.0 if product or case.printed else 0.8
-
-
-def _comparison(case: Case) -> str | None:
-    """Who gave which value, and who expects which: from pytest's own explanation of the assertion."""
-    compared = comparison(case.error) if case.error else None
-    if compared is None:
-        return None
-    left, operator, right = compared
-    given = _giving(case)
-    if given is not None and operator in ("==", "is") and given.value == right != left:
-        left, right = right, left  # the test wrote the expected value first
-    expects = right if operator in ("==", "is") else f"{operator} {right}"
-    if operator == "!=":
-        expects = (
-            right if case.error and not case.error.message.startswith("assert") else f"anything but {right}"
-        )
-    giver = place(given.frame) if given and given.frame else (given.call if given else None)
-    awaited = ", which nobody awaited," if left.startswith("<coroutine object") else ""
-    return f"{giver or 'The product'} gave {left}{awaited} where {_name_of_test(case)} expects {expects}."
-
-
-class _Given(NamedTuple):
-    """Which call gave which value of an assertion, and the product's function that was called."""
-
-    frame: Frame | None
-    value: str | None = None
-    call: str | None = None
-
-
-def _giving(case: Case) -> _Given | None:
-    """The product's function that gave a value, if only one can be meant; else the first call."""
-    origins = origins_of_values(case.error) if case.error else ()
-    subjects = case.evidence.subjects
+def _giver(case: Case) -> tuple[str | None, str | None, Frame | None]:
+    """Return a value, the call that gave it, and the product's function if only one can be meant."""
+    origins, subjects = origins_of_values(case.error), case.evidence.subjects
     for value, call in origins:
         callee = call.partition("(")[0].rpartition(".")[2]
         for frame in subjects:
             if frame.function.rpartition(".")[2] == callee:
-                return _Given(frame, value, call)
+                return value, call, frame
     if origins:
-        return _Given(None, *origins[0])
-    return _Given(subjects[0]) if len(subjects) == 1 else None
+        return *origins[0], None
+    return None, None, subjects[0] if len(subjects) == 1 else None
 
 
-def _giving_frame(case: Case) -> Frame | None:
-    given = _giving(case)
-    return given.frame if given else None
-
-
-def _not_raised(case: Case) -> Hit | None:
-    found = _NOT_RAISED.match(case.error.message) if case.error else None
-    if found is None or not case.is_error(*_FAILED):
+def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | None:
+    """Return who gave which value, and who expects which, by pytest's own explanation."""
+    compared = comparison(case.error)
+    if compared is None:
         return None
-    verb = "raise" if found["verb"] == "RAISE" else "warn"
-    giver = place(case.evidence.subjects[0]) if len(case.evidence.subjects) == 1 else "The product"
+    left, operator, right = compared
+    if operator in ("==", "is") and given == right != left:
+        left, right = right, left  # the test wrote the expected value first
+    expects = right if operator in ("==", "is") else f"{operator} {right}"
+    if operator == "!=":
+        is_unittest = not case.error.message.startswith("assert")
+        expects = right if is_unittest else f"anything but {right}"
+    awaited = ", which nobody awaited," if left.startswith("<coroutine object") else ""
+    return f"{giver} gave {left}{awaited} where {test} expects {expects}."
+
+
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, about=FAILED, second=(C.SPEC_MISMATCH, 0.15))
+def did_not_raise(case: Case) -> Hit | None:
+    """The product did not raise or warn where the test expects it."""
+    found = _NOT_RAISED.match(case.error.message)
+    if found is None:
+        return None
+    what = " ".join((found["verb"].lower(), quote(found["what"], 80))).strip()
     return Hit(
-        suggestion=f"{giver} did not "
-        f"{verb}{quote(found['what'], 80) and ' ' + quote(found['what'], 80)} where "
-        f"{_name_of_test(case)} expects it.",
+        suggestion=f"{_subject(case, 'The product')} did not {what} where {_at(case)} expects it.",
         weight=1.0 if case.in_test else 0.9,
     )
 
 
-def _doctest(case: Case) -> Hit | None:
+def _subject(case: Case, unknown: str) -> str:
+    """Return the function of the product that is meant, if only one can be."""
+    subjects = case.evidence.subjects
+    return place(subjects[0]) if len(subjects) == 1 else unknown
+
+
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.93, about=("doctest.DocTestFailure",))
+def doctest_differs(case: Case) -> Hit:
+    """The example of a docstring gave something else."""
     error = case.error
-    if error is None or not case.is_error(_DOCTEST):
-        return None
     where = Location(path=error.path, line=error.line, function=error.name) if error.path else None
     position = f" ({error.path}:{error.line})" if error.path else ""
     return Hit(
@@ -159,313 +253,69 @@ def _doctest(case: Case) -> Hit | None:
     )
 
 
-def _refused_definition(case: Case) -> Hit | None:
-    if case.error is None or case.evidence.phase is not Phase.COLLECT or not case.in_nobody:
-        return None
-    if not case.is_error(*_FAILED, "_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError"):
-        return None
-    return Hit(suggestion=f"pytest refuses how a test is written: {quote(case.error.message, 240)}.")
-
-
-# fmt: off
-BEHAVIOUR_RULES: tuple[Rule, ...] = (
-    Rule("strict-xpass", Category.TEST_REGRESSION, 0.9, _xpass, owner=Owner.TEST,
-         because="A test that is marked as failing passes, and its mark is strict."),
-    Rule("subtests-failed", Category.TEST_REGRESSION, 0.7, _subtests,
-         because="Subtests of the test failed."),
-    Rule("assertion-in-test", Category.TEST_REGRESSION, 0.95, _assertion_in_test,
-         about=("builtins.AssertionError",), second=(Category.SPEC_MISMATCH, 0.05),
-         because="An assertion of a test does not hold."),
-    Rule("did-not-raise", Category.TEST_REGRESSION, 0.9, _not_raised,
-         about=("_pytest.outcomes.Failed", "builtins.Failed",), second=(Category.SPEC_MISMATCH, 0.15),
-         because="The product did not raise or warn where the test expects it."),
-    Rule("doctest-differs", Category.TEST_REGRESSION, 0.93, _doctest, about=("doctest.DocTestFailure",),
-         because="The example of a docstring gave something else."),
-    Rule("test-definition-refused", Category.TEST_REGRESSION, 0.75, _refused_definition, owner=Owner.TEST,
-         about=("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError", *_FAILED),
-         second=(Category.TEST_NOT_FOUND, 0.2),
-         because="pytest cannot use a test as it is written."),
+@BEHAVIOUR_RULES.rule(
+    C.TEST_REGRESSION,
+    0.75,
+    about=(*_COLLECT_ERRORS, *FAILED),
+    owner=Owner.TEST,
+    second=(C.TEST_NOT_FOUND, 0.2),
 )
-# fmt: on
-
-
-_NONE = re.compile(r"'NoneType' object|\bNoneType\b'?(?: and |$)|(?:^| and )'?NoneType'?$")
-_PATCHED = re.compile(
-    r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute "
-    r"'(?P<name>\w+)'$"
-)
-_NONE_TYPE = "builtins.NoneType"
-_MODULE = "module "
-
-
-def _raised_here(case: Case) -> bool:
-    """Whether the project's own frame raised, with no library below it."""
-    return case.innermost is not None and case.innermost is case.raised_at
-
-
-def _subject(case: Case, name: str) -> str:
-    """Where the named product function is defined, if that is known."""
-    frame = definition_of(case, name)
-    return name if frame is None else place(frame)
-
-
-_FOREIGN = (Side.STDLIB, Side.FRAMEWORK)
-"""A callee of these may be called by way of a wrapper of theirs."""
-
-
-def _call_of(*sides: Side | None) -> Reader:
-    """Reads a call from the test that does not fit the signature of a callee of these sides."""
-
-    def read(case: Case) -> Hit | None:
-        callee = failed_callee(case)
-        error, frame = case.error, case.raised_at
-        if callee is None or error is None or frame is None or not case.in_test:
-            return None
-        if not _raised_here(case) and error.object_side not in _FOREIGN:
-            return None
-        if error.object_side not in sides:
-            return None
-        return Hit(
-            suggestion=f"{_subject(case, callee)} cannot be called as {place(frame)} does: "
-            f"{quote(error.message, LONGEST)}.{signatures_told(case)}",
-            owner=Owner.TEST if keeps_contract(case) else None,
-        )
-
-    return read
-
-
-def _missing_attribute(case: Case) -> tuple[str, str] | None:
-    """Type or module, and name, of an attribute that is not there."""
-    error = case.error
-    if error is None or not case.is_error("builtins.AttributeError") or error.name is None:
+def test_definition_refused(case: Case) -> str | None:
+    """pytest cannot use a test as it is written."""
+    if case.evidence.phase is not Phase.COLLECT or not case.in_nobody:
         return None
-    return (error.object_type or "an object", error.name)
+    return f"pytest refuses how a test is written: {quote(case.error.message, 240)}."
 
 
-def _promised_attribute(case: Case) -> Hit | None:
-    found, error = _missing_attribute(case), case.error
-    if found is None or error is None or not case.in_test or error.object_side is not Side.PRODUCT:
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9)
+def raised_in_product(case: Case) -> Hit | None:
+    """Product code raised, and the test did not expect it."""
+    frame = case.raised_at
+    if not case.in_product or frame is None:
         return None
-    kind, name = found
-    return Hit(suggestion=f"{kind} has no {name}, which {_at(case)} uses: add it, or settle its name.")
-
-
-def _patched_attribute(case: Case) -> Hit | None:
-    """``monkeypatch.setattr`` and ``mock.patch`` name the target in their message only."""
-    if case.error is None or not case.in_test or not case.is_error("builtins.AttributeError"):
-        return None
-    found = _PATCHED.match(case.error.message)
-    if found is None or not case.is_first_party(found["owner"]):
-        return None
-    return Hit(suggestion=f"{found['owner']} has no {found['name']}, which {_at(case)} replaces.")
-
-
-def _attribute_of_library_module(case: Case) -> Hit | None:
-    found, error = _missing_attribute(case), case.error
-    if found is None or error is None or not found[0].startswith(_MODULE) or case.raised_at is None:
-        return None
-    if error.object_side not in (Side.THIRD_PARTY, Side.STDLIB):
-        return None
+    source = f" at `{quote(frame.source, 80)}`" if frame.source else ""
     return Hit(
-        suggestion=f"The installed {found[0].removeprefix(_MODULE)} has no {found[1]}, which "
-        f"{_at(case)} uses: pin a "
-        "version that has it, or use what this one has.",
-        owner=Owner.TEST if case.in_test else Owner.PRODUCT,
+        suggestion=f"{place(frame)} raises {said(case.error)}{source}.",
+        weight=1.0 if case.innermost is frame else 0.93,
     )
 
 
-def _at(case: Case) -> str:
-    return place(case.raised_at) if case.raised_at else "the test"
-
-
-def _is_about_none(case: Case) -> bool:
-    error = case.error
-    if error is None:
-        return False
-    if case.is_error("builtins.AttributeError"):
-        return error.object_type == _NONE_TYPE
-    return case.is_error("builtins.TypeError") and bool(_NONE.search(error.message.partition("\n")[0]))
-
-
-def _none_at_test(case: Case) -> Hit | None:
-    if not case.in_test or not _is_about_none(case) or case.error is None:
-        return None
-    source = origin_of_value(case.error) or _subjects(case)
-    return Hit(suggestion=f"{source} gave None where {_at(case)} uses the result: {said(case.error)}.")
-
-
-def _subjects(case: Case, *, within: bool = False) -> str:
-    """The function of the product that is meant, at the beginning of a sentence or within one."""
-    subjects = case.evidence.subjects
-    return place(subjects[0]) if len(subjects) == 1 else ("the product" if within else "The product")
-
-
-def _kind_in_product(case: Case) -> Hit | None:
-    error = case.error
-    if (
-        error is None
-        or not case.in_product
-        or not case.is_error("builtins.TypeError", "builtins.AttributeError")
-    ):
-        return None
-    if raises_by_hand(case.raised_at):
-        return Hit(suggestion=f"{_at(case)} refuses the kind of a value: {said(error)}.", weight=0.7)
-    weight = 1.0 if _raised_here(case) else 0.85
-    return Hit(suggestion=f"{_at(case)} meets a value of the wrong kind: {said(error)}.", weight=weight)
-
-
-# fmt: off
-BOUNDARY_RULES: tuple[Rule, ...] = (
-    Rule("call-does-not-fit-signature", Category.SPEC_MISMATCH, 0.95,
-         telling_changes(_call_of(Side.PRODUCT)),
-         about=("builtins.TypeError",), second=(Category.TEST_REGRESSION, 0.05),
-         because="The test calls a product function with arguments that it does not take."),
-    Rule("call-does-not-fit-probably", Category.SPEC_MISMATCH, 0.85, telling_changes(_call_of(None)),
-         about=("builtins.TypeError",), second=(Category.TEST_REGRESSION, 0.15),
-         because="The test calls something, probably the product's, with arguments that it does not take."),
-    Rule("promised-attribute-missing", Category.SPEC_MISMATCH, 0.93, telling_changes(_promised_attribute),
-         about=("builtins.AttributeError",), second=(Category.TEST_REGRESSION, 0.1),
-         because="The test uses an attribute that a product module or class lacks."),
-    Rule("patched-attribute-missing", Category.SPEC_MISMATCH, 0.9, telling_changes(_patched_attribute),
-         about=("builtins.AttributeError",),
-         because="The test replaces an attribute that a product module or class lacks."),
-    Rule("attribute-of-library-missing", Category.IMPORT_ERROR, 0.65, _attribute_of_library_module,
-         about=("builtins.AttributeError",), second=(Category.TEST_REGRESSION, 0.3),
-         because="An installed module lacks an attribute that is used."),
-    Rule("none-at-boundary", Category.TEST_REGRESSION, 0.8, _none_at_test,
-         about=("builtins.AttributeError", "builtins.TypeError",), second=(Category.TYPE_ERROR, 0.25),
-         because="The test uses a result, and the product gave None."),
-    Rule("wrong-kind-inside-product", Category.TYPE_ERROR, 0.88, _kind_in_product,
-         about=("builtins.AttributeError", "builtins.TypeError",), second=(Category.TEST_REGRESSION, 0.2),
-         because="Product code meets a value of the wrong kind."),
-)
-# fmt: on
-
-
-_LOCAL = re.compile(r"variable '(?P<name>\w+)'")
-
-
-def _name(case: Case) -> str | None:
-    if case.error is None or case.raised_at is None or not case.is_error("builtins.NameError"):
-        return None
-    found = _LOCAL.search(case.error.message)
-    return case.error.name or (found["name"] if found else quote(case.error.message))
-
-
-def _undefined_in_test(case: Case) -> Hit | None:
-    name = _name(case)
-    if name is None or not case.in_test or case.is_error("builtins.UnboundLocalError"):
-        return None
-    return Hit(
-        suggestion=f"{_at(case)} uses {name}, which nothing defines: import it, or correct the name."
-    )
-
-
-# fmt: off
-NAME_RULES: tuple[Rule, ...] = (
-    Rule("undefined-name-in-test", Category.TEST_REGRESSION, 0.75, _undefined_in_test, owner=Owner.TEST,
-         about=("builtins.NameError",), second=(Category.SPEC_MISMATCH, 0.25),
-         because="The test uses a name that nothing defines."),
-)
-# fmt: on
-
-
-_AROUND_NAMES = {
+_AROUND = {
     Phase.SETUP: "The set-up",
     Phase.TEARDOWN: "The teardown",
     Phase.SESSION: "The conftest or hook",
 }
 
 
-def _at_raising(case: Case) -> str:
-    return place(case.raised_at) if case.raised_at else "The code"
-
-
-def _warning(case: Case) -> Hit | None:
-    if not case.is_error("builtins.Warning") or case.error is None:
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.65, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2))
+def raised_in_test_alone(case: Case) -> str | None:
+    """Test code, or what prepares it, raised, and it names nothing of the product."""
+    # What was changed is at fault rather than what was not.
+    if not case.in_test or case.evidence.subjects or case.only_product_changed:
         return None
-    by_test = case.in_test and not case.only_product_changed
-    owner = Owner.ENVIRONMENT if case.in_nobody else (Owner.TEST if by_test else Owner.PRODUCT)
-    return Hit(suggestion=f"A warning is an error "
-    f"here{f', in {_at_raising(case)}' if case.raised_at else ''}: {said(case.error)}.",
-               owner=owner)  # fmt: skip
-
-
-def _raised_in_product(case: Case) -> Hit | None:
-    if not case.in_product or case.error is None:
+    around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
+    if around is None and case.printed:
         return None
-    source = f" at `{quote(case.raised_at.source, 80)}`" if case.raised_at and case.raised_at.source else ""
-    return Hit(
-        suggestion=f"{_at_raising(case)} raises {said(case.error)}{source}.",
-        weight=1.0 if case.innermost is case.raised_at else 0.93,
-    )
+    return f"{f'{around} in ' if around else ''}{_at(case)} raises {said(case.error)} by itself."
 
 
-def _raised_around_test(case: Case) -> Hit | None:
-    phase = _AROUND_NAMES.get(case.evidence.phase) if case.evidence.phase else None
-    if not case.in_test or phase is None or case.error is None or case.evidence.subjects:
+@BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, second=(C.SPEC_MISMATCH, 0.2))
+def raised_in_test(case: Case) -> Hit | str | None:
+    """Test code raised while it worked with what the product gave."""
+    if not case.in_test:
         return None
-    if case.only_product_changed:
-        return None
-    return Hit(suggestion=f"{phase} in {_at_raising(case)} fails by itself: {said(case.error)}.")
-
-
-def _raised_in_test_alone(case: Case) -> Hit | None:
-    """In test code that names nothing of the product, so that nothing of it can have given the value."""
-    if not case.in_test or case.error is None or case.evidence.subjects or case.printed:
-        return None
-    if case.only_product_changed:
-        return None  # what was changed is at fault rather than what was not
-    return Hit(suggestion=f"{_at_raising(case)} raises {said(case.error)} by itself.")
-
-
-def _raised_in_test(case: Case) -> Hit | None:
-    if not case.in_test or case.error is None:
-        return None
-    deeper = next((each.raised_at for each in case.deeper_cases if each.in_product), None)
+    deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
     if deeper is not None:
-        return Hit(
-            suggestion=f"{place(deeper)} raises, and {_at_raising(case)} gets to see {said(case.error)}.",
-            frame=deeper,
-        )
-    giver = place(case.evidence.subjects[0]) if len(case.evidence.subjects) == 1 else "the product"
-    return Hit(suggestion=f"{_at_raising(case)} cannot work with what {giver} gave: {said(case.error)}.")
+        sentence = f"{place(deeper)} raises, and {_at(case)} gets to see {said(case.error)}."
+        return Hit(suggestion=sentence, frame=deeper)
+    return f"{_at(case)} cannot work with what {_subject(case, 'the product')} gave: {said(case.error)}."
 
 
-def _raised_by_nobody(case: Case) -> Hit | None:
-    if case.error is None or not case.in_nobody:
+@LAST_RULES.rule(C.ENVIRONMENT_ERROR, 0.5, second=(C.UNKNOWN, 0.4))
+def raised_outside_project(case: Case) -> Hit | None:
+    """Something failed with no code of the project on the way."""
+    if not case.has_error or not case.in_nobody:
         return None
     last = case.innermost
     where = f" in {place(last)}" if last else ""
-    return Hit(
-        suggestion=f"{said(case.error)}{where}, with no code of the project on the way.",
-        frame=last,
-    )
-
-
-# fmt: off
-RAISING_RULES: tuple[Rule, ...] = (
-    Rule("warning-is-an-error", Category.TEST_REGRESSION, 0.7, _warning, about=("builtins.Warning",),
-         second=(Category.ENVIRONMENT_ERROR, 0.25),
-         because="A warning was turned into an error."),
-    Rule("raised-in-product", Category.TEST_REGRESSION, 0.9, _raised_in_product,
-         because="Product code raised, and the test did not expect it."),
-    Rule("raised-around-test", Category.TEST_REGRESSION, 0.65, _raised_around_test, owner=Owner.TEST,
-         second=(Category.ENVIRONMENT_ERROR, 0.3),
-         because="Set-up, teardown or hook code of the tests failed by itself."),
-    Rule("raised-in-test-alone", Category.TEST_REGRESSION, 0.65, _raised_in_test_alone, owner=Owner.TEST,
-         second=(Category.ENVIRONMENT_ERROR, 0.15),
-         because="Test code that names nothing of the product raised."),
-    Rule("raised-in-test", Category.TEST_REGRESSION, 0.75, _raised_in_test,
-         second=(Category.SPEC_MISMATCH, 0.2),
-         because="Test code raised while it worked with what the product gave."),
-)
-# fmt: on
-
-# fmt: off
-LAST_RULES: tuple[Rule, ...] = (
-    Rule("raised-outside-project", Category.ENVIRONMENT_ERROR, 0.5, _raised_by_nobody,
-         second=(Category.UNKNOWN, 0.4),
-         because="Something failed with no code of the project on the way."),
-)
-# fmt: on
+    return Hit(suggestion=f"{said(case.error)}{where}, with no code of the project on the way.", frame=last)

@@ -20,9 +20,9 @@ from types import ModuleType
 from tools.corpus.case import (
     PACKAGES,
     RECORDED,
-    SPLIT,
     Case,
     CorpusError,
+    Part,
     read_cases,
     read_file,
     read_runs,
@@ -73,7 +73,7 @@ def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1
     """
     chosen = [name for name in (*BUILDERS, RUN_BUILDER) if name in only]
     inside = sorted(set(only) - set(chosen))
-    for part in SPLIT:
+    for part in Part:
         (corpus / part.value).mkdir(parents=True, exist_ok=True)
     if not chosen:
         _refuse_unknown(inside, corpus)
@@ -91,8 +91,8 @@ def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
     modules = [_module(each.module) for each in BUILDERS.values()]
     known = {kind for module in modules if module for kind in module.KINDS}
     known |= {*BUILDERS, RUN_BUILDER, *PACKAGES}
-    known |= {case.origin.package for part in SPLIT for case in read_cases(corpus, part)}
-    known |= {run.package for part in SPLIT for run in read_runs(corpus, part)}
+    known |= {case.origin.package for part in Part for case in read_cases(corpus, part)}
+    known |= {run.package for part in Part for run in read_runs(corpus, part)}
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -129,7 +129,7 @@ def _recorded(corpus: Path, builder: Builder) -> list[Case]:
     """What stands in the files of a builder."""
     return [
         case
-        for part in SPLIT
+        for part in Part
         for file in sorted((corpus / part.value).glob(f"{builder.files}.jsonl.gz"))
         for case in read_file(file)
     ]
@@ -142,7 +142,7 @@ def _build_runs(corpus: Path, work: Path, inside: Collection[str], seed: int) ->
         return 0
     work.mkdir(parents=True, exist_ok=True)
     made = {run.id: run for run in module.build_runs(work, seed, tuple(inside))}
-    before = [run for part in SPLIT for run in read_runs(corpus, part)]
+    before = [run for part in Part for run in read_runs(corpus, part)]
     kept = [
         run
         for run in before

@@ -42,6 +42,8 @@ DEPENDENCIES = (
     "wcwidth==0.9.4",
     "whatever==0.7",
     "jaraco.functools==4.6.0",
+    "freezegun==1.5.5",
+    "pytest-codspeed==5.0.4",
 )
 """What the suites need besides the packages themselves."""
 
@@ -112,6 +114,32 @@ PACKAGES = (
         version="3.0.4",
         sha256="2e9ad7dd851bf45fab9f75cbff4cb493fee9979e8d8c7c9c3ee119022518edd6",
         sources="src/markupsafe",
+        tests="tests",
+        import_path="src",
+        cases=60,
+    ),
+    Package(
+        name="boltons",
+        version="26.2.0",
+        sha256="d39cfd15c1a1c3bd4d705c82252fa9edb8e4f5e8cc039f8e39afac7b1b47e92c",
+        sources="boltons",
+        tests="tests",
+        cases=60,
+    ),
+    Package(
+        name="humanize",
+        version="4.17.0",
+        sha256="1d6a36c453dbfbb3f0b34601d2e0b4ce5d48d780305cd45714843f0068fde6ac",
+        sources="src/humanize",
+        tests="tests",
+        import_path="src",
+        cases=60,
+    ),
+    Package(
+        name="isodate",
+        version="0.7.2",
+        sha256="4cd1aa0f43ca76f4a6c6c0292a85f40b35ec2e43e315b59f06e6d32171a953e6",
+        sources="src/isodate",
         tests="tests",
         import_path="src",
         cases=60,

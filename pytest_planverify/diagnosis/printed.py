@@ -1,0 +1,307 @@
+"""Read what a process printed: exceptions and stacks of Python, errors and deaths of other programs."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from planner.catalog.test_paths import is_test_module
+from planner.model.evidence import ExceptionFact, Frame
+from planner.model.verdicts import Side
+
+_TRACEBACK = "Traceback (most recent call last):"
+_FILE_MARK = ' File "'
+_FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
+_LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+_STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
+_INTERNAL = "INTERNALERROR> "
+_SESSION_START = re.compile(r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker)\.py$")
+_SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
+
+_REPORT_HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")
+_REPORT_ERROR = re.compile(
+    r"^E +(?:(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Failed))"
+    r"(?:: (?P<message>.*))?|(?P<asserted>assert .+))$"
+)
+_REPORT_PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+): (?:in (?P<function>\S+)|(?P<type>\w*))$")
+_REPORT_SYNTAX = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d+)$')
+_REPORT_DEFINES = re.compile(r"^ +(?:async )?def (?P<name>\w+)\(")
+_REPORT_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
+
+_MISSING_MODULE = re.compile(r"^No module named '(?P<name>[^']+)'")
+_CANNOT_IMPORT = re.compile(
+    r"^cannot import name '[^']+' from (?:partially initialized module )?'(?P<name>[^']+)'"
+)
+_ERRNO = re.compile(r"^\[Errno (?P<errno>\d+)\] [^:]*(?:: '(?P<path>[^']*)')?")
+_NO_ATTRIBUTE = re.compile(
+    r"^(?:module '(?P<module>[\w.]+)'|'(?P<kind>[\w.]+)' object) has no attribute '(?P<name>\w+)'"
+)
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
+_STDLIB = re.compile(r"/lib/python\d\.\d+/|\\Lib\\|^<frozen ")
+_FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
+
+
+def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact | None:
+    """Return the last traceback that a Python process printed, or a compiler's syntax error, or ``None``.
+
+    Where there is none: the first failure that pytest reports. The sides of the frames are judged by
+    their paths alone.
+    """
+    if _FILE_MARK in text:  # most of what is printed holds no traceback
+        raw = text.splitlines()
+        lines = [line.removeprefix(_INTERNAL).rstrip() for line in raw]
+        starts = [at + 1 for at, line in enumerate(lines) if line.strip() == _TRACEBACK]
+        files = [(at, found) for at, line in enumerate(lines) if (found := _FILE.match(line))]
+        cut_off = [at for at, _ in files if raw[at].startswith(_INTERNAL)]
+        refused = [at for at, found in files if not found["function"]]
+        if start := starts[-1:] or cut_off[:1] or refused[-1:]:
+            error = _read_from(lines[start[0] :], first_party)
+            if error is not None and (starts or cut_off or error.type in _SYNTAX_ERRORS):
+                return error
+    return _read_report(text, first_party) if "\nE  " in text else None
+
+
+def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact | None:
+    """Return the exception by the frames up to the line that names it."""
+    frames: list[Frame] = []
+    syntax: Frame | None = None
+    for at, line in enumerate(lines):
+        if found := _FILE.match(line):
+            below = lines[at + 1] if at + 1 < len(lines) else None
+            source = None if below is None or _FILE.match(below) else below.strip()
+            frame = _frame(found["path"], found["line"], found["function"], first_party, source)
+            if found["function"] is None:
+                syntax = frame
+            else:
+                frames.append(frame)
+        elif (frames or syntax) and (last := _LAST.match(line)):
+            return _exception(last["type"], last["message"] or "", frames, syntax, first_party)
+    return None
+
+
+def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None:
+    """Return the first failure that pytest reports with its frames."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    headers = [
+        at for at, line in enumerate(lines) if _REPORT_HEADER.match(line) or line.startswith("=====")
+    ]
+    start = next((at for at in headers if _REPORT_HEADER.match(lines[at])), None)
+    if start is None:
+        return None
+    header = _REPORT_HEADER.match(lines[start])
+    name = header["name"] if header else ""
+    function = "<module>" if " " in name else name.partition("[")[0]
+    frames: list[Frame] = []
+    error: tuple[str, str] | None = None
+    syntax: Frame | None = None
+    source: str | None = None
+    for at in range(start + 1, next((at for at in headers if at > start), len(lines))):
+        line = lines[at]
+        if found := _REPORT_DEFINES.match(line):
+            function = function if function.endswith(found["name"]) else found["name"]
+        elif found := _REPORT_SOURCE.match(line):
+            source = found["source"]
+        elif found := _REPORT_PLACE.match(line):
+            shown = lines[at + 1].strip() if found["function"] and at + 1 < len(lines) else source
+            frames.append(
+                _frame(found["path"], found["line"], found["function"] or function, first_party, shown)
+            )
+            source = None
+        elif found := _REPORT_SYNTAX.match(line):
+            syntax = _frame(found["path"], found["line"], None, first_party, None)
+        elif found := _REPORT_ERROR.match(line):
+            if found["type"]:
+                error = found["type"], found["message"] or ""
+            else:
+                error = error or ("AssertionError", found["asserted"])
+    if error is None or not (frames or syntax):
+        return None
+    return _exception(*error, frames, syntax, first_party)
+
+
+def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
+    """Return the frames of a faulthandler stack, outermost call first.
+
+    Of several threads the current one's, unless it only waits for another in which the product stands.
+    """
+    if _FILE_MARK not in text:
+        return ()
+    calls: list[re.Match[str]] = []
+    stacks: list[tuple[str, list[re.Match[str]]]] = [("", calls)]
+    for line in text.splitlines():
+        if _STACK_HEADER.match(line):
+            calls = []
+            stacks.append((line, calls))
+        elif (found := _FILE.match(line)) and found["function"]:
+            if _SESSION_START.search(found["path"]):
+                calls = []  # it and its callers are the verifier, not the code under test
+            calls.append(found)
+    stacks = [(header, calls) for header, calls in stacks if calls]
+    if not stacks:
+        return ()
+    current = next((calls for header, calls in stacks if header.startswith("Current")), stacks[0][1])
+    if not _has_product(current, first_party):
+        current = next((calls for _, calls in stacks if _has_product(calls, first_party)), current)
+    return tuple(
+        _frame(found["path"], found["line"], found["function"], first_party, None)
+        for found in reversed(current)
+    )
+
+
+def _has_product(calls: list[re.Match[str]], first_party: frozenset[str]) -> bool:
+    return any(_side(found["path"].removeprefix("./"), first_party) is Side.PRODUCT for found in calls)
+
+
+def _frame(
+    path: str, line: str, function: str | None, first_party: frozenset[str], source: str | None
+) -> Frame:
+    path = path.removeprefix("./")
+    return Frame(
+        path=path,
+        line=int(line),
+        function=function or "<module>",
+        side=_side(path, first_party),
+        source=source,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _side(path: str, first_party: frozenset[str]) -> Side:
+    plain = path.replace("\\", "/")
+    if library := _LIBRARY.search(plain):
+        package = library["package"]
+        if package in first_party:
+            return Side.PRODUCT
+        is_framework = package in _FRAMEWORK or package.startswith("pytest_")
+        return Side.FRAMEWORK if is_framework else Side.THIRD_PARTY
+    if _STDLIB.search(path) or plain.startswith("<"):
+        return Side.STDLIB
+    pure = PurePosixPath(plain)
+    is_test = is_test_module(pure.name) or pure.name == "conftest.py" or "tests" in pure.parts
+    return Side.TEST if is_test else Side.PRODUCT
+
+
+def _exception(
+    name: str, message: str, frames: list[Frame], syntax: Frame | None, first_party: frozenset[str]
+) -> ExceptionFact:
+    """Return what the name and the message of a printed exception tell."""
+    bare = name.rpartition(".")[2]
+    known = getattr(builtins, bare, None) if "." not in name else None
+    bases: tuple[str, ...] = ()
+    if isinstance(known, type) and issubclass(known, BaseException):
+        bases = tuple(f"builtins.{base.__name__}" for base in known.__mro__[1:-1])
+    syntax = syntax if bare in _SYNTAX_ERRORS else None
+    system = _ERRNO.match(message)
+    attribute = _NO_ATTRIBUTE.match(message) if bare == "AttributeError" else None
+    named = _MISSING_MODULE.match(message) or _CANNOT_IMPORT.match(message) or attribute
+    object_type, side = None, syntax.side if syntax else None
+    if attribute and attribute["module"]:
+        is_own = attribute["module"].partition(".")[0] in first_party
+        object_type, side = f"module {attribute['module']}", Side.PRODUCT if is_own else Side.THIRD_PARTY
+    elif attribute:
+        kind = attribute["kind"]
+        is_builtin = isinstance(getattr(builtins, kind, None), type) or kind == "NoneType"
+        object_type, side = (f"builtins.{kind}", Side.STDLIB) if is_builtin else (kind, None)
+    return ExceptionFact(
+        type=bare,
+        qualified=name if "." in name else f"builtins.{name}",
+        bases=bases,
+        message=message,
+        frames=tuple(frames),
+        name=named["name"] if named else None,
+        path=syntax.path if syntax else (system["path"] if system else None),
+        line=syntax.line if syntax else None,
+        errno=int(system["errno"]) if system else None,
+        object_type=object_type,
+        object_side=side,
+    )
+
+
+_SCRIPT_ERROR = re.compile(
+    r"^[#\s]*(?:Uncaught |Exception during run: )?(?P<type>(?:[A-Z]\w*)?Error)(?: \[\w+\])?: "
+    r"(?P<message>.+?)\s*$"
+)
+_SCRIPT_YAML = re.compile(
+    r"^ +error: (?P<quote>[\"'])(?P<message>.+?)(?P=quote)\n(?: +code: .+\n)? +name: '(?P<type>\w*Error)'",
+    re.MULTILINE,
+)
+_SCRIPT_FRAME = re.compile(
+    r"^[#\s]*(?:at )?(?:(?P<function>[\w.<>$\[\] ]+?) )?\(?(?:file://)?"
+    r"(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+):\d+\)?$"
+)
+_SCRIPT_SYNTAX = re.compile(r"^(?:.*\s)?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+)$")
+_SCRIPT_LIBRARY = re.compile(r"(?:^|/)node_modules/|^node:")
+_DEATHS = r"Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception|Killed"
+_DEATH = re.compile(
+    rf"^(?:(?:/bin/)?(?:ba)?sh: line \d+: +\d+ )?(?P<what>{_DEATHS})(?: .*)?$|"
+    r"^ +signal: '(?P<signal>SIG[A-Z]+)'$|\(signal: \d+, (?P<rust>SIG[A-Z]+): |"
+    rf"^\S*make(?:\[\d+\])?: \*\*\* \[[^\]]+\] (?P<make>{_DEATHS})(?: .*)?$|"
+    r"^[\w.-]+: exit (?P<tox>-\d+) \(|^Fatal Python error: (?P<python>\S.*)$|"
+    r"didn't exit successfully: .+ \((?P<status>exit status: (?!101\b)\d+)\)$|"
+    r"^#? ?-----? Native stack trace -----$",
+    re.MULTILINE,
+)
+_ASSERTED = re.compile(r"^\S+: [^\s:]+:\d+: .*: Assertion [`'].+' failed\.$", re.MULTILINE)
+
+
+class Place(NamedTuple):
+    """A file of the project and a line in it."""
+
+    path: str
+    line: int
+    function: str = ""
+
+
+class ScriptError(NamedTuple):
+    """An error that a JavaScript runtime printed."""
+
+    type: str
+    message: str
+    place: Place | None
+    """The project's frame that raised first."""
+
+
+def read_script_error(text: str) -> ScriptError | None:
+    """Return the first error of a script that is no failed assertion, or ``None``."""
+    if "Error" not in text:
+        return None
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        found = _SCRIPT_ERROR.match(line)
+        if found and found["type"] != "AssertionError":
+            before = lines[max(at - 6, 0) : at] if found["type"] == "SyntaxError" else []
+            # the file that does not parse stands over the source and a caret
+            above = (_place(_SCRIPT_SYNTAX.match(above.strip())) for above in reversed(before))
+            place = next(filter(None, above), None) or _first_place(lines[at + 1 :])
+            return ScriptError(found["type"], found["message"], place)
+    found = _SCRIPT_YAML.search(text)
+    if found is None or found["type"] == "AssertionError":
+        return None
+    return ScriptError(found["type"], found["message"], _first_place(text[found.end() :].splitlines()))
+
+
+def _first_place(lines: list[str]) -> Place | None:
+    frames = (_SCRIPT_FRAME.match(line) for line in lines)
+    own = (each for each in frames if each and not _SCRIPT_LIBRARY.search(each["path"]))
+    return _place(next(own, None))
+
+
+def _place(found: re.Match[str] | None) -> Place | None:
+    if found is None:
+        return None
+    function = (found.groupdict().get("function") or "").strip()
+    return Place(found["path"], int(found["line"]), function)
+
+
+def read_death(text: str) -> str | None:
+    """Return how a program that the command started died, as a shell or a test runner says it.
+
+    A failed assertion of C, after which the program ends itself, is none.
+    """
+    found = _DEATH.search(text)
+    if found is None or _ASSERTED.search(text):
+        return None
+    return next(filter(None, found.groups()), "a crash in native code")
