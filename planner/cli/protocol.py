@@ -97,12 +97,14 @@ def step(
             jobs=jobs,
             validates=not no_validation,
             allow_unproved=allow_unproved,
-            watch=None if versions is None else versions.take,
         )
     )
 
     def tell_remarks() -> None:  # on standard error; and the newest plan is written to its file
-        for remark in [*session.remarks(), *(versions.write() if versions is not None else ())]:
+        for remark in [
+            *session.remarks(),
+            *(versions.write(session.state) if versions is not None else ()),
+        ]:
             complain(remark)
 
     try:
