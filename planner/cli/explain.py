@@ -16,7 +16,7 @@ from planner.cli.exits import Status, UsageMistake, complain, program
 if TYPE_CHECKING:
     from planner.cli.glossary import Explanation
     from planner.cli.screen import Screen
-    from planner.store.run_log import RecordedRun
+    from planner.store.recorded_run import RecordedRun
 
 _TIME_ROOM = 10
 """Columns of the time beside a sentence."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.engine import State
-    from planner.store.run_log import RecordedRun
+    from planner.store.recorded_run import RecordedRun
 
     Sample: TypeAlias = tuple[str, float, *tuple[tuple[str, str], ...]]
     """The name without ``planverify_``, the number, and labels beside ``plan``."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.errors import PlannerError
     from planner.model.events import Event
-    from planner.store.run_log import Replay
+    from planner.store.recorded_run import Replay
     from planner.store.session import RunSession
 
 STEP_EPILOG = """\
@@ -97,12 +97,12 @@ def step(
             jobs=jobs,
             validates=not no_validation,
             allow_unproved=allow_unproved,
-            watch=None if versions is None else versions.take,
         )
     )
 
     def tell_remarks() -> None:  # on standard error; and the newest plan is written to its file
-        for remark in [*session.remarks(), *(versions.write() if versions is not None else ())]:
+        news = () if versions is None else versions.write(session.state)
+        for remark in [*session.remarks(), *news]:
             complain(remark)
 
     try:
@@ -211,7 +211,7 @@ def replay(
     The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
     """
     from planner.errors import LogError
-    from planner.store.run_log import Replay
+    from planner.store.recorded_run import Replay
 
     found = Replay.of(log, until=until)
     for remark in found.remarks:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.store.plan_run import PlanRun
-    from planner.store.run_log import RecordedRun, Step
+    from planner.store.recorded_run import RecordedRun
+    from planner.store.run_log import Step
 
 
 def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
@@ -99,7 +100,8 @@ def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedR
     """
     from planner.planfile.loader import load_plan
     from planner.store.plan_run import PlanRun
-    from planner.store.run_log import plan_logs, run_of_log
+    from planner.store.recorded_run import run_of_log
+    from planner.store.run_log import plan_logs
 
     if plan is None and not logs:
         raise UsageMistake("name a plan, or the log of a run with --log")

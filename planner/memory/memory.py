@@ -35,9 +35,6 @@ ELSEWHERE = 0.5
 ALIKE = 0.25
 """Texts whose similarity is lower have little in common but their language."""
 
-LIKE_THE_SAME = 0.3
-"""Failures of which so much is in common tell as much about each other as equal ones; others less."""
-
 SAME_SORT = 0.3
 """What a todo of the same kind, or a repair of the same category, is worth that is not alike."""
 
@@ -249,7 +246,7 @@ class Memory:
         for past in tried:
             like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
             is_same = failure.signature is not None and past.signature == failure.signature
-            worth = 1.0 if is_same else min(1.0, like / LIKE_THE_SAME) if like >= ALIKE else SAME_SORT
+            worth = 1.0 if is_same or like >= ALIKE else SAME_SORT
             attempts = past.attempts if past.fixed else 1  # those of a success make it worth less
             found.append((past.fixed, worth * self._weight(past, now) / attempts))
         for word in self.records.corrections:

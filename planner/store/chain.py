@@ -172,7 +172,7 @@ class ChainedFile:
         """Return what the next line holds; of a log that holds more than a chain. Raises ``LogError``."""
         return text
 
-    def entries(self) -> Iterator[LogEntry]:
+    def entries(self, *, parses: bool = True) -> Iterator[LogEntry]:
         """Yield each line that was written since, its place in the chain checked; a writer holds meanwhile.
 
         A last line that a kill has left torn is no line: a writer cuts it off. Raises
@@ -182,7 +182,7 @@ class ChainedFile:
             try:
                 text = raw.decode("ascii")
                 digest = check_link(text, self.count, self._digest)
-                entry = LogEntry(self.count, self.parse(text), text)
+                entry = LogEntry(self.count, self.parse(text) if parses else None, text)
             except UnicodeDecodeError as error:
                 self._refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
             except LogError as error:
@@ -192,7 +192,7 @@ class ChainedFile:
 
     def skip(self) -> None:
         """Read what was written since, and use none of it."""
-        for _ in self.entries():
+        for _ in self.entries(parses=False):
             pass
 
     def write(self, bodies: Sequence[str]) -> None:

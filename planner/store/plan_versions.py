@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from planner.engine.plans import current_plan
 from planner.errors import PlannerError
-from planner.model.actions import PublishPlan
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.tree import load_tree
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
-    from planner.store.run_log import Step
 
 
 class PlanVersions:
@@ -40,8 +38,8 @@ class PlanVersions:
         refuse_other_plan(target, set() if held is None else {held})
         self._target = target
         self._source = source
-        self._changed: State | None = None
-        """The state of the run whose plan is not written yet."""
+        self._written: tuple[int, ...] = ()
+        """The versions of the plan and its sub-plans that the file holds."""
         self._told: set[str] = set()
 
     def keep_off(self, files: Collection[Path]) -> None:
@@ -52,24 +50,18 @@ class PlanVersions:
                     f"{shown_path(self._target)}: the run is kept in this file; name another for the plan"
                 )
 
-    def take(self, step: Step) -> None:
-        """Follow an event that was taken in, and what it called for."""
-        is_new = step.before is None or any(isinstance(each, PublishPlan) for each in step.actions)
-        if is_new or self._changed is not None:
-            self._changed = step.after
-
-    def write(self) -> list[str]:
+    def write(self, state: State | None) -> list[str]:
         """Write the newest version where it has changed; return what a person should know of it."""
-        if self._changed is None:
+        newest = () if state is None else tuple(part.version for part in state.parts.values())
+        if state is None or newest == self._written:
             return []
         try:
-            texts, remarks = self._texts(self._changed)
+            texts, remarks = self._texts(state)
             for path, text in texts.items():
                 write_file(path, text, mode=None, durable=True)
+            self._written = newest
         except PlannerError as error:
             remarks = [f"the newest plan could not be written: {error}"]
-        else:
-            self._changed = None
         news = [each for each in remarks if each not in self._told]
         self._told.update(news)
         return news

@@ -72,8 +72,6 @@ class RunSettings:
     """Whether an outcome without checks can make a todo done, as a foreign driver may tell it."""
     adjust: Callable[[Plan], Plan] | None = None
     """Makes of the plan what is carried out of it: some todos, lower limits."""
-    watch: Callable[[Step], None] | None = None
-    """Is told each step that was taken, those of earlier processes too."""
 
 
 def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmitted:
@@ -153,7 +151,7 @@ class RunSession:
             state = self.state or self._submit(event)
             taken = self._completer.take(state, event)
             self._log.append(taken)
-            self._keep(taken)
+            self.state = taken.after
             return taken.actions
 
     def unanswered(self) -> tuple[Action, ...]:
@@ -174,7 +172,7 @@ class RunSession:
         if not taken.after.plan_state.is_final:  # else what is wrong with the plan is to be told
             advance(taken.after, first)
         self._log.append(taken)
-        self._keep(taken)
+        self.state = taken.after
         self._unanswered += taken.actions
         return taken.after
 
@@ -189,12 +187,7 @@ class RunSession:
                 problem = f"line {entry.n} holds an event that this version refuses: {error.problem}"
                 raise log_error(self.log, problem, "go on with the version that wrote the log") from None
             self._unanswered += taken.actions
-            self._keep(taken)
-
-    def _keep(self, taken: Step) -> None:
-        self.state = taken.after
-        if self._settings.watch is not None:
-            self._settings.watch(taken)
+            self.state = taken.after
 
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""

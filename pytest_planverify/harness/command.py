@@ -180,9 +180,7 @@ def _one_round(
     versions = PlanVersions(folder / f"plan{tree.loaded.path.suffix}", tree.loaded.path)
     snapshots = Snapshots(root, log.stem)
     snapshots.forget(AFTER_RUN)
-    settings = RunSettings(
-        plan=tree.loaded.path, log=log, jobs=work.jobs, adjust=lambda _: work.part, watch=versions.take
-    )
+    settings = RunSettings(plan=tree.loaded.path, log=log, jobs=work.jobs, adjust=lambda _: work.part)
     with RunSession.open(settings) as session:
         begun = work.part.items if session.state is None else session.state.parts[""].plan.items
         chosen = tuple(todo.id for todo in begun)

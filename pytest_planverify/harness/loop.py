@@ -248,7 +248,7 @@ class Loop:
 
     def versions_written(self) -> None:
         """Write the newest plan where it has changed."""
-        for remark in self.versions.write():
+        for remark in self.versions.write(self.session.state):
             self.progress.line(remark)
 
     # -- actions ------------------------------------------------------------------------------------------

@@ -214,14 +214,6 @@ def _answer(carried: Carried, name: str, chance: random.Random) -> None:
         carried.tell("question_answered", question_id=name, answer=answer, by="ann", because="it is late")
 
 
-def one_line(error: BaseException, name: str | Path) -> str:
-    text = str(error)
-    assert "\n" not in text
-    assert str(name) in text
-    assert ";" in text, "after what happened comes what to do"
-    return text
-
-
 def failure(signature: str, category: Category = Category.TYPE_ERROR, **facts: Any) -> Failure:
     return Failure(category=category, owner=Owner.PRODUCT, signature=signature, **facts)
 

@@ -15,7 +15,6 @@ from planner.model.events import Event, PlanSubmitted
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
 from planner.store.plan_versions import PlanVersions
-from planner.store.run_log import Step
 
 PLAN = """\
 todo_list_id: shop  # mine
@@ -45,13 +44,14 @@ class Run:
         self.tell(submitted(plan))
 
     def tell(self, event: Event) -> None:
-        before = self.state
-        if before is None:
+        if self.state is None:
             assert isinstance(event, PlanSubmitted)
-            self.state, actions = start(event)
+            self.state, _ = start(event)
         else:
-            self.state, actions = step(before, event)
-        self.versions.take(Step(event, actions, before, self.state))
+            self.state, _ = step(self.state, event)
+
+    def write(self) -> list[str]:
+        return self.versions.write(self.state)
 
     def wait_for(self, todo_id: str, on: str, within: str = "") -> None:
         """Let one todo wait for another, by an edit of a person."""
@@ -86,22 +86,22 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_file_holds_the_plan_and_then_its_newest_version(plan: Path) -> None:
     target = plan.with_name("newest.yaml")
     versions = PlanVersions(target, plan)
-    assert versions.write() == []
+    assert versions.write(None) == []
     assert not target.exists()
 
     run = Run(plan, versions)
-    assert versions.write() == []
+    assert run.write() == []
     assert target.read_text() == PLAN
 
     run.wait_for("t2", "t1")
-    assert versions.write() == []
+    assert run.write() == []
     assert "# mine" in target.read_text()
     assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
     os.utime(target, (1, 1))
     run.tell(made("clock_ticked"))
-    assert versions.write() == []
+    assert run.write() == []
     assert target.stat().st_mtime == 1, "nothing has changed"
-    assert PlanVersions(target, plan).write() == [], "it may be written again by the next process"
+    assert PlanVersions(target, plan).write(run.state) == [], "it may be written again by the next process"
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -112,7 +112,7 @@ def test_a_sub_plan_is_written_beside_it(plan: Path, is_there: bool) -> None:
         (plan.parent / "phases/two.yaml").unlink()
     run.wait_for("s2", "s1", within="phase")
 
-    assert run.versions.write() == []
+    assert run.write() == []
 
     assert "sub_plan: newest.phase.yaml" in target.read_text()
     written = plan.with_name("newest.phase.yaml").read_text()
@@ -129,7 +129,7 @@ def test_without_its_file_the_plan_is_written_anew(plan: Path, name: str) -> Non
     run.wait_for("t2", "t1")
     plan.unlink()
 
-    (remark,) = run.versions.write()
+    (remark,) = run.write()
 
     assert "written without the comments of the plan: " in remark
     assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
@@ -153,7 +153,7 @@ def test_a_file_of_the_plan_is_never_written_over(plan: Path) -> None:
     run = Run(plan, PlanVersions(plan.with_name("newest.yaml"), plan))
     run.wait_for("s2", "s1", within="phase")
 
-    (remark,) = run.versions.write()
+    (remark,) = run.write()
 
     assert "newest.phase.yaml: is a file of the plan itself" in remark
     assert sub.read_text() == SUB.replace("root: ..\n", "")
@@ -161,16 +161,16 @@ def test_a_file_of_the_plan_is_never_written_over(plan: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = PlanVersions(plan.with_name("newest.yaml"), plan)
-    Run(plan, versions)
+    run = Run(plan, versions)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        [told] = versions.write()
+        [told] = run.write()
         assert told.startswith("the newest plan could not be written: ")
-        assert versions.write() == [], "it is told once"
+        assert run.write() == [], "it is told once"
     assert [each.name for each in plan.parent.iterdir() if each.is_file()] == ["plan.yaml"]
-    assert versions.write() == []
+    assert run.write() == []
     assert plan.with_name("newest.yaml").read_text() == PLAN
