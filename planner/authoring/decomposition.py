@@ -47,7 +47,7 @@ class Decomposer:
     """For every piece; by default each has the one that its words ask for."""
     done_before: str = ""
     """What earlier work has given, for whoever works on the todos."""
-    _taken: set[str] = field(default_factory=set[str])
+    _taken: set[str] = field(default_factory=set[str], init=False)
 
     def flat(self, goal: Piece, output: Path) -> Plan:
         """Return one plan for all pieces of a goal."""
