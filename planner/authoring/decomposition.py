@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planner.authoring.first_plan import fresh_id, root_for, short_title
 from planner.authoring.plan_templates import values_of_goal
 from planner.catalog.tables import load_table
+from planner.lint.size import MANY_TODOS
 from planner.model.plan import Plan
 from planner.planfile.dump import plain
 from planner.planfile.loader import load_plan_text
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
     from planner.authoring.plan_templates import PlanTemplates
     from planner.model.plan import Todo
 
-DEFAULT_DEPTH = 3
-"""So many levels of plans; with more of them nobody finds the way."""
 PHASES = "phases"
-MANY_TODOS = 15
-"""Of more than so many todos phases are suggested."""
 MANY_DOMAINS = 3
 """From so many different domains on phases are suggested."""
 
