@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planner.authoring.first_plan import fresh_id, root_for, short_title
 from planner.authoring.plan_templates import values_of_goal
 from planner.catalog.tables import load_table
+from planner.lint.size import MANY_TODOS
 from planner.model.plan import Plan
 from planner.planfile.loader import load_plan_text
 from planner.planfile.writer import plain
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
     from planner.authoring.plan_templates import PlanTemplates
     from planner.model.plan import Todo
 
-DEFAULT_DEPTH = 3
-"""So many levels of plans; with more of them nobody finds the way."""
 PHASES = "phases"
-MANY_TODOS = 15
-"""Of more than so many todos phases are suggested."""
 MANY_DOMAINS = 3
 """From so many different domains on phases are suggested."""
 
@@ -47,7 +44,7 @@ class Decomposer:
     """For every piece; by default each has the one that its words ask for."""
     done_before: str = ""
     """What earlier work has given, for whoever works on the todos."""
-    _taken: set[str] = field(default_factory=set[str])
+    _taken: set[str] = field(default_factory=set[str], init=False)
 
     def flat(self, goal: Piece, output: Path) -> Plan:
         """Return one plan for all pieces of a goal."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,7 +22,7 @@ from planner.authoring.iterations import (
 from planner.authoring.repository import accepted
 from planner.errors import PlannerError
 from planner.model.base import Value
-from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Plan, Policy, RiskLevel, Todo
+from planner.model.plan import Plan
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan
@@ -147,23 +147,23 @@ def plan_of_iteration(iteration: IterationPlan, *, test_folder: str, tools: Sequ
         made += [] if folders else [test]
     checked = [each for each in targets if each.endswith(("/", ".py"))]
     checks = [*own, *(f"{command} {shlex.join(checked or ['.'])}" for command in tools)]
-    todo = Todo(
-        id=_slug(iteration.gap.description),
-        title=iteration.gap.description,
-        intent=_instructions(iteration),
-        acceptance_criteria=AcceptanceCriteria(
-            tests=tuple(CommandSpec(cmd=each) for each in checks),
-            expected_artifacts=tuple(ArtifactSpec(path=each) for each in made),
-        ),
-        risk_level=RiskLevel(iteration.estimated_risk.upper()),
-    )
+    todo: dict[str, Any] = {
+        "id": _slug(iteration.gap.description),
+        "title": iteration.gap.description,
+        "intent": _instructions(iteration),
+        "acceptance_criteria": {"tests": [{"cmd": each} for each in checks], "expected_artifacts": made},
+        "risk_level": iteration.estimated_risk.upper(),
+    }
     if targets:
-        todo = todo.model_copy(update={"allowed_files": tuple(allowed)})
-    return Plan(
-        todo_list_id=iteration.iteration_id,
-        workflow_name=iteration.gap.description,
-        metadata=Policy(protected_files=(*PROTECTED_FILES, *(f"{each}**" for each in PROTECTED_FOLDERS))),
-        items=(todo,),
+        todo["allowed_files"] = allowed
+    protected = [*PROTECTED_FILES, *(f"{each}**" for each in PROTECTED_FOLDERS)]
+    return Plan.model_validate(
+        {
+            "todo_list_id": iteration.iteration_id,
+            "workflow_name": iteration.gap.description,
+            "metadata": {"protected_files": protected},
+            "items": [todo],
+        }
     )
 
 

@@ -136,7 +136,8 @@ def read_goal(goal: str) -> Piece:
     root = read_outline(clean(goal, limit=LONGEST_GOAL).strip(), most=MAX_PIECES)
     if not root.title and len(root.parts) == 1:
         root = root.parts[0]  # the only heading above all others is the goal itself
-    root.title = root.title or "; ".join(each.title for each in root.parts)
+    title = root.title or "; ".join(each.title for each in root.parts) or root.text
+    root.title = one_line(title, limit=LONGEST_GOAL)
     sentences = [each.strip(" .") for each in root.title.split(";") if each.strip(" .")]
     if not root.parts and len(sentences) > 1:
         root.parts = [Piece(title=each) for each in sentences]

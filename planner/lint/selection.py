@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from planner.lint.project import Project
 
-MAX_GUESSES = 50
-
 _READS_OTHERWISE = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -96,7 +94,6 @@ class Selector:
         self.project = project
         self._selected: dict[tuple[object, ...], Selected] = {}
         self._modules: dict[str, TestModule] = {}
-        self._guesses = 0
 
     @cached_property
     def settings(self) -> PytestSettings:
@@ -176,9 +173,8 @@ class Selector:
         if module.open_ended:
             selected.certain = False
         elif module.problem is None and not lines:
-            self._guesses += 1
-            names = list(module.tests)[:2_000] if self._guesses < MAX_GUESSES else []
-            selected.missing_tests.append((path, name, next(iter(get_close_matches(name, names, 1)), None)))
+            near = get_close_matches(name, module.tests, n=1)
+            selected.missing_tests.append((path, name, near[0] if near else None))
 
 
 # -- one module ----------------------------------------------------------------------------------------

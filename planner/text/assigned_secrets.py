@@ -55,7 +55,7 @@ _OPTION = re.compile(
     r"(?:[ \t]{1,8}|\\?[\"'],[ \t]{0,8}(?=\\?[\"']))",
     re.IGNORECASE,
 )
-_NETRC = re.compile(r"\b(?P<before>login[ \t]{1,8}\S{1,200}+\s{1,8}password[ \t]{1,8})(?=\S)")
+_NETRC = re.compile(r"\b(?P<before>login[ \t]{1,8}\S{1,200}+\s{1,8}password[ \t]{1,8})(?=[^\s\"'])")
 
 _QUOTED = re.compile(
     r"(?P<prefix>[rbfu]{0,2})(?:"
@@ -88,95 +88,69 @@ _NUMBER = re.compile(r"[-+]?[\d_.]+")
 
 def _secrets(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield where secrets stand, in order, and what they are."""
-    found = [
-        *(place for head in _HEAD.finditer(text) if (place := _assigned(text, head))),
-        *(place for option in _OPTION.finditer(text) if (place := _given(text, option))),
-        *(place for entry in _NETRC.finditer(text) if (place := _bare(text, entry.end(), "password"))),
-    ]
-    yield from sorted(found)
+    places = [(head.end(), _kind(head), head) for head in _HEAD.finditer(text)]
+    places += [(option.end(), _kind(option), None) for option in _OPTION.finditer(text)]
+    places += [(entry.end(), "password", None) for entry in _NETRC.finditer(text)]
+    for start, kind, head in sorted(places, key=lambda place: place[0]):
+        quoted = _QUOTED.match(text, start)
+        if quoted is not None:
+            group = "value" if quoted["quote"] else "inner"
+            if _is_quoted_secret(quoted[group], quoted["prefix"], kind, is_assigned=head is not None):
+                yield quoted.start(group), quoted.end(group), kind
+            continue
+        in_connection_string = (
+            head is not None
+            and head["separator"] == "="
+            and _IN_CONNECTION.search(text, max(head.start() - 40, 0), head.start())
+        )
+        bare = (_UP_TO_SEMICOLON if in_connection_string else _BARE).match(text, start)
+        if bare is None or _NOTHING.fullmatch(bare[0]) or _PLACEHOLDER.match(bare[0]):
+            continue
+        if head is None:
+            is_secret = bare[0][0] not in "-=|\\" and not (bare[0].isupper() and _SENSITIVE.search(bare[0]))
+        else:
+            is_secret = _is_bare_secret(text, head, bare, kind)
+        if is_secret:
+            yield bare.start(), bare.end(), kind
 
 
 def _kind(found: re.Match[str]) -> str:
     return next(kind for index, (kind, _) in enumerate(_KINDS) if found[f"k{index}"])
 
 
-def _assigned(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
-    kind = _kind(head)
-    quoted = _QUOTED.match(text, head.end())
-    if quoted:
-        return _quoted(quoted, kind)
-    in_connection_string = head["separator"] == "=" and _IN_CONNECTION.search(
-        text, max(head.start() - 40, 0), head.start()
-    )
-    value = (_UP_TO_SEMICOLON if in_connection_string else _BARE).match(text, head.end())
-    if value is None or _is_harmless(value[0], kind):
-        return None
-    if _WORD.fullmatch(value[0]) and not _is_literal_word(text, head, value, kind):
-        return None
-    return value.start(), value.end(), kind
+def _is_quoted_secret(value: str, prefix: str, kind: str, *, is_assigned: bool) -> bool:
+    if not value or value[0] in (")],:" if is_assigned else "-)"):
+        return False  # the quote closes a text that ends in the name: input("Password: ")
+    is_placeholder = _PLACEHOLDER.match(value) and not (is_assigned and value.startswith("/"))
+    if is_placeholder or not is_assigned:
+        return not is_placeholder
+    is_expression = "f" in prefix.lower() and "{" in value
+    is_weak = kind in ("token", "credential") and not _is_random(value)
+    is_nothing = _NOTHING.fullmatch(value) or not any(char.isalnum() for char in value)
+    return not (is_expression or is_weak or is_nothing)
 
 
-def _is_literal_word(text: str, head: re.Match[str], value: re.Match[str], kind: str) -> bool:
-    """Return whether a bare word is the secret itself, and no name in code and no sentence."""
+def _is_bare_secret(text: str, head: re.Match[str], value: re.Match[str], kind: str) -> bool:
+    """Return whether a bare value that is assigned is no expression, number, name in code or sentence."""
+    said = value[0]
+    is_weak = kind in ("token", "credential")
+    if _EXPRESSION.match(said) or not any(char.isalnum() for char in said):
+        return False
+    if _NUMBER.fullmatch(said):
+        return kind == "password"
+    if _WORD.fullmatch(said) is None:
+        return not is_weak or _is_random(said)
     name = head[0][: head.start("close") - head.start()]
     if name.isupper() and head["separator"] == "=":
         return True  # an environment variable
-    if kind in ("token", "credential") or _SENSITIVE.search(value[0]):
+    if is_weak or _SENSITIVE.search(said):
         return False
     in_object = text[max(head.start() - 80, 0) : head.start()].rpartition("\n")[2].rstrip("_").endswith(".")
-    return not in_object and len(value[0]) > 3 and _REST.match(text, value.end()) is not None
-
-
-def _quoted(quoted: re.Match[str], kind: str) -> tuple[int, int, str] | None:
-    group = "value" if quoted["quote"] else "inner"
-    value = quoted[group]
-    if not value or value[0] in ")],:" or not any(char.isalnum() for char in value):
-        return None  # the quote closes a text that ends in the name: input("Password: ")
-    if "f" in quoted["prefix"].lower() and "{" in value:
-        return None
-    if _PLACEHOLDER.match(value) and not value.startswith("/"):
-        return None
-    if _NOTHING.fullmatch(value) or (kind in ("token", "credential") and not _is_random(value)):
-        return None
-    return quoted.start(group), quoted.end(group), kind
-
-
-def _given(text: str, option: re.Match[str]) -> tuple[int, int, str] | None:
-    """Return the value after an option of a command."""
-    kind = _kind(option)
-    quoted = _QUOTED.match(text, option.end())
-    if quoted:
-        group = "value" if quoted["quote"] else "inner"
-        value = quoted[group]
-        if not value or value[0] in "-)" or _PLACEHOLDER.match(value):
-            return None
-        return quoted.start(group), quoted.end(group), kind
-    return _bare(text, option.end(), kind)
-
-
-def _bare(text: str, start: int, kind: str) -> tuple[int, int, str] | None:
-    value = _BARE.match(text, start)
-    if value is None or value[0][0] in "-=|\\" or _PLACEHOLDER.match(value[0]):
-        return None
-    if _NOTHING.fullmatch(value[0]) or (value[0].isupper() and _SENSITIVE.search(value[0])):
-        return None
-    return value.start(), value.end(), kind
-
-
-def _is_harmless(value: str, kind: str) -> bool:
-    """Return whether it is nothing, a placeholder or an expression; of weak names also a number."""
-    if _NOTHING.fullmatch(value) or _PLACEHOLDER.match(value) or _EXPRESSION.match(value):
-        return True
-    if not any(char.isalnum() for char in value):
-        return True
-    if kind in ("token", "credential"):
-        return _NUMBER.fullmatch(value) is not None or not (_WORD.fullmatch(value) or _is_random(value))
-    return kind != "password" and _NUMBER.fullmatch(value) is not None
+    return not in_object and len(said) > 3 and _REST.match(text, value.end()) is not None
 
 
 def _is_random(value: str) -> bool:
     """Return whether a text looks as if it were made to be kept secret, and not to be read."""
     if " " in value or len(value) < 6:
         return False
-    digits = any(char.isdigit() for char in value)
-    return digits or len(value) >= 20
+    return len(value) >= 20 or any(char.isdigit() for char in value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
@@ -15,6 +15,7 @@ from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan_tree
 from planner.planfile.writer import dump_plan
+from planner.text.sanitizing import clean
 
 EDITOR = """\
 # A small editor
@@ -70,9 +71,13 @@ def test_a_command_in_a_goal_is_told_to_whoever_works_on_the_piece() -> None:
     assert cart.goal == "totals\nIt is proved by: pytest tests/test_cart.py"
 
 
-@given(st.text(max_size=400).filter(lambda text: text.strip()))
-def test_every_goal_has_a_bounded_number_of_pieces(goal: str) -> None:
-    assert 1 <= len(list(read_goal(goal).leaves())) <= MAX_PIECES + 1
+@given(st.text(max_size=400).filter(lambda text: clean(text).strip()))
+@example("```\nwords\n```")
+@example("- `pytest tests/test_a.py`")
+def test_every_goal_has_a_title_and_a_bounded_number_of_pieces(goal: str) -> None:
+    leaves = list(read_goal(goal).leaves())
+    assert 1 <= len(leaves) <= MAX_PIECES + 1
+    assert all(each.title for each in (read_goal(goal), *leaves))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
-from planner.authoring.design.completeness import find_gaps
 from planner.authoring.design.edits import (
     KINDS,
     PARTS,
@@ -26,7 +25,7 @@ from planner.authoring.design.edits import (
 )
 from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import DesignPlan, Milestone, Overview
-from planner.authoring.design.review import ReviewPhase
+from planner.authoring.design.review import ReviewPhase, find_gaps
 from planner.authoring.design.state_folder import StateFolder
 from planner.errors import DesignError
 

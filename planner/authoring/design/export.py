@@ -12,11 +12,11 @@ import glob
 import re
 import shlex
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.authoring.repository import accepted
 from planner.errors import DesignError
-from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, ManualSpec, Plan, Todo
+from planner.model.plan import Plan
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.project_files import open_regular
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from planner.authoring.design.plan import CodeIntent, DesignPlan, Milestone
     from planner.model.outcome import Outcome
+    from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
 
 EXTENSION = "x-design-plan"
@@ -49,48 +50,45 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
             "the plan", ["it is not frozen; pass its gates first: planner design gate plan-docs"]
         )
     by_id = {each.id: each for each in design.milestones}
-    todos: list[Todo] = []
+    todos: list[dict[str, Any]] = []
     before: tuple[str, ...] = ()
     for wave in design.waves:
         todos += [_todo_of(by_id[each], design, before) for each in wave.milestones]
         before = wave.milestones or before
     slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])[:80] or "plan"
-    plan = Plan(
-        todo_list_id=f"design-{slug}-{str(design.plan_id)[:8]}",
-        workflow_name=one_line(design.overview.title, limit=_LONGEST_LINE) or slug,
-        items=tuple(todos),
-        extensions={EXTENSION: str(design.plan_id)},
+    return Plan.model_validate(
+        {
+            "todo_list_id": f"design-{slug}-{str(design.plan_id)[:8]}",
+            "workflow_name": one_line(design.overview.title, limit=_LONGEST_LINE) or slug,
+            **({} if root == "." else {"root": root}),
+            "items": todos,
+            EXTENSION: str(design.plan_id),
+        }
     )
-    return plan if root == "." else plan.model_copy(update={"root": root})
 
 
-def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) -> Todo:
-    todo = Todo(
-        id=milestone.id,
-        title=one_line(milestone.name, limit=_LONGEST_LINE) or milestone.id,
-        intent=clean(_instructions(milestone, design), limit=_LONGEST_INTENT),
-        acceptance_criteria=_criteria_of(milestone),
-        allowed_files=_files_of(milestone),
-    )
-    return todo.model_copy(update={"dependencies": before}) if before else todo
+def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) -> dict[str, Any]:
+    """Return a milestone as a plan file has its todo."""
+    return {
+        "id": milestone.id,
+        "title": one_line(milestone.name, limit=_LONGEST_LINE) or milestone.id,
+        "intent": clean(_instructions(milestone, design), limit=_LONGEST_INTENT),
+        "acceptance_criteria": _criteria_of(milestone),
+        "allowed_files": _files_of(milestone),
+        **({"dependencies": before} if before else {}),
+    }
 
 
-def _criteria_of(milestone: Milestone) -> AcceptanceCriteria:
+def _criteria_of(milestone: Milestone) -> dict[str, Any]:
     commands = [f"pytest {shlex.quote(each)}" for each in milestone.tests.files if each.endswith(".py")]
     commands += [each for each in map(_command_in, milestone.acceptance_criteria) if each]
-    criteria = AcceptanceCriteria(
-        expected_artifacts=tuple(
-            ArtifactSpec(path=glob.escape(each))
-            for each in dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
-            if each not in _deleted(milestone)
-        )
-    )
+    files = dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
+    artifacts = [glob.escape(each) for each in files if each not in _deleted(milestone)]
+    criteria: dict[str, Any] = {"expected_artifacts": artifacts} if artifacts else {}
     if commands:
-        tests = tuple(CommandSpec(cmd=each) for each in dict.fromkeys(commands))
-        return criteria.model_copy(update={"tests": tests})
-    texts = [one_line(each, limit=_LONGEST_LINE) for each in milestone.acceptance_criteria]
-    manual = tuple(ManualSpec(question=f"Does this hold: {each}") for each in texts)
-    return criteria.model_copy(update={"manual": manual})
+        return criteria | {"tests": [{"cmd": each} for each in dict.fromkeys(commands)]}
+    texts = (one_line(each, limit=_LONGEST_LINE) for each in milestone.acceptance_criteria)
+    return criteria | {"manual": [{"question": f"Does this hold: {each}"} for each in texts]}
 
 
 def _command_in(text: str) -> str | None:

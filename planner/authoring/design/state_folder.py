@@ -21,11 +21,10 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from planner.authoring.design.completeness import find_gaps
 from planner.authoring.design.edits import Words, assign
 from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import SCHEMA_VERSION, DesignPlan, Overview, Sentence, Texts, faults_of
-from planner.authoring.design.review import Gate, ReviewFile, ReviewItem, ReviewPhase
+from planner.authoring.design.review import Gate, ReviewFile, ReviewItem, ReviewPhase, find_gaps
 from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
