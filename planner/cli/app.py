@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from planner.cli.exits import ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -70,85 +70,73 @@ Start with: pytest --planverify plan.yaml; planner next plan.yaml
 """
 
 
-def load_command(entry: Entry) -> Any:
-    """Import the command of an entry; its module may name which of several it is, ``module:app``."""
-    module, _, name = entry.module.partition(":")
-    return typer.main.get_command(getattr(import_module(module), name or "app"))
-
-
 class LazyGroup(TyperGroup):
     """A group that knows the names and purposes of its commands without importing them."""
 
+    entries: Mapping[str, Entry] = COMMANDS
+    accepted = "command"
+    """What the first word may be."""
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order in which they are shown."""
-        return list(COMMANDS)
+        return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of that name."""
-        if cmd_name not in self.commands:
-            entry = COMMANDS.get(cmd_name)
-            if entry is None:
-                return None
-            command = load_command(entry)
+        entry = self.entries.get(cmd_name)
+        if cmd_name not in self.commands and entry is not None:
+            module, _, name = entry.module.partition(":")
+            command = typer.main.get_command(getattr(import_module(module), name or "app"))
             command.name = cmd_name
-            command.short_help = entry.help
             self.commands[cmd_name] = command
-        return self.commands[cmd_name]
+        return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the first word names; an unknown word is answered with the nearest."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in self.entries and not args[0].startswith("-"):
             from planner.cli.arguments import nearest
 
-            ctx.fail(f"there is no command '{args[0]}'; {nearest(args[0], COMMANDS, 'the commands are')}")
+            hint = nearest(args[0], self.entries, "the commands are")
+            ctx.fail(f"there is no {self.accepted} '{args[0]}'; {hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands, from the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
-app = typer.Typer(
-    cls=LazyGroup,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _show_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        typer.echo(f"planner {version('pytest-planverify')}")
-        raise typer.Exit
-
-
-@app.callback()
-def planner(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-    ),
-) -> None:
-    """Decides what comes next in a plan that pytest --planverify has verified.
-
-    It reads the plan and the outcomes of its last run, and runs nothing. It changes files that you
-    name, the log of planner step, and the store.
-    """
-
-
-def command_app(**settings: Any) -> typer.Typer:
+def command_app(*, add_completion: bool = False, **settings: Any) -> typer.Typer:
     """An application for one command, or one group of commands, in the manner of all of them."""
     return typer.Typer(
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=add_completion,
         **settings,
     )
+
+
+def program_app(name: str, group: type[LazyGroup], **settings: Any) -> typer.Typer:
+    """The application of a whole program, which tells its version and completes words in the shell."""
+
+    def show_version(asked: bool) -> None:
+        if asked:
+            from importlib.metadata import version
+
+            typer.echo(f"{name} {version('pytest-planverify')}")
+            raise typer.Exit
+
+    program = command_app(cls=group, add_completion=True, no_args_is_help=True, **settings)
+
+    @program.callback()
+    def start(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ) -> None: ...
+
+    return program
 
 
 def command(epilog: str) -> Callable[[Callable[..., int]], typer.Typer]:
@@ -160,3 +148,13 @@ def command(epilog: str) -> Callable[[Callable[..., int]], typer.Typer]:
         return single
 
     return make
+
+
+app = program_app(
+    "planner",
+    LazyGroup,
+    epilog=EPILOG,
+    help="Decides what comes next in a plan that pytest --planverify has verified.\n\n"
+    "It reads the plan and the outcomes of its last run, and runs nothing. It changes files that you\n"
+    "name, the log of planner step, and the store.",
+)
