@@ -23,9 +23,11 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
-    "init": Entry("planner.cli.init:init", "Make a first plan: of this repository, or of a Markdown list."),
-    "new": Entry("planner.cli.new:new", "Write a plan for a goal, from a template."),
-    "decompose": Entry("planner.cli.decompose:decompose", "Break a goal into todos and phases."),
+    "init": Entry(
+        "planner.cli.new_plans:init", "Make a first plan: of this repository, or of a Markdown list."
+    ),
+    "new": Entry("planner.cli.new_plans:new", "Write a plan for a goal, from a template."),
+    "decompose": Entry("planner.cli.new_plans:decompose", "Break a goal into todos and phases."),
     "next": Entry("planner.cli.next:next_", "What comes next: repairs, ready todos, questions."),
     "brief": Entry("planner.cli.brief:brief", "The root cause to fix first, in some hundred tokens."),
     "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
