@@ -152,7 +152,6 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
-    from planner.cli.figures import REVIEW_FIGURES
     from planner.engine import ENGINE_RULES, REFUSALS
     from planner.lint import LINT_RULES
     from planner.revise.strategies import REVISION_RULES
@@ -162,7 +161,6 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES),
         ("rule of a refusal", REFUSALS),
-        ("figure of the review", REVIEW_FIGURES),
     ):
         yield from (Explanation(name, kind, means) for name, means in table.items() if name not in seen)
         seen |= table.keys()
