@@ -11,10 +11,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from pydantic import ValidationError
 
 from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, program, say
+from planner.cli.runs import known_todo, words_of
+from planner.cli.screen import Screen
+from planner.model.answers import Answer
+from planner.model.events import ApprovalGiven, BranchChanges, Decision, QuestionAnswered
+from planner.planfile.record_files import add_answers
+from planner.store.plan_run import PlanRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +70,6 @@ class _Voice(NamedTuple):
 
     def open(self, words: Sequence[str], count: int, usage: str) -> tuple[PlanRun, Path, Sequence[str]]:
         """Return the run of the plan, and the words behind it; one word less means the usual plan."""
-        from planner.store.plan_run import PlanRun
-
         if len(words) not in (count, count + 1):
             raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
         plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
@@ -103,9 +108,6 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
 
     Raises ``UsageMistake`` where nothing is asked about it.
     """
-    from planner.cli.runs import known_todo
-    from planner.model.events import QuestionAnswered
-
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
@@ -141,9 +143,6 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
 
 def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | None) -> list[str]:
     """Keep answers to the manual criteria of a todo where the verification reads them."""
-    from planner.model.answers import Answer
-    from planner.planfile.record_files import add_answers
-
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
     wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
     if wanted and check is not None and check not in wanted:
@@ -237,10 +236,6 @@ def give_decision(run: PlanRun, name: str, said: Said) -> str:
 
     Raises ``UsageMistake`` where nothing of that name waits for approval.
     """
-    from pydantic import ValidationError
-
-    from planner.model.events import ApprovalGiven, BranchChanges, Decision
-
     try:
         changed = BranchChanges.model_validate(said.changes)
     except ValidationError as error:
@@ -268,9 +263,6 @@ def give_decision(run: PlanRun, name: str, said: Said) -> str:
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:
     """Write the log, and say what was taken in and how it goes on."""
-    from planner.cli.runs import words_of
-    from planner.cli.screen import Screen
-
     run.save()
     for line in told:
         say(Screen().one_line(line))

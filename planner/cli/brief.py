@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.brief import Consequences
+from planner.brief.page import CHARACTERS_PER_TOKEN
 from planner.cli.app import command
 from planner.cli.arguments import OutcomesOption, TodosArgument, choose_plan, complete_todo
 from planner.cli.exits import Status, UsageMistake
+from planner.cli.runs import known_todo, open_run, readiness
+from planner.cli.screen import write
+from planner.engine.requests import PAGE_TOKENS, brief_of, short_brief_of
 from planner.errors import PlannerError
 
 if TYPE_CHECKING:
@@ -40,11 +45,6 @@ def brief(
 
     Where 800 tokens are left, or for a todo that is not red, it is the page of next --brief, cut to size.
     """
-    from planner.brief.page import CHARACTERS_PER_TOKEN
-    from planner.cli.runs import known_todo, open_run, readiness
-    from planner.cli.screen import write
-    from planner.engine.requests import PAGE_TOKENS, brief_of, short_brief_of
-
     choice = choose_plan(plan)
     named = [todo] if todo else [*(choice.todo_ids or ())]
     if len(named) > 1:
@@ -81,8 +81,6 @@ def brief(
 
 def _causes(run: PlanRun) -> list[Consequences]:
     """Return what each root cause makes red, the first to fix first; a todo that shows it as such leads."""
-    from planner.brief import Consequences
-
     primaries = [each for each in run.state.records.values() if not each.parent_id and each.outcome]
     reds = {each.id: each.failure for each in primaries if each.failure}
     found: list[Consequences] = []

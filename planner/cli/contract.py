@@ -13,6 +13,10 @@ from planner.cli.arguments import JsonOption, option
 from planner.cli.exits import Status, UsageMistake, complain, ends, say
 from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
+from planner.contracts.comparison import compare_contract
+from planner.contracts.file import read_contract_file, render_contract, write_contract_file
+from planner.contracts.generation import write_contract
+from planner.errors import ModuleSourceError
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -44,10 +48,6 @@ def write(
     private: Annotated[bool, option("--private", "Take in names with an underscore too.")] = False,
 ) -> int:
     """Make a contract of what a module defines now."""
-    from planner.contracts.file import render_contract, write_contract_file
-    from planner.contracts.generation import write_contract
-    from planner.errors import ModuleSourceError
-
     _refuse_strange(module, root)
     written = write_contract(module, root, private=private)
     for said in written.left_out:
@@ -76,9 +76,6 @@ def check(
     as_json: JsonOption = False,
 ) -> int:
     """Compare a contract with the code, and say each difference."""
-    from planner.contracts.comparison import compare_contract
-    from planner.contracts.file import read_contract_file
-
     promised = read_contract_file(file)
     _refuse_strange(promised.module, root)
     differences = compare_contract(promised, root)

@@ -10,11 +10,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from pydantic import ValidationError
 
+from planner.authoring.design.edits import (
+    KINDS,
+    Words,
+    add_part,
+    assign,
+    change_part,
+    fields_of,
+    part_of,
+    read_json,
+    remove_part,
+)
+from planner.authoring.design.export import Match, plan_of_design
+from planner.authoring.design.export import reconcile as compare
+from planner.authoring.design.page import render_page
+from planner.authoring.design.plan import Overview, faults_of
+from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities
+from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
+from planner.authoring.design.workflow import step_after_gate
+from planner.authoring.first_plan import root_for
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, nearest, option
 from planner.cli.exits import Status, UsageMistake, ends, program, say
-from planner.cli.screen import Screen, print_json
+from planner.cli.screen import Screen, print_json, write
+from planner.errors import DesignError
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.loader import dump_plan, load_plan, load_plan_text
+from planner.planfile.project_files import open_regular
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -65,13 +89,6 @@ def init(
     ] = None,
 ) -> int:
     """Begin a design plan."""
-    from pydantic import ValidationError
-
-    from planner.authoring.design.edits import assign
-    from planner.authoring.design.plan import Overview, faults_of
-    from planner.authoring.design.state_folder import StateFolder
-    from planner.errors import DesignError
-
     raw: dict[str, Any] = {}
     assign(raw, Overview, _words(words, None), "overview")
     try:
@@ -105,9 +122,6 @@ def add(
 
     Prints its id. Without fields, tells which there are.
     """
-    from planner.authoring.design.edits import KINDS, add_part, fields_of
-    from planner.authoring.design.review import ReviewItem
-
     models = {**{name: each.model for name, each in KINDS.items()}, "item": ReviewItem}
     if kind not in models:
         raise UsageMistake(f"there is no kind '{kind}'; {nearest(kind, models, 'there are')}")
@@ -145,8 +159,6 @@ def set_(
 
     An item of a review is answered by status=PASS, or by status=FAIL finding=TEXT.
     """
-    from planner.authoring.design.edits import change_part
-
     folder, given = _folder(state_dir), _words(words, values)
     if not given.assignments and not given.values:
         raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints what there is")
@@ -164,8 +176,6 @@ def set_(
 @ends
 def remove(part: NameArgument, state_dir: StateOption) -> int:
     """Remove a part to which nothing refers. Items of a review stay."""
-    from planner.authoring.design.edits import remove_part
-
     if "/" in part:
         raise UsageMistake(
             f"{part}: an item stays until its gate has passed; answer it: design set {part} status=PASS"
@@ -188,11 +198,6 @@ def show(
 
     The plan is shown as its page, the others as JSON.
     """
-    from planner.authoring.design.edits import part_of
-    from planner.authoring.design.page import render_page
-    from planner.authoring.design.review import ReviewPhase
-    from planner.cli.screen import write
-
     folder = _folder(state_dir)
     if part in tuple(ReviewPhase):
         print_json(folder.review(ReviewPhase(part)).model_dump(mode="json"))
@@ -222,8 +227,6 @@ def validate(
 
     Every reference is checked, and what must be there at the end of a phase.
     """
-    from planner.authoring.design.review import ReviewPhase
-
     folder = _folder(state_dir)
     planning = [each for each in ReviewPhase if each.is_of_planning]
     gates = folder.gates()
@@ -292,8 +295,6 @@ def freeze(state_dir: StateOption) -> int:
 
     This is what gate plan-docs pass does, under the same conditions.
     """
-    from planner.authoring.design.review import ReviewPhase
-
     return _decide(_folder(state_dir), ReviewPhase.PLAN_DOCS, passed=True)
 
 
@@ -310,11 +311,6 @@ def export(
 
     A milestone of the frozen design is a todo of pytest --planverify; it depends on the wave before.
     """
-    from planner.authoring.design.export import plan_of_design
-    from planner.authoring.first_plan import root_for
-    from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
-    from planner.planfile.loader import dump_plan, load_plan_text
-
     here = Path.cwd()
     is_shown = output == STANDARD_OUTPUT
     if not is_shown and not force and os.path.lexists(output):
@@ -346,10 +342,6 @@ def reconcile(
 
     Each milestone and intent is verified, missing or deviating.
     """
-    from planner.authoring.design.export import Match
-    from planner.authoring.design.export import reconcile as compare
-    from planner.planfile.loader import load_plan
-
     found = compare(_folder(state_dir).plan(), load_plan(plan))
     if as_json:
         print_json([each._asdict() for each in found])
@@ -366,8 +358,6 @@ def reconcile(
 
 
 def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:
-    from planner.authoring.design.workflow import step_after_gate
-
     gate = folder.decide_gate(phase, passed=passed)
     frozen = ", the plan is frozen" if passed and phase.value == "plan-docs" else ""
     say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}{frozen}")
@@ -377,8 +367,6 @@ def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:
 
 
 def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
-    from planner.authoring.design.review import blocking_severities
-
     gate = folder.gates().gate(phase)
     if gate.is_complete:
         say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}")
@@ -397,16 +385,12 @@ def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
 
 
 def _folder(path: Path) -> StateFolder:
-    from planner.authoring.design.state_folder import StateFolder
-
     if not path.is_dir():
         raise UsageMistake(f"--state-dir {path}: there is no such folder; make it: {program()} design init")
     return StateFolder(path)
 
 
 def _phase(name: str) -> ReviewPhase:
-    from planner.authoring.design.review import ReviewPhase
-
     try:
         return ReviewPhase(name.removeprefix("qr-"))
     except ValueError:
@@ -415,8 +399,6 @@ def _phase(name: str) -> ReviewPhase:
 
 
 def _words(words: list[str] | None, values: str | None) -> Words:
-    from planner.authoring.design.edits import Words, read_json
-
     given: list[str] = []
     for word in words or ():
         field, sign, text = word.partition("=")
@@ -436,9 +418,6 @@ def _text(text: str) -> str:
     """Return the text, or that of the file that it names; a diff that begins with @@ is text."""
     if not text.startswith("@") or text.startswith("@@"):
         return text
-    from planner.authoring.design.state_folder import LARGEST_READ
-    from planner.planfile.project_files import open_regular
-
     try:
         with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
             return file.read(LARGEST_READ).decode()

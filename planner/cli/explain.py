@@ -12,6 +12,15 @@ import typer
 from planner.cli.app import command
 from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program
+from planner.cli.figures import count_run, review, spent
+from planner.cli.glossary import load_glossary
+from planner.cli.runs import recorded_runs
+from planner.cli.screen import PLAN_STATES, Screen
+from planner.cli.story import tell
+from planner.model.events import PlanSubmitted
+from planner.planfile.discovery import PLAN_ENDINGS
+from planner.planfile.loader import collector_paused, load_plan, shown_path
+from planner.store.run_log import is_log
 
 if TYPE_CHECKING:
     from planner.cli.glossary import Explanation
@@ -56,9 +65,6 @@ def explain(
 
     Of a run: what happened, in order, and by which rules.
     """
-    from planner.planfile.discovery import PLAN_ENDINGS
-    from planner.store.run_log import is_log
-
     path = None if word is None else Path(word)
     if path is not None and is_log(path) and log is None:
         path, log = None, path
@@ -79,9 +85,6 @@ def explain(
 
 
 def _show_topics() -> int:
-    from planner.cli.glossary import load_glossary
-    from planner.cli.screen import Screen
-
     screen = Screen()
     screen.line("planner explain WORD tells what a word means, planner explain TOPIC lists its words:")
     for kind, words in load_glossary().kinds().items():
@@ -92,9 +95,6 @@ def _show_topics() -> int:
 
 
 def _explain_word(word: str) -> int:
-    from planner.cli.glossary import load_glossary
-    from planner.cli.screen import Screen
-
     known, screen = load_glossary(), Screen()
     for position, each in enumerate(known.find(word)):
         if position:
@@ -133,9 +133,6 @@ def _show(screen: Screen, each: Explanation) -> None:
 
 def _tell_run(plan: Path | None, log: Path | None, todo: str | None, *, review: bool) -> int:
     """Tell of the newest run. Raises :class:`planner.errors.PlannerError` where it cannot be read on."""
-    from planner.cli.runs import recorded_runs
-    from planner.planfile.loader import collector_paused
-
     *_, run = recorded_runs(plan, [] if log is None else [log])
     with collector_paused():
         status = _show_review(run) if review else _show_story(run, plan, todo)
@@ -145,11 +142,6 @@ def _tell_run(plan: Path | None, log: Path | None, todo: str | None, *, review: 
 
 
 def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
-    from planner.cli.screen import PLAN_STATES, Screen
-    from planner.cli.story import tell
-    from planner.model.events import PlanSubmitted
-    from planner.planfile.loader import load_plan, shown_path
-
     screen, since, state = Screen(), 0.0, None
     for step in run.steps:
         event, state = step.event, step.after
@@ -189,9 +181,6 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
 
 
 def _show_review(run: RecordedRun) -> int:
-    from planner.cli.figures import count_run, review, spent
-    from planner.cli.screen import Screen
-
     screen = Screen()
     figures, _ = count_run(run.steps)
     marks = {True: (screen.glyphs.done, "good"), False: (screen.glyphs.failed, "bad"), None: ("-", "quiet")}

@@ -12,8 +12,17 @@ from typer.core import TyperGroup
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, ends
+from planner.cli.glossary import load_glossary
 from planner.cli.screen import PLAN_STATES, Screen, duration, print_json, write
+from planner.errors import PlannerError
+from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
+from planner.planfile.dump import yaml_text
+from planner.planfile.fingerprint import repository_fingerprint
+from planner.planfile.loader import load_plan
+from planner.store import questions
+from planner.store.corrections import append_correction
+from planner.store.index import Index, open_index
 from planner.text.display import counted, listed, moment
 
 if TYPE_CHECKING:
@@ -96,8 +105,6 @@ def show(
     ] = False,
 ) -> int:
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
-    from planner.store import questions
-
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     subject = _about_plan(plan)
@@ -157,9 +164,6 @@ def show(
 @ends
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
-    from planner.cli.glossary import load_glossary
-    from planner.store import questions
-
     with open_index_of(about_project(), store) as index, index.reading() as rows:
         known = questions.signatures(rows)
         found = questions.failure(rows, questions.signature_meant(known, signature))
@@ -211,10 +215,6 @@ def cached(
     as_json: JsonOption = False,
 ) -> int:
     """Tell which plan served a goal before; in this repository first, and those that were completed."""
-    from planner.planfile.dump import yaml_text
-    from planner.planfile.fingerprint import repository_fingerprint
-    from planner.store import questions
-
     with open_index_of(about_project(), store) as index, index.reading() as rows:
         plans = questions.plans_for(rows, goal)
     loaded = usual_loaded()
@@ -268,11 +268,6 @@ def correct(
     by: Annotated[str | None, option("--by NAME", "Who says so.")] = None,
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
-    from planner.model.past import Correction
-    from planner.planfile.fingerprint import repository_fingerprint
-    from planner.store import questions
-    from planner.store.corrections import append_correction
-
     if role is None and category is None and owner is None:
         raise UsageMistake(
             "a correction has to correct something: tell with --category what kind of failure it was, with "
@@ -348,8 +343,6 @@ def _state(word: str) -> str:
 
 def _about_plan(plan: Path | None) -> Subject:
     """Return what is asked about a plan, which is the path of its file or its id."""
-    from planner.planfile.loader import load_plan
-
     if plan is not None and not plan.exists() and plan.suffix not in (".yaml", ".yml", ".json"):
         return Subject(about_project().root, str(plan), str(plan))
     path = plan_or_usual(plan)
@@ -365,9 +358,6 @@ def about_project() -> Subject:
 
 def usual_loaded() -> LoadedPlan | None:
     """Return the plan that lies here, if one does and it can be read."""
-    from planner.errors import PlannerError
-    from planner.planfile.loader import load_plan
-
     path = usual_plan()
     try:
         return None if path is None else load_plan(path)
@@ -379,8 +369,6 @@ def open_index_of(
     subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False
 ) -> Index:
     """Return the index, which tells on standard error what it could not read."""
-    from planner.store.index import Index, open_index
-
     if imports and store is not None:
         with Index.open(store) as index:
             for remark in index.sync(subject.root):

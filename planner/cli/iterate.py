@@ -6,10 +6,29 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from planner.authoring.first_plan import root_for
+from planner.authoring.gaps import (
+    INBOX,
+    ROADMAP,
+    gaps_of_inbox,
+    gaps_of_outcomes,
+    gaps_of_pyright,
+    gaps_of_roadmap,
+    gaps_of_ruff,
+    read_gap_report,
+)
+from planner.authoring.iteration_log import IterationLog, plan_of_iteration
+from planner.authoring.iterations import GapReport, IterationOutcome, Planner, ProjectState
+from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.cli.screen import Screen, print_json
+from planner.planfile.file_writer import write_file
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import dump_plan
+from planner.planfile.project_files import open_regular, walk
+from planner.planfile.tree import load_flat
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -53,8 +72,6 @@ def gaps(
     """
     report = _collected(ruff, pyright, inbox, roadmap, plan)
     if output is not None:
-        from planner.planfile.file_writer import write_file
-
         write_file(output, report.model_dump_json(indent=2, exclude_defaults=True) + "\n", mode=None)
         complain(f"wrote {output}: {counted(len(report.gaps), 'gap')}")
     elif as_json:
@@ -97,13 +114,6 @@ def iterate(
 
     A gap that failed three times in a row waits behind the others. The plan is verified like any other.
     """
-    from planner.authoring.gaps import read_gap_report
-    from planner.authoring.iteration_log import IterationLog, plan_of_iteration
-    from planner.authoring.iterations import IterationOutcome, Planner, ProjectState
-    from planner.planfile.file_writer import write_file
-    from planner.planfile.loader import dump_plan
-    from planner.planfile.project_files import walk
-
     root = Path.cwd()
     log = IterationLog(root)
     if outcome is not None and log.open is None:
@@ -129,8 +139,6 @@ def iterate(
     tools = [each for each in ("ruff check", "pyright") if shutil.which(each.split()[0])]
     made = plan_of_iteration(found, test_folder="tests", tools=tools)
     if path.parent != Path():
-        from planner.authoring.first_plan import root_for
-
         made = made.model_copy(update={"root": root_for(root / path, root)})
     text = f"# Made by planner iterate. Verify it: planverify verify {path}\n"
     write_file(path, text + dump_plan(made, format="yaml"), mode=None)
@@ -155,9 +163,6 @@ class ProjectFolder:
 
     def read_text(self, path: str) -> str:
         """Return the beginning of a file. Raises ``OSError``."""
-        from planner.authoring.repository import LARGEST_READ
-        from planner.planfile.project_files import open_regular
-
         with open_regular(self._root / path) as file:
             return file.read(LARGEST_READ).decode("utf-8", "replace")
 
@@ -165,16 +170,6 @@ class ProjectFolder:
 def _collected(
     ruff: Path | None, pyright: Path | None, inbox: Path | None, roadmap: Path | None, plan: Path | None
 ) -> GapReport:
-    from planner.authoring.gaps import (
-        INBOX,
-        ROADMAP,
-        gaps_of_inbox,
-        gaps_of_pyright,
-        gaps_of_roadmap,
-        gaps_of_ruff,
-    )
-    from planner.authoring.iterations import GapReport
-
     root = Path.cwd()
     if inbox is not None and not inbox.is_dir():
         raise UsageMistake(f"--inbox {inbox}: there is no such folder")
@@ -192,10 +187,6 @@ def _collected(
 
 
 def _of_outcomes(plan: Path | None) -> Iterator[Gap]:
-    from planner.authoring.gaps import gaps_of_outcomes
-    from planner.planfile.latest_outcomes import find_outcomes
-    from planner.planfile.tree import load_flat
-
     path = plan or usual_plan()
     if path is None:
         return

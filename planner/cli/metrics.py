@@ -16,9 +16,15 @@ from planner.cli.app import command
 from planner.cli.arguments import complete_plan, option
 from planner.cli.exits import Status, complain
 from planner.cli.figures import Figures, count_run
+from planner.cli.runs import recorded_runs
+from planner.cli.screen import write
+from planner.errors import PlannerError
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
+from planner.planfile.file_writer import READABLE, write_file
+from planner.planfile.loader import collector_paused
 from planner.policy.limits import left
+from planner.store.run_log import is_log
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -116,11 +122,6 @@ def metrics(
 
     Everything is counted from the logs of the runs; nothing is kept beside them.
     """
-    from planner.cli.runs import recorded_runs
-    from planner.cli.screen import write
-    from planner.planfile.file_writer import READABLE, write_file
-    from planner.store.run_log import is_log
-
     logs = log or []
     if plan is not None and is_log(plan):
         plan, logs = None, [plan, *logs]
@@ -138,9 +139,6 @@ def count_runs(runs: Iterable[RecordedRun]) -> tuple[dict[str, PlanMetrics], int
 
     Of such a run nothing is counted; it is told of on standard error.
     """
-    from planner.errors import PlannerError
-    from planner.planfile.loader import collector_paused
-
     plans: dict[str, PlanMetrics] = {}
     unreadable = 0
     for run in runs:

@@ -9,12 +9,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.authoring.decomposition import Decomposer
+from planner.authoring.first_plan import (
+    count_items,
+    is_too_long,
+    plan_of_list,
+    plan_of_repository,
+    root_for,
+)
+from planner.authoring.goals import LONGEST_GOAL, read_goal, reasons_for_phases
+from planner.authoring.markdown_list import read_list
+from planner.authoring.plan_templates import PlanTemplates
+from planner.authoring.repository import LARGEST_READ, read_repository
+from planner.authoring.template_values import read_values
 from planner.cli.app import command
 from planner.cli.arguments import nearest, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
 from planner.cli.screen import Screen
+from planner.errors import PlannerError
+from planner.model.findings import Severity
+from planner.model.plan import MAX_TODOS, Plan
+from planner.model.verdicts import TodoState
+from planner.planfile.dump import plain, render
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
-from planner.text.display import counted
+from planner.planfile.fingerprint import repository_fingerprint
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import load_plan, load_plan_text
+from planner.planfile.plan_folder import HOME
+from planner.planfile.settings import planverify_settings
+from planner.planfile.tree import load_flat
+from planner.planfile.validation import validate_plan
+from planner.policy.outcomes import state_of
+from planner.store import questions
+from planner.text.display import counted, moment
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,10 +128,6 @@ def init(
 
 def _unproved(plan: Path) -> dict[str, str]:
     """Return the todos of a plan whose commands prove nothing, and why, unless that are all of them."""
-    from planner.model.findings import Severity
-    from planner.planfile.loader import load_plan
-    from planner.planfile.validation import validate_plan
-
     errors = [each for each in validate_plan(plan) if each.severity is Severity.ERROR]
     found = {each.todo_id: each.message for each in errors if each.todo_id is not None}
     return found if len(found) < len(load_plan(plan).plan.items) else {}
@@ -111,9 +135,6 @@ def _unproved(plan: Path) -> dict[str, str]:
 
 def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> tuple[str, str]:
     """Return the text of the plan and what it holds; no text, and why, where nothing was found."""
-    from planner.authoring.first_plan import plan_of_repository, root_for
-    from planner.authoring.repository import read_repository
-
     here = Path.cwd()
     repository = read_repository(here)
     checks = [each.cmd for each in repository.checks if each.is_installed]
@@ -130,11 +151,6 @@ def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> t
 
 
 def _of_list(source: Path, output: Path) -> tuple[str, str]:
-    from planner.authoring.first_plan import count_items, is_too_long, plan_of_list, root_for
-    from planner.authoring.markdown_list import read_list
-    from planner.authoring.repository import LARGEST_READ
-    from planner.model.plan import MAX_TODOS
-
     here = Path.cwd()
     if source.stat().st_size > LARGEST_READ:
         raise UsageMistake(
@@ -206,9 +222,6 @@ def new(
     Every todo has criteria, and files that it may change: tests are written first, by another role than
     the code. Nothing is executed.
     """
-    from planner.authoring.first_plan import root_for
-    from planner.authoring.template_values import read_values
-
     here = Path.cwd()
     if list_:
         screen = Screen()
@@ -228,17 +241,12 @@ def new(
 
 
 def _require_goal(goal: str, example: str) -> None:
-    from planner.text.sanitizing import clean
-
     if not clean(goal).strip():
         raise UsageMistake(f"say what shall be there: {example}")
 
 
 def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
     """Return the templates, those of the repository too. Raises ``UsageMistake`` where ``name`` is none."""
-    from planner.authoring.plan_templates import PlanTemplates
-    from planner.planfile.settings import planverify_settings
-
     settings = planverify_settings(Path.cwd())
     own = settings.values.get("templates") if folder is None else None
     if own is not None and not isinstance(own, str):
@@ -295,10 +303,6 @@ def decompose(
     phases, many todos or several domains, a plan for each phase is suggested, and asked for. A goal that
     was completed here before is answered with its plan. Nothing is executed.
     """
-    from planner.authoring.decomposition import Decomposer
-    from planner.authoring.goals import LONGEST_GOAL, read_goal, reasons_for_phases
-    from planner.authoring.template_values import read_values
-
     here = Path.cwd()
     text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
     _require_goal(text, f"{program()} decompose 'Export orders as CSV'")
@@ -368,14 +372,7 @@ def _ask(goal: Piece, reasons: list[str]) -> bool | None:
 
 def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
     """Return the plan that was completed for a goal in this repository as it is now, and when."""
-    from planner.authoring.first_plan import root_for
     from planner.cli.history import about_project, open_index_of
-    from planner.errors import PlannerError
-    from planner.model.plan import Plan
-    from planner.planfile.fingerprint import repository_fingerprint
-    from planner.planfile.plan_folder import HOME
-    from planner.store import questions
-    from planner.text.display import moment
 
     here, subject = Path.cwd(), about_project()
     if not (subject.root / HOME).is_dir():
@@ -396,8 +393,6 @@ def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
 
 def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Plan:
     """Return a plan with more keys; ``anew``, with todos that nobody has worked on."""
-    from planner.planfile.dump import plain
-
     values: dict[str, Any] = {**plain(plan), **keys}
     if anew:
         values["items"] = [
@@ -410,12 +405,6 @@ def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Pl
 
 def _done_before(path: Path) -> str:
     """Return what has been done in a plan, from the outcomes of its last run. Raises ``UsageMistake``."""
-    from planner.model.verdicts import TodoState
-    from planner.planfile.latest_outcomes import find_outcomes
-    from planner.planfile.tree import load_flat
-    from planner.policy.outcomes import state_of
-    from planner.text.sanitizing import one_line
-
     flat = load_flat(path)
     found = find_outcomes(flat.loaded, None, flat.files)
     if found.document is None:
@@ -432,8 +421,6 @@ def _done_before(path: Path) -> str:
 
 
 def _write_decomposed(plans: Mapping[Path, Plan], heading: str) -> None:
-    from planner.planfile.dump import render
-
     leaves = sum(not todo.has_sub_plan for plan in plans.values() for todo in plan.items)
     below = f" in {counted(len(plans) - 1, 'phase')}" if len(plans) > 1 else ""
     texts = {path: heading + render(plan, format="yaml") for path, plan in plans.items()}
@@ -451,8 +438,6 @@ def _refuse_standing(output: Path, *, force: bool) -> None:
 
 def _load(output: Path, text: str) -> Plan:
     """Return the plan that a text holds. Raises ``PlanFileError`` for what could not be run."""
-    from planner.planfile.loader import load_plan_text
-
     return load_plan_text(text, USUAL_OUTPUT if output == STANDARD_OUTPUT else output).plan
 
 

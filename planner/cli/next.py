@@ -10,9 +10,22 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from planner.brief.instructions import right_suggestion
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, option
 from planner.cli.exits import Status, UsageMistake, complain, program
+from planner.cli.runs import known_todo, open_run, readiness, words_of
+from planner.cli.screen import PLAN_STATES, Screen, print_json, write
+from planner.engine.progress import shown_state
+from planner.engine.requests import brief_of
+from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
+from planner.model.taxonomy import Family, Owner, Role
+from planner.model.verdicts import PlanState, TodoLife
+from planner.planfile.loader import shown_path
+from planner.planfile.versions import write_beside, write_in_place
+from planner.store.lines import action_text
+from planner.store.plan_versions import revised_plans
+from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,8 +86,6 @@ def next_(
     log: LogOption = None,
 ) -> int:
     """Say what to do now: who repairs what, what is ready, what waits for a person, or what to run."""
-    from planner.cli.runs import known_todo, open_run
-
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_plan(plan)
@@ -101,10 +112,6 @@ def _concerns(action: Action, named: set[str], state: State) -> bool:
 
 
 def _print_brief(run: PlanRun, name: str) -> int:
-    from planner.cli.runs import known_todo
-    from planner.cli.screen import write
-    from planner.engine.requests import brief_of
-
     todo_id = known_todo(run.state, name, "--brief")
     branches = run.state.records[todo_id].branches
     if branches and not run.state.records[branches[-1]].life.is_final:
@@ -115,10 +122,6 @@ def _print_brief(run: PlanRun, name: str) -> int:
 
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
-    from planner.planfile.loader import shown_path
-    from planner.planfile.versions import write_beside, write_in_place
-    from planner.store.plan_versions import revised_plans
-
     plans = revised_plans(run.state, run.tree)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
@@ -138,10 +141,6 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
 
 
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
-    from planner.cli.runs import readiness
-    from planner.cli.screen import print_json
-    from planner.store.lines import action_text
-
     def plain(action: Action) -> dict[str, Any]:
         held: dict[str, Any] = json.loads(action_text(action))
         if full:
@@ -178,8 +177,6 @@ def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
 
 def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
     """Return what a program needs to know of a failure to decide who looks at it."""
-    from planner.brief.instructions import right_suggestion
-
     place = failure.location
     told = {
         "category": failure.category.value,
@@ -194,11 +191,6 @@ def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
     """Return the exit status: whether somebody can go on, and what stands in the way if not."""
-    from planner.cli.runs import readiness
-    from planner.model.actions import AskHuman, Implement, QuestionKind
-    from planner.model.taxonomy import Family, Role
-    from planner.model.verdicts import PlanState
-
     state = run.state
     if state.plan_state is PlanState.COMPLETED:
         return Status.FOUND if readiness(run).unaccepted else Status.OK
@@ -228,8 +220,6 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
 
 def show_remarks(screen: Screen, run: PlanRun) -> None:
     """Show what the state of the files calls for, above the rest."""
-    from planner.cli.runs import readiness
-
     told = readiness(run)
     for remark in told.remarks:
         screen.remark(remark)
@@ -241,9 +231,6 @@ class _NextScreen:
     """What ``planner next`` shows of a run."""
 
     def __init__(self, run: PlanRun, plan: Path) -> None:
-        from planner.cli.runs import words_of
-        from planner.cli.screen import Screen
-
         self._run = run
         self._plan = plan
         self._words = words_of(run, plan)
@@ -251,8 +238,6 @@ class _NextScreen:
 
     def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
         """Write all of it to standard output."""
-        from planner.model.actions import AskHuman, Implement, LoadSubPlan, Verify
-
         screen, records = self._screen, self._run.state.records
         self._head()
         show_remarks(screen, self._run)
@@ -288,11 +273,6 @@ class _NextScreen:
         screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
 
     def _head(self) -> None:
-        from planner.cli.runs import readiness
-        from planner.cli.screen import PLAN_STATES
-        from planner.engine.progress import shown_state
-        from planner.text.display import counted
-
         screen, state = self._screen, self._run.state
         todos = [record for record in state.todos.values() if not record.is_branch and not record.children]
         states = [shown_state(state, record) for record in todos]
@@ -322,9 +302,6 @@ class _NextScreen:
             screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
 
     def _repair(self, action: Implement) -> None:
-        from planner.model.taxonomy import Owner
-        from planner.text.display import listed
-
         screen, records = self._screen, self._run.state.records
         record = records[action.todo_id]
         primary = _primary(self._run, record)
@@ -352,8 +329,6 @@ class _NextScreen:
 
     def _failure(self, failure: Failure | None, record: TodoRecord) -> None:
         """Show what failed, where, and the edit: a line each."""
-        from planner.brief.instructions import right_suggestion
-
         if failure is None:
             return
         tests = failure.tests or failure.top_failing_tests
@@ -370,8 +345,6 @@ class _NextScreen:
         self._screen.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
 
     def _question(self, question: AskHuman) -> None:
-        from planner.model.actions import QuestionKind
-
         screen = self._screen
         record = self._run.state.records.get(question.todo_id)
         mark = screen.style(screen.glyphs.testing, "warn")
@@ -415,8 +388,6 @@ class _NextScreen:
         self._brief(ready[0].todo_id)
 
     def _begin(self, action: Implement) -> None:
-        from planner.text.display import listed
-
         todo, document = self._run.state.records[action.todo_id].todo, self._run.found.document
         said = f" {todo.title}" if todo.title and todo.title != todo.id else ""
         self._clipped("  ", f"{action.todo_id}{said}: for the {action.role}")
@@ -429,9 +400,6 @@ class _NextScreen:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
     def _waiting(self) -> None:
-        from planner.model.verdicts import TodoLife
-        from planner.text.display import counted, listed
-
         screen, state = self._screen, self._run.state
         lines = [f"{name}: blocked by {red}" for name, red in sorted(state.blocked().items())]
         lines += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,9 +13,25 @@ import typer
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
+from planner.cli.findings_sarif import sarif_of
 from planner.cli.screen import Screen, print_json, write
-from planner.planfile.file_writer import STANDARD_OUTPUT
+from planner.errors import ForeignOutcomesError, PlannerError
+from planner.lint import LINT_RULES
+from planner.model.verdicts import TodoState
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import shown_path
+from planner.planfile.record_files import read_qualification
+from planner.planfile.schemas import schema_text
+from planner.planfile.tree import load_tree
+from planner.planfile.validation import fix_plan, validate_plan_tree
+from planner.planfile.versions import undo_plan
+from planner.planfile.writer import rewrite
+from planner.policy.allowed_files import claimed_files
+from planner.policy.dependencies import placed_in_waves, to_be_worked_on
+from planner.policy.outcomes import state_of
 from planner.text.display import counted, listed
+from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,12 +78,6 @@ def validate(
     --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
     tells what is left then.
     """
-    from datetime import date
-
-    from planner.planfile.record_files import read_qualification
-    from planner.planfile.tree import load_tree
-    from planner.planfile.validation import validate_plan_tree
-
     qualified = None if qualification is None else read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
@@ -83,8 +94,6 @@ def validate(
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
     if format == "sarif":
-        from planner.cli.findings_sarif import sarif_of
-
         print_json(sarif_of(findings))
     elif as_json or format == "json":
         told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
@@ -97,10 +106,6 @@ def validate(
 
 def _write_fixed(path: Path, output: Path) -> None:
     """Write a plan with the corrections that are safe, and say on standard error what they are."""
-    from planner.planfile.file_writer import write_file
-    from planner.planfile.validation import fix_plan
-    from planner.planfile.writer import rewrite
-
     if output != STANDARD_OUTPUT and output.exists():
         raise UsageMistake(f"--fix {output}: it is there already; name a new file")
     fixed = fix_plan(path)
@@ -132,8 +137,6 @@ def _rules(option: str, given: Sequence[str] | None) -> list[str]:
     """Return the rules that an option names. Raises ``UsageMistake`` for one that is not there."""
     names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
     if names:
-        from planner.lint import LINT_RULES
-
         for name in names:
             if name not in LINT_RULES:
                 near = nearest(name, LINT_RULES, "the rules are")
@@ -174,13 +177,6 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
     apart from all others.
     """
-    from planner.errors import ForeignOutcomesError, PlannerError
-    from planner.model.verdicts import TodoState
-    from planner.planfile.latest_outcomes import find_outcomes
-    from planner.planfile.tree import load_tree
-    from planner.policy.dependencies import placed_in_waves, to_be_worked_on
-    from planner.policy.outcomes import state_of
-
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
     remark, done = None, frozenset[str]()
     try:
@@ -243,9 +239,6 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
 
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
     """Return the todos, their files as they are written in one folder above the roots of all plan files."""
-    from planner.policy.allowed_files import claimed_files
-    from planner.text.glob_patterns import seen_from_above
-
     items = flat.loaded.plan.items
     roots = {str(part.root) for part in flat.parts}
     top = os.path.commonpath(roots)
@@ -274,9 +267,6 @@ def undo(
 
 def undo_last_edit(plan: Path, *, force: bool) -> int:
     """Put a plan back as it was before it was revised last, and tell so."""
-    from planner.planfile.loader import shown_path
-    from planner.planfile.versions import undo_plan
-
     undone = undo_plan(plan, force=force)
     for path in undone.files:
         say(f"{shown_path(path)}: put back as it was before")
@@ -307,8 +297,6 @@ def schema(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which schema; see below.")],
 ) -> int:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
-    from planner.planfile.schemas import schema_text
-
     wanted = name.casefold().replace("-", "_")
     wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
     if wanted not in SCHEMAS:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from planner.brief.instructions import right_suggestion
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,
@@ -18,8 +19,15 @@ from planner.cli.arguments import (
     option,
 )
 from planner.cli.exits import Status, UsageMistake
+from planner.cli.next import show_remarks, where
+from planner.cli.runs import open_run, readiness
 from planner.cli.screen import TODO_STATES, Screen, print_json
+from planner.engine.progress import status_tree
+from planner.model.base import qualified
 from planner.model.verdicts import Verdict
+from planner.planfile.kept_runs import blocked_since
+from planner.planfile.loader import shown_path
+from planner.policy.outcomes import consequences, is_worth_telling, place
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
@@ -55,10 +63,6 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    from planner.cli.runs import open_run, readiness
-    from planner.engine.progress import status_tree
-    from planner.planfile.kept_runs import blocked_since
-
     choice = choose_plan(plan)
     run = open_run(choice.path, outcomes, log)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
@@ -125,9 +129,6 @@ class _Row(NamedTuple):
 
 def _show(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
     """Write the tree of the plan, or the todos that are named with all that is known of them."""
-    from planner.cli.next import show_remarks
-    from planner.planfile.loader import shown_path
-
     screen = Screen()
     show_remarks(screen, run)
     if not named:
@@ -198,8 +199,6 @@ def _blocked(node: Node) -> str:
 
 def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
     """Show the first root cause, where it is not plain from the todos what to mend first."""
-    from planner.policy.outcomes import consequences, is_worth_telling, place
-
     if not is_worth_telling(causes):
         return
     first = causes[0]
@@ -211,8 +210,6 @@ def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
 
 def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
     """Show all that is known of one todo."""
-    from planner.model.base import qualified
-
     record = run.state.records[node.id]
     todo = record.todo
     screen.line(f"{screen.style(_name(screen, node, is_long=True), 'strong')}  {_mark(screen, node)}")
@@ -235,9 +232,6 @@ def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
 
 
 def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
-    from planner.brief.instructions import right_suggestion
-    from planner.cli.next import where
-
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
     for check in shown:

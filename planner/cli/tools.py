@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.authoring.repository import is_module_there, is_runnable, is_there
+from planner.catalog import RECIPES, TOOLS
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, nearest
 from planner.cli.exits import Status, UsageMistake
 from planner.cli.screen import Screen, print_json
+from planner.planfile.settings import repository_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,10 +71,6 @@ def _yes(is_here: bool) -> str:
 
 
 def _tools() -> Iterator[Told]:
-    from planner.authoring.repository import is_module_there, is_there
-    from planner.catalog import TOOLS
-    from planner.planfile.settings import repository_tools
-
     for spec in repository_tools(Path.cwd()):
         argv = spec.argv or (spec.name,)
         about = {"name": spec.name, "kind": spec.kind.value, "runs": " ".join(argv)}
@@ -85,8 +84,5 @@ def _tools() -> Iterator[Told]:
 
 
 def _recipes() -> Iterator[Told]:
-    from planner.authoring.repository import is_runnable
-    from planner.catalog import RECIPES
-
     for name, commands in RECIPES.items():
         yield {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}

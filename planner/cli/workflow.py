@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from planner.authoring.design.workflow import STEPS, render_step
 from planner.cli.app import command
 from planner.cli.arguments import nearest, option
 from planner.cli.design import STATE_DIR
@@ -27,8 +28,6 @@ def workflow(
 
     It is XML for an agent that works, decides, and asks for the next step. Nothing is changed here.
     """
-    from planner.authoring.design.workflow import STEPS, render_step
-
     if name not in STEPS:
         raise UsageMistake(f"there is no workflow '{name}'; {nearest(name, STEPS, 'there are')}")
     if step not in STEPS[name]:

@@ -91,7 +91,7 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
         assert option in section
 
 
-@pytest.mark.parametrize("module", ["planner.cli.app", "planner.engine", "planner.cli.history"])
+@pytest.mark.parametrize("module", ["planner.cli.app", "planner.engine", "planner.cli.next"])
 def test_the_database_is_imported_only_where_it_is_asked(module: str, tmp_path: Path) -> None:
     import subprocess
     import sys
