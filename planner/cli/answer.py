@@ -26,8 +26,6 @@ from planner.store.plan_run import PlanRun
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.store.plan_run import PlanRun
-
 EPILOG = """\
 \b
 Exit status: 0 taken in, 2 wrong usage or nothing of that name is asked, 4 a file that cannot be used.

@@ -29,7 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "new": Entry("planner.cli.new_plans:new", "Write a plan for a goal, from a template."),
     "decompose": Entry("planner.cli.new_plans:decompose", "Break a goal into todos and phases."),
     "next": Entry("planner.cli.next:next_", "What comes next: repairs, ready todos, questions."),
-    "brief": Entry("planner.cli.brief:brief", "The root cause to fix first, in some hundred tokens."),
+    "brief": Entry("planner.cli.next:brief", "The root cause to fix first, in some hundred tokens."),
     "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
     "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or a start."),
     "reject": Entry("planner.cli.answer:reject", "Reject one of these."),
@@ -49,8 +49,10 @@ COMMANDS: dict[str, Entry] = {
     "tools": Entry("planner.cli.tools:tools", "The tools and recipes that plans may name."),
     "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
-    "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
-    "workflow": Entry("planner.cli.workflow:workflow", "What to do in a step of planning or of execution."),
+    "design": Entry(
+        "planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."
+    ),
+    "workflow": Entry("planner.cli.design:workflow", "What to do in a step of planning or of execution."),
 }
 """Where an entry names only a module, its ``app`` is a group of commands."""
 

@@ -1,4 +1,4 @@
-"""``planner design``: makes, reviews, freezes and exports a design plan; reads its outcomes back."""
+"""``planner design`` and ``workflow``: make, review, freeze and export a design plan, step by step."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import Overview, faults_of
 from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities
 from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
-from planner.authoring.design.workflow import step_after_gate
+from planner.authoring.design.workflow import STEPS, render_step, step_after_gate
 from planner.authoring.first_plan import root_for
-from planner.cli.app import command_app
+from planner.cli.app import command, command_app
 from planner.cli.arguments import JsonOption, nearest, option
 from planner.cli.exits import Status, UsageMistake, ends, program, say
 from planner.cli.screen import Screen, print_json, write
@@ -42,9 +42,7 @@ from planner.planfile.project_files import open_regular
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from planner.authoring.design.edits import Words
-    from planner.authoring.design.review import ReviewPhase
-    from planner.authoring.design.state_folder import StateFolder
+    pass
 
 STATE_DIR = "PLANNER_STATE_DIR"
 """An environment variable that stands for --state-dir."""
@@ -424,3 +422,29 @@ def _text(text: str) -> str:
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UsageMistake(f"{text}: it cannot be read ({said}); name another file") from None
+
+
+# -- the workflows ------------------------------------------------------------------------------------
+
+
+@command("Exit status: 0 shown, 2 there is no such step, 4 it is not its turn, or a file cannot be used.")
+def workflow(
+    name: Annotated[str, typer.Argument(metavar="plan|execute", help="Which workflow.")],
+    step: Annotated[int, option("--step N", "Which step: 1 to 11 of plan, 1 to 9 of execute.")] = 1,
+    state_dir: Annotated[
+        Path | None,
+        option("--state-dir DIR", "The folder of the plan; step 1 of plan makes it.", envvar=STATE_DIR),
+    ] = None,
+) -> int:
+    """Print what is to be done in a step, for whom, with which files and commands, and what comes next.
+
+    It is XML for an agent that works, decides, and asks for the next step. Nothing is changed here.
+    """
+    if name not in STEPS:
+        raise UsageMistake(f"there is no workflow '{name}'; {nearest(name, STEPS, 'there are')}")
+    if step not in STEPS[name]:
+        raise UsageMistake(f"--step {step}: the steps of {name} are 1 to {len(STEPS[name])}")
+    if state_dir is None and (name, step) != ("plan", 1):
+        raise UsageMistake(f"--state-dir is missing; name the folder that {program()} design init printed")
+    write(render_step(name, step, state_dir, program=program()))
+    return Status.OK

@@ -24,7 +24,6 @@ from planner.store.run_log import is_log
 
 if TYPE_CHECKING:
     from planner.cli.glossary import Explanation
-    from planner.cli.screen import Screen
     from planner.store.recorded_run import RecordedRun
 
 _TIME_ROOM = 10

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.planfile.loader import LoadedPlan
-    from planner.store.index import Index
     from planner.store.questions import Found
 
 StoreOption = Annotated[

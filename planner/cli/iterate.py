@@ -34,7 +34,7 @@ from planner.text.display import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.authoring.iterations import Gap, GapReport, IterationPlan
+    from planner.authoring.iterations import Gap, IterationPlan
 
 FOLDER = Path("iterations")
 MOST_SHOWN = 12

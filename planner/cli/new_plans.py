@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from planner.authoring.goals import Piece
-    from planner.authoring.plan_templates import PlanTemplates
-    from planner.model.plan import Plan
 
 USUAL_OUTPUT = Path("planverify.yaml")
 AGENTS = Path("AGENTS.md")

@@ -7,16 +7,17 @@ from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
-from planner.cli.findings_sarif import sarif_of
 from planner.cli.screen import Screen, print_json, write
 from planner.errors import ForeignOutcomesError, PlannerError
 from planner.lint import LINT_RULES
+from planner.model.findings import Severity
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
@@ -94,7 +95,7 @@ def validate(
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
     if format == "sarif":
-        print_json(sarif_of(findings))
+        print_json(_sarif(findings))
     elif as_json or format == "json":
         told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
@@ -102,6 +103,41 @@ def validate(
     else:
         _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
     return Status.OK if ready else Status.FOUND
+
+
+_SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
+
+
+def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
+    """Return the document, with a result for each finding."""
+    rules = sorted({each.rule for each in findings})
+    described = [
+        {
+            "id": rule,
+            "shortDescription": {"text": LINT_RULES[rule].why},
+            "help": {"text": LINT_RULES[rule].fix},
+        }
+        for rule in rules
+    ]
+    driver = {"name": "planner validate", "rules": described}
+    results = [_result(each, rules.index(each.rule)) for each in findings]
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _result(found: PlanFinding, rule: int) -> dict[str, Any]:
+    region = {"startLine": found.line or 1, "startColumn": found.column or 1}
+    place = {"artifactLocation": {"uri": quote(found.path)}, "region": region}
+    return {
+        "ruleId": found.rule,
+        "ruleIndex": rule,
+        "level": _SARIF_LEVELS[found.severity],
+        "message": {"text": f"{found.message}; {found.fix}"},
+        "locations": [{"physicalLocation": place}],
+    }
 
 
 def _write_fixed(path: Path, output: Path) -> None:

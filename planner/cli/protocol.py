@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.errors import PlannerError
     from planner.model.events import Event
-    from planner.store.recorded_run import Replay
-    from planner.store.session import RunSession
 
 STEP_EPILOG = """\
 \b

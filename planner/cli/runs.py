@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.engine import State
-    from planner.store.plan_run import PlanRun
     from planner.store.recorded_run import RecordedRun
     from planner.store.run_log import Step
 
