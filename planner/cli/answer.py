@@ -53,27 +53,6 @@ class Said(NamedTuple):
     """Fields of :class:`planner.model.events.BranchChanges`."""
 
 
-class _Voice(NamedTuple):
-    """Who answers, in which run, and why."""
-
-    log: Path | None
-    by: str | None
-    because: str | None = None
-    digest: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the person: as it was given, else that of the login."""
-        return self.by or login_name()
-
-    def open(self, words: Sequence[str], count: int, usage: str) -> tuple[PlanRun, Path, Sequence[str]]:
-        """Return the run of the plan, and the words behind it; one word less means the usual plan."""
-        if len(words) not in (count, count + 1):
-            raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
-        plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
-        return PlanRun.open(plan, None, self.log), plan, words[-count:]
-
-
 def login_name() -> str:
     """Return the name of the person who has logged in."""
     try:
@@ -96,9 +75,8 @@ def answer(
     To a question of the plan, TEXT is a no with that reason. How it goes on is answered by one of the
     options shown, by yes for the first of them and no for give_up, or by TEXT: once more, with that advice.
     """
-    voice = _Voice(log, by)
-    run, plan, (name, said) = voice.open(words, 2, "TODO yes|no|TEXT")
-    return _close(run, plan, give_answer(run, name, said, voice.name, check))
+    run, plan, (name, said) = _open(words, 2, "TODO yes|no|TEXT", log)
+    return _close(run, plan, give_answer(run, name, said, by or login_name(), check))
 
 
 def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None = None) -> list[str]:
@@ -176,16 +154,17 @@ def approve(
     digest: Digest = None,
     log: LogOption = None,
 ) -> int:
-    """Approve a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest), {})
+    """Approve a branch, an edit or a start."""
+    decision = "approve_similar" if similar else "approve"
+    return _decide(words, log, Said(decision, by or login_name(), because, digest))
 
 
 @command(EPILOG)
 def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
-    """Reject a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "reject", _Voice(log, by, because, digest), {})
+    """Reject a branch, an edit or a start."""
+    return _decide(words, log, Said("reject", by or login_name(), because, digest))
 
 
 @command(EPILOG)
@@ -212,7 +191,12 @@ def modify(
         raise UsageMistake(
             "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, "modify", _Voice(log, by, because, digest), changes)
+    return _decide(words, log, Said("modify", by or login_name(), because, digest, changes))
+
+
+def _decide(words: Sequence[str], log: Path | None, said: Said) -> int:
+    run, plan, (name,) = _open(words, 1, "ID", log)
+    return _close(run, plan, [give_decision(run, name, said)])
 
 
 _DONE = {
@@ -221,12 +205,6 @@ _DONE = {
     "reject": "rejected",
     "modify": "approved with changes",
 }
-
-
-def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any]) -> int:
-    run, plan, (name,) = voice.open(words, 1, "ID")
-    said = Said(decision, voice.name, voice.because, voice.digest, changes)
-    return _close(run, plan, [give_decision(run, name, said)])
 
 
 def give_decision(run: PlanRun, name: str, said: Said) -> str:
@@ -257,6 +235,16 @@ def give_decision(run: PlanRun, name: str, said: Said) -> str:
         )
     )
     return f"{_DONE[said.decision]}: {asked.question_id} ({said.by})"
+
+
+def _open(
+    words: Sequence[str], count: int, usage: str, log: Path | None
+) -> tuple[PlanRun, Path, Sequence[str]]:
+    """Return the run of the plan, and the words behind it; one word less means the usual plan."""
+    if len(words) not in (count, count + 1):
+        raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
+    plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
+    return PlanRun.open(plan, None, log), plan, words[-count:]
 
 
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:

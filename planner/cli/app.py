@@ -49,9 +49,7 @@ COMMANDS: dict[str, Entry] = {
     "tools": Entry("planner.cli.tools:tools", "The tools and recipes that plans may name."),
     "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
-    "design": Entry(
-        "planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."
-    ),
+    "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
     "workflow": Entry("planner.cli.design:workflow", "What to do in a step of planning or of execution."),
 }
 """Where an entry names only a module, its ``app`` is a group of commands."""
