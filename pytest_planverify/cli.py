@@ -7,7 +7,6 @@ here by the same names and the same functions.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import typer
 from planner.cli.app import COMMANDS as PLANNER_COMMANDS
 from planner.cli.app import Entry, LazyGroup, program_app
 from planner.cli.arguments import PlanArgument, TodosArgument, complete_todo, option, plan_or_usual
-from planner.cli.exits import call_program, ends, guarded, say
+from planner.cli.exits import as_called, call_program, guarded, say
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ GROUPS = {
 """In which order the commands are shown; those in no group, for programs mostly, come last in one line."""
 
 _GROUPED = [name for names in GROUPS.values() for name in names]
-_SPOKEN_OF = re.compile(rf"\bplanner (?=(?:{'|'.join(PLANNER_COMMANDS)})\b)")
 
 
 class Program(LazyGroup):
@@ -80,7 +78,7 @@ class Program(LazyGroup):
         for each in (each for holder in holders for each in (holder, *holder.params)):
             for text in ("help", "epilog"):
                 if getattr(each, text, None):
-                    setattr(each, text, _SPOKEN_OF.sub("planverify ", getattr(each, text)))
+                    setattr(each, text, as_called(getattr(each, text)))
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -123,7 +121,6 @@ def _interrupt(number: int, frame: object) -> None:
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
     epilog="Exit status: that of pytest --planverify. 0 accepted, 1 a criterion failed, 4 an invalid plan.",
 )
-@ends
 def verify(
     words: Annotated[
         list[str] | None,
@@ -156,7 +153,6 @@ def verify(
     epilog="Exit status: 0 every check is good, 1 some are not, 2 wrong usage, 4 the plan cannot be "
     "verified."
 )
-@ends
 def qualify(
     plan: PlanArgument = None,
     runs: Annotated[int, option("--runs N", "How often each check is run on the tree as it is.")] = 3,
@@ -189,7 +185,6 @@ def qualify(
     epilog="Exit status: 0 completed, 1 halted with something broken, 2 wrong usage, 4 a file or an agent "
     "that cannot be used, 11 a person is asked, 12 a budget is used up, 13 a security halt."
 )
-@ends
 def run(
     plan: PlanArgument = None,
     agent: Annotated[
@@ -287,7 +282,6 @@ def run(
 
 
 @app.command(epilog="Exit status: 0 undone, 2 wrong usage, 4 nothing to undo, or edited since.")
-@ends
 def undo(
     plan: PlanArgument = None,
     force: Annotated[
@@ -318,7 +312,6 @@ def undo(
 @app.command(
     epilog="Exit status: 0 written, 2 wrong usage, 4 there are no outcomes, or it cannot be written."
 )
-@ends
 def report(
     asked: Annotated[
         str, typer.Argument(metavar="FORMAT[=PATH]", help="PATH may be -, which is standard output.")
@@ -336,7 +329,6 @@ def report(
 
 
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
-@ends
 def recover(
     plan: PlanArgument = None,
     run: Annotated[
@@ -364,7 +356,6 @@ SecondsOption = Annotated[float, option("--max-seconds SECONDS", "A verification
 @app.command(
     epilog="Exit status: 0 the agent may stop, 2 it may not: standard error tells it what is not done."
 )
-@ends
 def hook(
     plan: TodosArgument = None,
     install: Annotated[
@@ -389,7 +380,6 @@ def hook(
 
 
 @app.command(epilog="Exit status: 0 the agent has gone, 2 wrong usage, 4 the SDK is not installed.")
-@ends
 def mcp(
     plan: PlanArgument = None,
     allow_approvals: Annotated[

@@ -154,15 +154,15 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
         found = verify_plan(None if plan is None else str(plan), here, seconds=seconds)
     except (PlannerError, UsageMistake) as error:
         return Status.UNREADABLE, one_line(error, limit=1_000), here
-    text = found.result.text
+    text = found.text
     red = () if found.document is None else found.document.outcomes
     first = next((each.todo_id for each in red if each.failure_evidence is not None), None)
     if first is not None:
         words = [f"--brief={first}", "--", str(choose_plan(plan).path)]
         brief = run_planverify(["next", *words], here)
         text = text if brief.is_error else f"{text}\n\n{brief.text}"
-    is_unproved = found.document is None and found.result.status == Status.OK
-    return Status.UNREADABLE if is_unproved else found.result.status, text, root
+    is_unproved = found.document is None and found.status == Status.OK
+    return Status.UNREADABLE if is_unproved else found.status, text, root
 
 
 def _enter_project() -> None:

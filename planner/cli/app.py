@@ -108,9 +108,18 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
-def command_app(*, add_completion: bool = False, **settings: Any) -> typer.Typer:
+class CommandApp(typer.Typer):
+    """An application whose commands return the exit status."""
+
+    def command(self, *args: Any, **kwargs: Any) -> Callable[[Callable[..., Any]], Any]:
+        """Return a decorator that makes a command of a function."""
+        register = super().command(*args, **kwargs)
+        return lambda function: register(ends(function))
+
+
+def command_app(*, add_completion: bool = False, **settings: Any) -> CommandApp:
     """An application for one command, or one group of commands, in the manner of all of them."""
-    return typer.Typer(
+    return CommandApp(
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -119,7 +128,7 @@ def command_app(*, add_completion: bool = False, **settings: Any) -> typer.Typer
     )
 
 
-def program_app(name: str, group: type[LazyGroup], **settings: Any) -> typer.Typer:
+def program_app(name: str, group: type[LazyGroup], **settings: Any) -> CommandApp:
     """The application of a whole program, which tells its version and completes words in the shell."""
 
     def show_version(asked: bool) -> None:
@@ -141,12 +150,12 @@ def program_app(name: str, group: type[LazyGroup], **settings: Any) -> typer.Typ
     return program
 
 
-def command(epilog: str) -> Callable[[Callable[..., int]], typer.Typer]:
+def command(epilog: str) -> Callable[[Callable[..., int]], CommandApp]:
     """Return a decorator that makes an application of one command, whose result is the exit status."""
 
-    def make(function: Callable[..., int]) -> typer.Typer:
+    def make(function: Callable[..., int]) -> CommandApp:
         single = command_app()
-        single.command(epilog=epilog)(ends(function))
+        single.command(epilog=epilog)(function)
         return single
 
     return make

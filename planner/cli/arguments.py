@@ -18,11 +18,11 @@ from planner.planfile.discovery import (
     find_plans,
     parse_choice,
 )
+from planner.text.display import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MAX_NAMED = 12
 MOST_OFFERED = 500
 
 
@@ -86,7 +86,8 @@ TodosArgument = Annotated[
     Path | None,
     typer.Argument(
         metavar="PLAN[::TODO,...]",
-        help="The plan, or some of its todos. Default: the one that pytest --planverify verifies here.",
+        help="The plan, or todos of it. Default: the one that pytest --planverify verifies here; of that "
+        "one, a todo may be named alone.",
         autocompletion=complete_plan,
     ),
 ]
@@ -107,14 +108,16 @@ LogOption = Annotated[
 def choose_plan(plan: Path | None) -> PlanChoice:
     """Return the plan and todos that were named, else the plan that pytest would verify here.
 
-    Its path is as a person in the current folder would write it. Raises ``UsageMistake`` where there is
-    none, or where the ini file names several.
+    A word that names no file is a todo of that plan, whose path is as a person in the current folder would
+    write it. Raises ``UsageMistake`` where there is none, or where the ini file names several.
     """
     here = Path.cwd()
     if plan is not None:
         named = parse_choice(str(plan), here)
         if named.todo_ids is None:
-            return PlanChoice(path=plan)
+            is_file = str(plan).endswith(PLAN_ENDINGS) or os.path.lexists(plan)
+            usual = None if is_file else usual_plan()
+            return PlanChoice(path=plan) if usual is None else PlanChoice(path=usual, todo_ids=(str(plan),))
         return PlanChoice(path=Path(str(plan).partition(SEPARATOR)[0]), todo_ids=named.todo_ids)
     found = find_plans(here)
     if not found:
@@ -144,8 +147,8 @@ def usual_plan() -> Path | None:
         return None
 
 
-def nearest(word: str, known: Iterable[str], listing: str) -> str:
-    """``did you mean 'a' or 'b'?``; where nothing is near, the names themselves after ``listing``."""
+def nearest(word: str, known: Iterable[str], listing: str, *, most: int = 12) -> str:
+    """``did you mean 'a' or 'b'?``; where nothing is near, at ``most`` so many names after ``listing``."""
     names = list(known)
     by_fold = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.6)
@@ -153,5 +156,4 @@ def nearest(word: str, known: Iterable[str], listing: str) -> str:
         return f"did you mean {' or '.join(repr(by_fold[name]) for name in near)}?"
     if not names:
         return "there are none"
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"{listing} {', '.join(names[:_MAX_NAMED])}{more}"
+    return f"{listing} {listed(names, most)}" if most else listing

@@ -10,7 +10,7 @@ import typer
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, option
-from planner.cli.exits import Status, UsageMistake, complain, ends, say
+from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
 from planner.contracts.comparison import compare_contract
@@ -39,7 +39,6 @@ def contract() -> None:
 
 
 @app.command(epilog="Exit status: 0 written, 2 wrong usage, 4 the module's source cannot be used.")
-@ends
 def write(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="Its dotted name: indicators.rsi")],
     root: RootOption = Path(),
@@ -69,7 +68,6 @@ def write(
     epilog="Exit status: 0 the code keeps the contract, 1 it does not or its source cannot tell, "
     "2 wrong usage, 4 the contract cannot be used."
 )
-@ends
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The contract file.")],
     root: RootOption = Path(),

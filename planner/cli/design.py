@@ -33,7 +33,7 @@ from planner.authoring.design.workflow import STEPS, render_step, step_after_gat
 from planner.authoring.first_plan import root_for
 from planner.cli.app import command, command_app
 from planner.cli.arguments import JsonOption, nearest, option
-from planner.cli.exits import Status, UsageMistake, ends, program, say
+from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
 from planner.errors import DesignError
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
@@ -76,7 +76,6 @@ def design() -> None:
 
 
 @app.command(epilog="Exit status: 0 made, 4 there is a plan already, or the folder cannot be written.")
-@ends
 def init(
     words: Annotated[
         list[str], typer.Argument(metavar="FIELD=VALUE...", help="title=TEXT, problem=TEXT, approach=TEXT")
@@ -100,7 +99,6 @@ def init(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def add(
     kind: Annotated[
         str,
@@ -149,7 +147,6 @@ NameArgument = Annotated[
 
 
 @app.command("set", epilog=EPILOG)
-@ends
 def set_(
     part: NameArgument, state_dir: StateOption, words: WordsArgument = None, values: ValuesOption = None
 ) -> int:
@@ -171,7 +168,6 @@ def set_(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def remove(part: NameArgument, state_dir: StateOption) -> int:
     """Remove a part to which nothing refers. Items of a review stay."""
     if "/" in part:
@@ -184,7 +180,6 @@ def remove(part: NameArgument, state_dir: StateOption) -> int:
 
 
 @app.command(epilog="Exit status: 0 shown, 2 wrong usage, 4 a file that cannot be used.")
-@ends
 def show(
     state_dir: StateOption,
     part: Annotated[
@@ -211,7 +206,6 @@ def show(
 @app.command(
     epilog="Exit status: 0 nothing is missing, 1 something is, 2 wrong usage, 4 a file cannot be used."
 )
-@ends
 def validate(
     state_dir: StateOption,
     phase: Annotated[
@@ -236,14 +230,13 @@ def validate(
     gaps = folder.gaps(wanted)
     screen = Screen()
     for gap in gaps:
-        screen.paragraph(gap)
+        screen.paragraph(as_called(gap))
     screen.line(f"{wanted.value}: {'complete' if not gaps else f'{len(gaps)} to mend'}")
     screen.show()
     return Status.FOUND if gaps else Status.OK
 
 
 @app.command(epilog=EPILOG)
-@ends
 def context(state_dir: StateOption) -> int:
     """Check context.json, and freeze it."""
     folder = _folder(state_dir)
@@ -253,7 +246,6 @@ def context(state_dir: StateOption) -> int:
 
 
 @app.command(epilog=EPILOG)
-@ends
 def render(state_dir: StateOption) -> int:
     """Write plan.md, which is derived."""
     say(f"wrote {_folder(state_dir).write_page()}")
@@ -264,7 +256,6 @@ def render(state_dir: StateOption) -> int:
     epilog="Exit status: 0 decided, or nothing blocks the gate; 1 something blocks it; 2 wrong usage; "
     "4 the decision is refused."
 )
-@ends
 def gate(
     phase: PhaseArgument,
     state_dir: StateOption,
@@ -287,7 +278,6 @@ def gate(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def freeze(state_dir: StateOption) -> int:
     """Freeze the plan, for good.
 
@@ -299,7 +289,6 @@ def freeze(state_dir: StateOption) -> int:
 @app.command(
     epilog="Exit status: 0 written, 2 wrong usage, 4 the plan is not frozen, or the result cannot be used."
 )
-@ends
 def export(
     state_dir: StateOption,
     output: Annotated[Path, option("--output, -o FILE", "Where the plan goes; - is standard output.")],
@@ -330,7 +319,6 @@ def export(
     epilog="Exit status: 0 all is verified, 1 something is missing or deviating, 2 wrong usage, "
     "4 the plan is of another design, or was not verified as it is now."
 )
-@ends
 def reconcile(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that was exported and verified.")],
     state_dir: StateOption,

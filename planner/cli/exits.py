@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from contextlib import suppress
 from enum import IntEnum
@@ -33,6 +34,14 @@ def program() -> str:
 def call_program(name: str) -> None:
     """Have messages speak of the command by that name."""
     _program[0] = name
+
+
+def as_called(text: str) -> str:
+    """Return a text of ours that names commands of ``planner``, by the name that the user has called."""
+    from planner.cli.app import COMMANDS
+
+    pattern = rf"\bplanner (?=(?:{'|'.join(COMMANDS)})\b)"
+    return text if program() == "planner" else re.sub(pattern, f"{program()} ", text)
 
 
 class Status(IntEnum):
@@ -145,7 +154,7 @@ def complain(text: str, *, many: bool = False) -> None:
     from planner.cli.screen import write
     from planner.text.sanitizing import clean
 
-    cleaned = clean(text, limit=20_000)
+    cleaned = clean(as_called(text), limit=20_000)
     shown = cleaned if many else " ".join(cleaned.split())
     with suppress(OSError):  # nobody reads it
         write(f"{program()}: {shown}\n", sys.stderr)

@@ -11,7 +11,7 @@ import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain, program
+from planner.cli.exits import Status, UsageMistake, as_called, complain, program
 from planner.cli.figures import count_run, review, spent, verdict_of
 from planner.cli.glossary import load_glossary
 from planner.cli.runs import recorded_runs
@@ -113,7 +113,7 @@ def _explain_word(word: str) -> int:
         if each.kind == topic:
             screen.labelled(each.word, each.means, indent=0, room=max(24, len(each.word) + 1))
     if not known.find(word) and topic is None:
-        near = nearest(word, known.words(), f"{program()} explain lists the topics; known are")
+        near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
         plan = usual_plan()
         of_todo = f"; of a todo: {program()} status {plan} {shlex.quote(word)}" if plan else ""
         complain(f"nothing is called '{word}'; {near}{of_todo}")
@@ -128,7 +128,7 @@ def _show(screen: Screen, each: Explanation) -> None:
     for name, text in each.facts:
         screen.labelled(name, text)
     if each.do:
-        screen.labelled("do", each.do)
+        screen.labelled("do", as_called(each.do))
     for label, texts in (("check", each.check), ("do", each.steps), ("seen", each.examples)):
         for position, text in enumerate(texts):
             screen.labelled("" if position else label, f"- {text}")

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain, ends
+from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.glossary import load_glossary
 from planner.cli.screen import PLAN_STATES, Screen, duration, print_json
 from planner.errors import PlannerError
@@ -90,7 +90,6 @@ class Subject(NamedTuple):
 
 
 @app.command(epilog=EPILOG)
-@ends
 def show(
     plan: PlanArgument = None,
     store: StoreOption = None,
@@ -175,7 +174,6 @@ def show(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
     with open_index_of(about_project(), store) as index, index.reading() as rows:
@@ -219,7 +217,6 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
 
 
 @app.command(epilog="Exit status: 0 remembered, 2 wrong usage, 4 it cannot be written.")
-@ends
 def correct(
     signature: SignatureArgument,
     category: Annotated[

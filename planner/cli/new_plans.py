@@ -225,7 +225,7 @@ def new(
         screen = Screen()
         names = _templates(templates).names()
         for name, purpose in names.items():
-            screen.line(screen.one_line(f"{name:{max(map(len, names))}}  {purpose}"))
+            screen.labelled(name, purpose, indent=0, room=max(map(len, names)) + 2)
         screen.show()
         return Status.OK
     _require_goal(goal, f"{program()} new 'Export as CSV' --template feature")

@@ -100,7 +100,7 @@ def next_(
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_plan(plan)
     run = open_run(choice.path, outcomes, log)
-    named = {known_todo(run.state, each, "::") for each in choice.todo_ids or ()}
+    named = {known_todo(run.state, each, f"{choice.path}::") for each in choice.todo_ids or ()}
     if brief is not None:
         return _print_brief(run, brief)
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
@@ -122,7 +122,7 @@ def _concerns(action: Action, named: set[str], state: State) -> bool:
 
 
 def _print_brief(run: PlanRun, name: str) -> int:
-    todo_id = known_todo(run.state, name, "--brief")
+    todo_id = known_todo(run.state, name, "--brief ")
     write(brief_of(run.state, _worker(run.state, todo_id)) + "\n")
     return Status.OK
 
@@ -497,7 +497,7 @@ def brief(
         write("\n".join([*lines, _without_reds(run)]) + "\n")
         return Status.OK
     records = run.state.records
-    todo_id = known_todo(run.state, named[0], "--todo") if named else causes[0].todos[0]
+    todo_id = known_todo(run.state, named[0], "--todo ") if named else causes[0].todos[0]
     if not named and len(causes) > 1:
         following = f"--todo {shlex.quote(causes[1].todos[0])}"
         lines.append(f"root cause 1 of {len(causes)}; the next: {following}")

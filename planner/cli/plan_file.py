@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from planner.model.findings import PlanFinding
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
+    from planner.policy.dependencies import Placed
 
 _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
@@ -172,11 +173,10 @@ def _unprotected(flat: FlatPlan) -> str | None:
 def _rules(option: str, given: Sequence[str] | None) -> list[str]:
     """Return the rules that an option names. Raises ``UsageMistake`` for one that is not there."""
     names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
-    if names:
-        for name in names:
-            if name not in LINT_RULES:
-                near = nearest(name, LINT_RULES, "the rules are")
-                raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
+    for name in names:
+        if name not in LINT_RULES:
+            near = nearest(name, LINT_RULES, "the rules are")
+            raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
     return names
 
 
@@ -231,21 +231,12 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
         raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
     left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
     if as_json:
-        told: list[list[dict[str, Any]]] = []
-        for wave in found:
-            told.append([])
-            for each in wave:
-                todo, apart = each.todo, [(at.todo_id, list(at.files)) for at in each.apart_from]
-                about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
-                rest = {"files": list(each.files), "after": list(each.after)}
-                others = [{"todo_id": name, "files": files} for name, files in apart]
-                told[-1].append({**about, **rest, "apart_from": others})
         print_json(
             {
                 "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
                 "remarks": [] if remark is None else [remark],
                 "done": left_out,
-                "waves": told,
+                "waves": [[_plain(each) for each in wave] for wave in found],
             },
             sort_keys=True,
         )
@@ -271,6 +262,13 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
         screen.paragraph(f"done: {listed(left_out)}")
     screen.show()
     return Status.OK
+
+
+def _plain(placed: Placed) -> dict[str, Any]:
+    """Return a todo of a wave, for JSON."""
+    todo, apart_from = placed.todo, [each._asdict() for each in placed.apart_from]
+    about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
+    return {**about, "files": placed.files, "after": placed.after, "apart_from": apart_from}
 
 
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:

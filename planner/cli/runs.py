@@ -42,7 +42,7 @@ def known_todo(state: State, name: str, where: str) -> str:
     if len(found) == 1:
         return found[0]
     raise UsageMistake(
-        f"{where} {name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
+        f"{where}{name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
     )
 
 

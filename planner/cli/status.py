@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -119,14 +119,6 @@ def plain(node: Node, depth: int | None = None) -> dict[str, Any]:
 # -- the screen ----------------------------------------------------------------------------------------
 
 
-class _Row(NamedTuple):
-    node: Node
-    stem: str
-    text: str
-    tail: str
-    """Why it stands as it does."""
-
-
 def _show(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
     """Write the tree of the plan, or the todos that are named with all that is known of them."""
     screen = Screen()
@@ -153,25 +145,25 @@ def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = N
 
 
 def _tree(screen: Screen, nodes: Sequence[Node], depth: int | None) -> None:
-    rows: list[_Row] = []
+    rows: list[tuple[Node, str, str, str]] = []  # the stem, the name, and why it stands as it does
 
     def collect(nodes: Sequence[Node], stem: str, level: int) -> None:
         for node in nodes if depth is None or level <= depth else ():
             is_last = node is nodes[-1]
             glyph = screen.glyphs.last if is_last else screen.glyphs.tee
-            rows.append(_Row(node, stem + glyph, _name(screen, node), _remark(screen, node)))
+            rows.append((node, stem + glyph, _name(screen, node), _remark(screen, node)))
             below = stem + ("   " if is_last else screen.glyphs.stem)
             collect((*node.branches, *node.children), below, level + 1)
 
     collect(nodes, "", 1)
-    widest = max((cells(row.stem) + cells(row.text) for row in rows), default=0)
-    tails = (len(f"  x {TODO_STATES[row.node.state][1]}") + cells(row.tail) for row in rows)
+    widest = max((cells(stem) + cells(name) for _, stem, name, _ in rows), default=0)
+    tails = (len(f"  x {TODO_STATES[node.state][1]}") + cells(tail) for node, _, _, tail in rows)
     room = min(widest, max(screen.width - max(tails, default=0), screen.width // 2))
-    for row in rows:
-        left = max(room - cells(row.stem), _NARROWEST_NAME)
-        text = padded(screen.clip(row.text, left), left)
-        mark, tail = _mark(screen, row.node), screen.style(row.tail, "quiet")
-        screen.line(f"{screen.style(row.stem, 'quiet')}{text}  {mark}{tail}")
+    for node, stem, name, tail in rows:
+        left = max(room - cells(stem), _NARROWEST_NAME)
+        text = padded(screen.clip(name, left), left)
+        mark = f"{_mark(screen, node)}{screen.style(tail, 'quiet')}"
+        screen.line(f"{screen.style(stem, 'quiet')}{text}  {mark}")
 
 
 def _name(screen: Screen, node: Node, *, is_long: bool = False) -> str:
