@@ -107,7 +107,7 @@ app = program_app(
 
 def main() -> None:
     """Run the command with the words of the command line; ends the process."""
-    call_program("planverify")
+    call_program("planverify", PLANNER_COMMANDS)
     with suppress(ValueError):  # only the main thread may
         signal.signal(signal.SIGTERM, _interrupt)
     guarded(lambda: app(prog_name="planverify"))

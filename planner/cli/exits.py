@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import ParamSpec
 
     Given = ParamSpec("Given")
@@ -23,7 +23,7 @@ TRACEBACK = "PLANNER_TRACEBACK"
 """An environment variable: set, a fault of this program shows where it happened."""
 
 
-_program = ["planner"]
+_program = ["planner", ""]
 
 
 def program() -> str:
@@ -31,17 +31,15 @@ def program() -> str:
     return _program[0]
 
 
-def call_program(name: str) -> None:
-    """Have messages speak of the command by that name."""
-    _program[0] = name
+def call_program(name: str, commands: Iterable[str]) -> None:
+    """Have messages speak of the program by that name; ``commands`` are those of ``planner``."""
+    _program[:] = [name, "|".join(commands)]
 
 
 def as_called(text: str) -> str:
     """Return a text of ours that names commands of ``planner``, by the name that the user has called."""
-    from planner.cli.app import COMMANDS
-
-    pattern = rf"\bplanner (?=(?:{'|'.join(COMMANDS)})\b)"
-    return text if program() == "planner" else re.sub(pattern, f"{program()} ", text)
+    name, commands = _program
+    return re.sub(rf"\bplanner (?=(?:{commands})\b)", f"{name} ", text) if commands else text
 
 
 class Status(IntEnum):
