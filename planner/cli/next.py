@@ -33,9 +33,7 @@ from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind
 from planner.model.taxonomy import Family, Owner, Role
 from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.loader import shown_path
-from planner.planfile.versions import write_beside, write_in_place
 from planner.store.lines import action_text
-from planner.store.plan_versions import revised_plans
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -135,6 +133,9 @@ def _worker(state: State, todo_id: str) -> str:
 
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
+    from planner.planfile.versions import write_beside, write_in_place
+    from planner.store.plan_versions import revised_plans
+
     plans = revised_plans(run.state, run.tree)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:

@@ -1,4 +1,7 @@
-"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands about a plan file, without a run."""
+"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands about a plan file, without a run.
+
+``validate`` is called after each edit of a plan, so what only the others need is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,12 @@ from planner.lint import LINT_RULES
 from planner.model.findings import Severity
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
-from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import shown_path
 from planner.planfile.record_files import read_qualification
-from planner.planfile.schemas import schema_text
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import fix_plan, validate_plan_tree
-from planner.planfile.versions import undo_plan
-from planner.planfile.writer import rewrite
 from planner.policy.allowed_files import claimed_files
 from planner.policy.dependencies import placed_in_waves, to_be_worked_on
-from planner.policy.outcomes import state_of
 from planner.text.display import counted, listed
 from planner.text.glob_patterns import seen_from_above
 
@@ -143,6 +141,8 @@ def _result(found: PlanFinding, rule: int) -> dict[str, Any]:
 
 def _write_fixed(path: Path, output: Path) -> None:
     """Write a plan with the corrections that are safe, and say on standard error what they are."""
+    from planner.planfile.writer import rewrite
+
     if output != STANDARD_OUTPUT and output.exists():
         raise UsageMistake(f"--fix {output}: it is there already; name a new file")
     fixed = fix_plan(path)
@@ -213,6 +213,9 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
     apart from all others.
     """
+    from planner.planfile.latest_outcomes import find_outcomes
+    from planner.policy.outcomes import state_of
+
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
     remark, done = None, frozenset[str]()
     try:
@@ -301,6 +304,8 @@ def undo(
 
 def undo_last_edit(plan: Path, *, force: bool) -> int:
     """Put a plan back as it was before it was revised last, and tell so."""
+    from planner.planfile.versions import undo_plan
+
     undone = undo_plan(plan, force=force)
     for path in undone.files:
         say(f"{shown_path(path)}: put back as it was before")
@@ -331,6 +336,8 @@ def schema(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which schema; see below.")],
 ) -> int:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
+    from planner.planfile.schemas import schema_text
+
     wanted = name.casefold().replace("-", "_")
     wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
     if wanted not in SCHEMAS:
