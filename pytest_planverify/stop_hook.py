@@ -79,17 +79,16 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
     is_cursor = "loop_count" in told or "cursor_version" in told
     _enter_project()
     status, text, root = _verify(plan, seconds)
+    head = text.partition("\n\n")[0]
     if status == Status.OK:
         _write_count(root, told, 0)
         return _let_go(None, is_cursor=is_cursor)
     if status not in _AGENTS_CAN_MEND:
-        return _let_go(f"not done, and a person is needed: {_head(text)}", is_cursor=is_cursor)
+        return _let_go(f"not done, and a person is needed: {head}", is_cursor=is_cursor)
     held = _read_count(root, told)
     if held >= times or not _write_count(root, told, held + 1):  # what is not counted goes round for ever
         _write_count(root, told, 0)
-        return _let_go(
-            f"not done, though the agent was told {held} times: {_head(text)}", is_cursor=is_cursor
-        )
+        return _let_go(f"not done, though the agent was told {held} times: {head}", is_cursor=is_cursor)
     if is_cursor:
         say(json.dumps({"followup_message": f"planverify: not done.\n{text}"}))
         return Status.OK
@@ -178,7 +177,13 @@ def _read_call() -> dict[str, Any]:
     if os.isatty(_STANDARD_INPUT):
         return {}
     parts: list[bytes] = []
-    reader = threading.Thread(target=_read_all, args=(_STANDARD_INPUT, parts), daemon=True)
+
+    def read() -> None:
+        with suppress(OSError):
+            while sum(map(len, parts)) < MOST_INPUT and (part := os.read(_STANDARD_INPUT, 65_536)):
+                parts.append(part)
+
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
     reader.join(INPUT_SECONDS)  # an agent may leave its end open
     try:
@@ -186,12 +191,6 @@ def _read_call() -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", held) if isinstance(held, dict) else {}
-
-
-def _read_all(descriptor: int, parts: list[bytes]) -> None:
-    with suppress(OSError):
-        while sum(map(len, parts)) < MOST_INPUT and (part := os.read(descriptor, 65_536)):
-            parts.append(part)
 
 
 def _session(told: dict[str, Any]) -> str:
@@ -219,10 +218,6 @@ def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
     except (OSError, PlannerError):
         return False
     return True
-
-
-def _head(text: str) -> str:
-    return text.partition("\n\n")[0]
 
 
 def _let_go(why: str | None, *, is_cursor: bool) -> int:

@@ -86,8 +86,7 @@ TodosArgument = Annotated[
     Path | None,
     typer.Argument(
         metavar="PLAN[::TODO,...]",
-        help="The plan, or todos of it. Default: the one that pytest --planverify verifies here; of that "
-        "one, a todo may be named alone.",
+        help="The plan, or some of its todos. Default: the one that pytest --planverify verifies here.",
         autocompletion=complete_plan,
     ),
 ]
@@ -108,16 +107,14 @@ LogOption = Annotated[
 def choose_plan(plan: Path | None) -> PlanChoice:
     """Return the plan and todos that were named, else the plan that pytest would verify here.
 
-    A word that names no file is a todo of that plan, whose path is as a person in the current folder would
-    write it. Raises ``UsageMistake`` where there is none, or where the ini file names several.
+    Its path is as a person in the current folder would write it. Raises ``UsageMistake`` where there is
+    none, or where the ini file names several.
     """
     here = Path.cwd()
     if plan is not None:
         named = parse_choice(str(plan), here)
         if named.todo_ids is None:
-            is_file = str(plan).endswith(PLAN_ENDINGS) or os.path.lexists(plan)
-            usual = None if is_file else usual_plan()
-            return PlanChoice(path=plan) if usual is None else PlanChoice(path=usual, todo_ids=(str(plan),))
+            return PlanChoice(path=plan)
         return PlanChoice(path=Path(str(plan).partition(SEPARATOR)[0]), todo_ids=named.todo_ids)
     found = find_plans(here)
     if not found:
@@ -129,6 +126,15 @@ def choose_plan(plan: Path | None) -> PlanChoice:
     if len(set(paths)) > 1:
         raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
     return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
+
+
+def choose_todos(plan: Path | None) -> PlanChoice:
+    """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan."""
+    if plan is not None and not os.path.lexists(plan):
+        usual = None if str(plan).partition(SEPARATOR)[0].endswith(PLAN_ENDINGS) else usual_plan()
+        if usual is not None:
+            return PlanChoice(path=usual, todo_ids=(str(plan),))
+    return choose_plan(plan)
 
 
 def plan_or_usual(plan: Path | None) -> Path:

@@ -22,7 +22,7 @@ from planner.authoring.iterations import GapReport, IterationOutcome, Planner, P
 from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain, program, say
+from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.screen import Screen, print_json
 from planner.planfile.file_writer import write_file
 from planner.planfile.latest_outcomes import find_outcomes
@@ -34,7 +34,7 @@ from planner.text.display import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.authoring.iterations import Gap, IterationPlan
+    from planner.authoring.iterations import Gap
 
 FOLDER = Path("iterations")
 MOST_SHOWN = 12
@@ -133,7 +133,9 @@ def iterate(
     report = _collected(ruff, pyright, inbox, roadmap, plan) if gaps is None else read_gap_report(gaps)
     found = Planner(ProjectFolder(root)).plan(report, log.records, ProjectState(files=tuple(walk(root))))
     if found is None:
-        complain("there are no gaps" if report.most_critical is None else _only_protected(report))
+        gap = report.most_critical
+        only_protected = "would change protected files only; do it yourself, or take it off the list"
+        complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
     tools = [each for each in ("ruff check", "pyright") if shutil.which(each.split()[0])]
@@ -145,8 +147,16 @@ def iterate(
     log.begin(found, str(path))
     if as_json:
         print_json(found.model_dump(mode="json"))
-    else:
-        _show(found, path)
+        return Status.OK
+    screen = Screen()
+    screen.line(f"{found.iteration_id}: {found.gap.description} (risk {found.estimated_risk})")
+    for action in found.actions:
+        screen.line(f"  {action.action_type} {', '.join(action.target_files) or 'files to be determined'}")
+    screen.line(f"wrote {path}")
+    screen.line(f"carry it out:  planverify run {path} --agent NAME, or by hand")
+    screen.line(f"verify it:     planverify verify {path}")
+    screen.line(f"then:          {program()} iterate")
+    screen.show()
     return Status.OK
 
 
@@ -196,21 +206,3 @@ def _of_outcomes(plan: Path | None) -> Iterator[Gap]:
         yield from gaps_of_outcomes(found.document)
     elif plan is not None:
         raise UsageMistake(f"--plan {plan}: it was not verified; run first: {found.verify}")
-
-
-def _only_protected(report: GapReport) -> str:
-    gap = report.most_critical
-    assert gap is not None  # the caller has asked
-    return f"'{gap.description}' would change protected files only; do it yourself, or take it off the list"
-
-
-def _show(plan: IterationPlan, path: Path) -> None:
-    screen = Screen()
-    screen.line(f"{plan.iteration_id}: {plan.gap.description} (risk {plan.estimated_risk})")
-    for action in plan.actions:
-        screen.line(f"  {action.action_type} {', '.join(action.target_files) or 'files to be determined'}")
-    screen.line(f"wrote {path}")
-    screen.show()
-    say(f"carry it out:  planverify run {path} --agent NAME, or by hand")
-    say(f"verify it:     planverify verify {path}")
-    say(f"then:          {program()} iterate")

@@ -19,7 +19,7 @@ from planner.cli.arguments import (
     LogOption,
     OutcomesOption,
     TodosArgument,
-    choose_plan,
+    choose_todos,
     complete_todo,
     option,
 )
@@ -96,7 +96,7 @@ def next_(
     """Say what to do now: who repairs what, what is ready, what waits for a person, or what to run."""
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
-    choice = choose_plan(plan)
+    choice = choose_todos(plan)
     run = open_run(choice.path, outcomes, log)
     named = {known_todo(run.state, each, f"{choice.path}::") for each in choice.todo_ids or ()}
     if brief is not None:
@@ -210,9 +210,8 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
         return Status.FOUND if readiness(run).unaccepted else Status.OK
     if state.plan_state is PlanState.HALTED:
         category = getattr(state.stopped, "category", None)
-        family = None if category is None else category.facts.family
         halted_by = {Family.SANDBOX: Status.SECURITY_HALT, Family.BUDGET: Status.BUDGET_HALT}
-        return Status.HUMAN_NEEDED if family is None else halted_by.get(family, Status.HUMAN_NEEDED)
+        return halted_by.get(category and category.facts.family, Status.HUMAN_NEEDED)
     if state.plan_state is PlanState.REJECTED:
         return Status.UNREADABLE
     asked = [action for action in actions if isinstance(action, AskHuman)]
@@ -483,7 +482,7 @@ def brief(
 
     Where 800 tokens are left, or for a todo that is not red, it is the page of next --brief, cut to size.
     """
-    choice = choose_plan(plan)
+    choice = choose_todos(plan)
     named = [todo] if todo else [*(choice.todo_ids or ())]
     if len(named) > 1:
         raise UsageMistake(f"{plan}: a brief is about one todo; name one of them")

@@ -137,15 +137,14 @@ def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
 def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
     """Yield the lines that answer one event."""
     try:
-        actions = session.tell(read_event(raw))
+        actions, last = session.tell(read_event(raw)), ""
     except (RefusedEvent, LogError) as error:
-        yield from map(action_text, session.unanswered())
-        yield _error(error)
-    else:
-        yield from map(action_text, session.unanswered())
-        yield from map(action_text, actions)
+        actions, last = (), _error(error)
+    yield from map(action_text, [*session.unanswered(), *actions])
+    if not last:
         assert session.state is not None  # an event was taken in
-        yield state_line(session.state)
+        last = state_line(session.state)
+    yield last
 
 
 def state_line(state: State) -> str:

@@ -13,7 +13,7 @@ from planner.cli.arguments import (
     LogOption,
     OutcomesOption,
     TodosArgument,
-    choose_plan,
+    choose_todos,
     complete_todo,
     nearest,
     option,
@@ -63,7 +63,7 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    choice = choose_plan(plan)
+    choice = choose_todos(plan)
     run = open_run(choice.path, outcomes, log)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
     nodes = [_named(tree, each) for each in (*(choice.todo_ids or ()), *([] if todo is None else [todo]))]

@@ -44,30 +44,23 @@ def tools(
     if as_json:
         print_json(told)
         return Status.OK
-    screen = Screen()
-    if told["tools"]:
-        screen.table(
-            ("TOOL", "FOR", "RUNS", "HERE", "OF"),
-            [
-                (row["name"], row["kind"], row["runs"], _yes(row["here"]), row["of"])
-                for row in told["tools"]
-            ],
-        )
-    if told["recipes"]:
-        screen.table(("RECIPE", "HERE", "RUNS"), list(_lines(told["recipes"])))
+    screen, is_here = Screen(), {True: "yes", False: "no"}
+    screen.table(
+        ("TOOL", "FOR", "RUNS", "HERE", "OF"),
+        [(row["name"], row["kind"], row["runs"], is_here[row["here"]], row["of"]) for row in told["tools"]],
+        apart=False,
+    )
+    screen.table(
+        ("RECIPE", "HERE", "RUNS"),
+        [
+            ("" if number else row["name"], is_here[each["here"]], each["cmd"])
+            for row in told["recipes"]
+            for number, each in enumerate(row["runs"])
+        ],
+        apart=bool(told["tools"]),
+    )
     screen.show()
     return Status.OK
-
-
-def _lines(recipes: list[Told]) -> Iterator[tuple[str, str, str]]:
-    """Yield a line for each command of each recipe."""
-    for row in recipes:
-        for number, each in enumerate(row["runs"]):
-            yield "" if number else row["name"], _yes(each["here"]), each["cmd"]
-
-
-def _yes(is_here: bool) -> str:
-    return "yes" if is_here else "no"
 
 
 def _tools() -> Iterator[Told]:
