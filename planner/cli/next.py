@@ -210,8 +210,12 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
         return Status.FOUND if readiness(run).unaccepted else Status.OK
     if state.plan_state is PlanState.HALTED:
         category = getattr(state.stopped, "category", None)
-        halted_by = {Family.SANDBOX: Status.SECURITY_HALT, Family.BUDGET: Status.BUDGET_HALT}
-        return halted_by.get(category and category.facts.family, Status.HUMAN_NEEDED)
+        family = None if category is None else category.facts.family
+        halted_by: dict[Family | None, Status] = {
+            Family.SANDBOX: Status.SECURITY_HALT,
+            Family.BUDGET: Status.BUDGET_HALT,
+        }
+        return halted_by.get(family, Status.HUMAN_NEEDED)
     if state.plan_state is PlanState.REJECTED:
         return Status.UNREADABLE
     asked = [action for action in actions if isinstance(action, AskHuman)]
