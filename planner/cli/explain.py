@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from planner.cli.glossary import Explanation
     from planner.engine import State
-    from planner.model.outcome import Failure, Outcome
+    from planner.model.outcome import Outcome
     from planner.store.recorded_run import RecordedRun
     from planner.store.run_log import Step
 
@@ -85,7 +85,12 @@ def explain(
         return _show_topics()
     if review and todo is not None:
         raise UsageMistake("--review is of a whole run; leave the todo out")
-    return _tell_run(path, log, todo, review=review)
+    *_, run = recorded_runs(path, [] if log is None else [log])  # the newest comes last
+    with collector_paused():
+        status = _show_review(run) if review else _show_story(run, path, todo)
+    for remark in run.remarks:
+        complain(remark)
+    return status
 
 
 # -- words ---------------------------------------------------------------------------------------------
@@ -137,16 +142,6 @@ def _show(screen: Screen, each: Explanation) -> None:
 
 
 # -- runs ----------------------------------------------------------------------------------------------
-
-
-def _tell_run(plan: Path | None, log: Path | None, todo: str | None, *, review: bool) -> int:
-    """Tell of the newest run. Raises :class:`planner.errors.PlannerError` where it cannot be read on."""
-    *_, run = recorded_runs(plan, [] if log is None else [log])
-    with collector_paused():
-        status = _show_review(run) if review else _show_story(run, plan, todo)
-    for remark in run.remarks:
-        complain(remark)
-    return status
 
 
 def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
@@ -306,16 +301,13 @@ def _finding(outcome: Outcome) -> str:
         what = _text(tests[0].rpartition("::")[2] if tests else failure.check_id or "it")
         more = f" and {counted(len(tests) - 1, 'other test')}" if len(tests) > 1 else ""
         head = f": '{_text(failure.stack_trace_head)}'" if failure.stack_trace_head else ""
-        return f"{verdict.replace('_', ' ')}, {what}{more} ({_diagnosis(failure)}){head}"
+        sure = "" if failure.confidence is None else f", {failure.confidence:.0%}"
+        rule = f" by {_text(failure.rule)}" if failure.rule else ""
+        return f"{verdict.replace('_', ' ')}, {what}{more} ({failure.category}{sure}{rule}){head}"
     unproved = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
     if verdict is Verdict.PASSED or not unproved:
         return f"{verdict.replace('_', ' ')}, {counted(len(outcome.checks), 'criterion')}"
     return f"{verdict.replace('_', ' ')}, {listed(_text(each.title or each.id) for each in unproved)}"
-
-
-def _diagnosis(failure: Failure) -> str:
-    sure = "" if failure.confidence is None else f", {failure.confidence:.0%}"
-    return f"{failure.category}{sure}{f' by {_text(failure.rule)}' if failure.rule else ''}"
 
 
 def _about(thing: Any, before: State | None) -> frozenset[str]:

@@ -100,7 +100,9 @@ def next_(
     run = open_run(choice.path, outcomes, log)
     named = {known_todo(run.state, each, f"{choice.path}::") for each in choice.todo_ids or ()}
     if brief is not None:
-        return _print_brief(run, brief)
+        todo_id = known_todo(run.state, brief, "--brief ")
+        write(brief_of(run.state, _worker(run.state, todo_id)) + "\n")
+        return Status.OK
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
     written = [] if output is None and not in_place else _write_revision(run, output)
     if as_json:
@@ -117,12 +119,6 @@ def _concerns(action: Action, named: set[str], state: State) -> bool:
     concerned = {*getattr(action, "todo_ids", ()), getattr(action, "todo_id", None)}
     records = (state.records.get(name or "") for name in concerned)
     return not named.isdisjoint(concerned) or any(each and each.parent_id in named for each in records)
-
-
-def _print_brief(run: PlanRun, name: str) -> int:
-    todo_id = known_todo(run.state, name, "--brief ")
-    write(brief_of(run.state, _worker(run.state, todo_id)) + "\n")
-    return Status.OK
 
 
 def _worker(state: State, todo_id: str) -> str:

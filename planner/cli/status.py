@@ -151,7 +151,9 @@ def _tree(screen: Screen, nodes: Sequence[Node], depth: int | None) -> None:
         for node in nodes if depth is None or level <= depth else ():
             is_last = node is nodes[-1]
             glyph = screen.glyphs.last if is_last else screen.glyphs.tee
-            rows.append((node, stem + glyph, _name(screen, node), _remark(screen, node)))
+            why = node.waits or ("not verified" if node.unproved else _blocked(node))
+            tail = f"  {screen.one_line(why)}" if why else ""
+            rows.append((node, stem + glyph, _name(screen, node), tail))
             below = stem + ("   " if is_last else screen.glyphs.stem)
             collect((*node.branches, *node.children), below, level + 1)
 
@@ -177,11 +179,6 @@ def _name(screen: Screen, node: Node, *, is_long: bool = False) -> str:
 def _mark(screen: Screen, node: Node) -> str:
     field, word, style = TODO_STATES[node.state]
     return screen.style(f"{getattr(screen.glyphs, field)} {word}", style)
-
-
-def _remark(screen: Screen, node: Node) -> str:
-    said = node.waits or ("not verified" if node.unproved else _blocked(node))
-    return f"  {screen.one_line(said)}" if said else ""
 
 
 def _blocked(node: Node) -> str:

@@ -33,7 +33,11 @@ def tools(
     A repository names tools of its own in pyproject.toml, under [tool.planverify.tools]; init, new and
     decompose write them into the plans that use them.
     """
-    told = {"tools": list(_tools()), "recipes": list(_recipes())}
+    recipes: list[Told] = [
+        {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}
+        for name, commands in RECIPES.items()
+    ]
+    told: dict[str, list[Told]] = {"tools": list(_tools()), "recipes": recipes}
     if name is not None:
         rows = [row for those in told.values() for row in those]
         names = {word for row in rows for word in (row["name"], row.get("kind")) if word}
@@ -74,8 +78,3 @@ def _tools() -> Iterator[Told]:
         here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules))
         about = {"name": tool.name, "kind": tool.purpose.value, "runs": runs or "python FILE.py"}
         yield {**about, "here": here or not runs, "of": "catalog"}
-
-
-def _recipes() -> Iterator[Told]:
-    for name, commands in RECIPES.items():
-        yield {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}
