@@ -21,26 +21,16 @@ from planner.engine.plans import current_plan
 from planner.model.actions import AskHuman, Implement
 from planner.model.events import (
     ApprovalGiven,
-    Decision,
     PlanSubmitted,
     RunPolicy,
     RunResumed,
     RunStarted,
     Verified,
 )
-from planner.model.outcome import (
-    Check,
-    Failure,
-    Outcome,
-    OutcomeDocument,
-    PlanRef,
-    RunInfo,
-    Summary,
-    TestResult,
-)
+from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.plan import AcceptanceCriteria, CommandSpec, MetricSpec, Plan, Policy, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
-from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.model.verdicts import CheckKind, TodoState, Verdict
 from planner.policy.branches import route
 from planner.policy.criteria import criterion_ids, wants_convention
 
@@ -138,10 +128,7 @@ def category_of(error_type: ErrorType) -> Category:
 
 
 def sample_failure(
-    todo: Todo,
-    error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG,
-    message: str = "",
-    **fields: Any,
+    todo: Todo, error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG, message: str = "", **fields: Any
 ) -> Failure:
     """Return a diagnosed failure of a todo's first criterion. ``fields`` replace or add fields of it."""
     category = category_of(error_type)
@@ -167,25 +154,17 @@ def sample_failure(
 
 
 def simulate_failure(
-    todo: Todo,
-    error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG,
-    message: str = "",
-    **fields: Any,
+    todo: Todo, error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG, message: str = "", **fields: Any
 ) -> Outcome:
     """Return the outcome of a todo whose first criterion failed. ``fields`` are those of the failure."""
     failure = sample_failure(todo, error_type, message, **fields)
-    return _outcome(
-        todo,
-        TodoState.TEST_FAILED,
-        checks=_checks(todo, failing=failure.check_id or "tests[0]"),
-        failure_evidence=failure,
-        failures=(failure,),
-    )
+    failing = failure.check_id or "tests[0]"
+    return _outcome(todo, TodoState.TEST_FAILED, failing, failure_evidence=failure, failures=(failure,))
 
 
 def simulate_success(todo: Todo) -> Outcome:
     """Return the outcome of a todo whose criteria hold."""
-    return _outcome(todo, TodoState.DONE, checks=_checks(todo))
+    return _outcome(todo, TodoState.DONE)
 
 
 def sample_document(plan: Plan, outcomes: Iterable[Outcome], *, at: datetime = _START) -> OutcomeDocument:
@@ -257,7 +236,7 @@ class Workflow:
 
         Raises ``KeyError`` for an unknown todo.
         """
-        todo = self._todo(todo_id, task_id)
+        todo = self.state.records[todo_id or task_id or ""].todo
         return self.handle_failure(todo, simulate_failure(todo, error_type, message, **fields))
 
     def handle_failure(self, todo: Todo, outcome: Outcome) -> Todo | None:
@@ -274,7 +253,7 @@ class Workflow:
         """Let the criteria of a todo or branch hold. Of a branch, its parent is verified again:
         ``parent_passes`` says with which result. Raises ``KeyError`` for an unknown todo.
         """
-        todo = self._todo(todo_id, task_id)
+        todo = self.state.records[todo_id or task_id or ""].todo
         self._work += 1
         parent = None if todo.parent_id is None else self.state.records[todo.parent_id].todo
         self._say(simulate_success(todo))
@@ -324,12 +303,6 @@ class Workflow:
         """What has been said so far, as an outcome file."""
         return sample_document(self.plan, self._outcomes.values(), at=self._now)
 
-    def _todo(self, todo_id: str | None, task_id: str | None) -> Todo:
-        name = todo_id or task_id
-        if name is None:
-            raise TypeError("name the todo: inject_failure('t1') or inject_failure(task_id='t1')")
-        return self.state.records[name].todo
-
     def _say(self, outcome: Outcome) -> None:
         self._now += _BETWEEN_RUNS
         # Whoever says something has worked, and so the tree is another one.
@@ -342,11 +315,9 @@ class Workflow:
         self.actions += actions
         for asked in actions:
             if isinstance(asked, AskHuman) and asked.kind.is_approval:
-                name, yes = asked.question_id, Decision.APPROVE
+                name, given = asked.question_id, {"decision": "approve", "digest": asked.digest}
                 if name in self.state.questions and not {name, "all"}.isdisjoint(self._approved):
-                    self._tell(
-                        ApprovalGiven(at=self._now, approval_id=name, decision=yes, digest=asked.digest)
-                    )
+                    self._tell(ApprovalGiven.model_validate({"at": self._now, "approval_id": name} | given))
 
 
 class Orchestrator:
@@ -387,27 +358,6 @@ def create_test_workflow(*, approved: Collection[str] = (), **policy: Any) -> Wo
     return Workflow(create_sample_plan(**policy), approved=approved)
 
 
-def _checks(todo: Todo, failing: str | None = None) -> tuple[Check, ...]:
-    """Return the check of each criterion; all hold but the one that is named."""
-    ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
-    test = f"tests/test_{todo.id}.py::test_it"
-    checks: list[Check] = []
-    for name in ids if failing is None or failing in ids else [failing, *ids]:
-        is_test, failed = name.startswith("test"), name == failing
-        outcome = TestOutcome.FAILED if failed else TestOutcome.PASSED
-        checks.append(
-            Check(
-                id=name,
-                kind=_KINDS.get(name.partition("[")[0], CheckKind.TEST),
-                verdict=Verdict.FAILED if failed else Verdict.PASSED,
-                cmd=f"pytest {test}" if is_test else None,
-                timeout_seconds=20,
-                tests=(TestResult(nodeid=test, outcome=outcome, since=Since.UNKNOWN),) if is_test else (),
-            )
-        )
-    return tuple(checks)
-
-
 _KINDS = {
     "expected_artifacts": CheckKind.ARTIFACT,
     "metrics": CheckKind.METRIC,
@@ -416,10 +366,26 @@ _KINDS = {
 }
 
 
-def _outcome(todo: Todo, state: TodoState, **fields: Any) -> Outcome:
-    if state is not TodoState.PENDING:
-        fields["verified"] = True
-    is_done = state is TodoState.DONE
+def _outcome(todo: Todo, state: TodoState, failing: str | None = None, **fields: Any) -> Outcome:
+    """Return an outcome with a check of each criterion; all hold but the one that is named."""
+    ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
+    ids = ids if failing in (None, *ids) else [failing, *ids]
+    checks = tuple(
+        Check(
+            id=name,
+            kind=_KINDS.get(name.partition("[")[0], CheckKind.TEST),
+            verdict=Verdict.FAILED if name == failing else Verdict.PASSED,
+        )
+        for name in ids
+    )
+    is_done, is_verified = state is TodoState.DONE, state is not TodoState.PENDING
     return Outcome(
-        todo_id=todo.id, title=todo.title, state=state, success=is_done, tests_passed=is_done, **fields
+        todo_id=todo.id,
+        title=todo.title,
+        state=state,
+        success=is_done,
+        tests_passed=is_done,
+        verified=is_verified,
+        checks=checks if is_verified else (),
+        **fields,
     )

@@ -20,7 +20,7 @@ from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
-from pytest_planverify.processes import run_process
+from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

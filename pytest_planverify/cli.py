@@ -343,7 +343,7 @@ def recover(
     ] = None,
 ) -> int:
     """Render the outcomes of a run that was killed, from the journal that it left behind."""
-    from pytest_planverify.recovery import recover_command
+    from pytest_planverify.session.recovery import recover_command
 
     return recover_command(plan_or_usual(plan), run, outcomes)
 

@@ -225,7 +225,8 @@ def _prepare_nothing(*arguments: object) -> None:
 
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
-    from pytest_planverify.intermediate_process import can_fork  # a run without a plan does without it
+    # A run without a plan does without these.
+    from pytest_planverify.checks.intermediate_process import can_fork
     from pytest_planverify.reports.choice import parse_report
 
     given = config.stash[GIVEN]
@@ -300,27 +301,13 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
         name = option.name
         if not name.startswith("-") or any(name in text for text in texts):
             continue
-        own = [f"--planverify{end}" for end in _OWN_ENDINGS]
+        own = [each for option in parser.getgroup("planverify").options for each in option.names()]
         alike = difflib.get_close_matches(name, [*own, *known_options()], n=1)
         hint = f"; did you mean {alike[0]}?" if alike else ""
         raise pytest.UsageError(
             f"{name}: neither pytest, nor an installed plugin, nor a conftest of {root} knows this option"
             f"{hint}"
         )
-
-
-_OWN_ENDINGS = (
-    "",
-    "-isolate",
-    "-keep-going",
-    "-scope",
-    "-outcomes",
-    "-report",
-    "-confirm",
-    "-confirm-seconds",
-    "-resume",
-    "-baseline",
-)
 
 
 def spare_required_plugins(config: pytest.Config | None) -> None:

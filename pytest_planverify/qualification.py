@@ -22,10 +22,10 @@ from planner.planfile.record_files import write_qualification
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.record import now
+from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.verification import verify_apart
-from pytest_planverify.repository import Repository
+from pytest_planverify.baseline.worktrees import copy_as_is, counterpart, environment_for
 from pytest_planverify.session.confirm import test_depends_on_chance
-from pytest_planverify.worktrees import copy_as_is, counterpart, environment_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from planner.policy.lifecycle import PlanStep, TodoStep
 
+
 def text() -> str:
     """The text of the page."""
     return "\n".join(_lines())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from planner.authoring.first_plan import fresh_id, root_for
-from planner.authoring.goals import Piece, template_for
-from planner.authoring.template_values import values_of_goal
+from planner.authoring.first_plan import fresh_id, root_for, short_title
+from planner.authoring.plan_templates import values_of_goal
+from planner.catalog.tables import load_table
 from planner.model.plan import Plan
+from planner.planfile.dump import plain
 from planner.planfile.loader import load_plan_text
 from planner.text.sanitizing import one_line
 
@@ -17,13 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from planner.authoring.outline import Piece
     from planner.authoring.plan_templates import PlanTemplates
     from planner.model.plan import Todo
 
 DEFAULT_DEPTH = 3
 """So many levels of plans; with more of them nobody finds the way."""
 PHASES = "phases"
-_LONGEST_TITLE = 120
+MANY_TODOS = 15
+"""Of more than so many todos phases are suggested."""
+MANY_DOMAINS = 3
+"""From so many different domains on phases are suggested."""
+
+_WORDS = load_table("goal_words", "planner.authoring")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +40,7 @@ class Decomposer:
 
     templates: PlanTemplates
     facts: Mapping[str, Any]
-    """Of the repository, as :func:`planner.authoring.template_values.read_values` gives them."""
+    """Of the repository, as :func:`planner.authoring.plan_templates.read_values` gives them."""
     folder: Path
     """That of the repository."""
     template: str | None = None
@@ -70,7 +78,7 @@ class Decomposer:
             items.append(
                 {
                     "id": phase_id,
-                    "title": _title(f"Phase {number}: {phase.title}"),
+                    "title": short_title(f"Phase {number}: {phase.title}"),
                     "sub_plan": below.resolve().relative_to(self.folder.resolve()).as_posix(),
                     **({"dependencies": [items[-1]["id"]]} if items and goal.in_order else {}),
                 }
@@ -116,7 +124,7 @@ class Decomposer:
         return Plan.model_validate(
             {
                 "todo_list_id": fresh_id(goal.title, set()),
-                "workflow_name": _title(goal.title),
+                "workflow_name": short_title(goal.title),
                 **({} if root == "." else {"root": root}),
                 **({"metadata": {"tools": tools}} if (tools := self._tools_of(items)) else {}),
                 "x-goal": goal.title,
@@ -136,7 +144,7 @@ class Decomposer:
         words = f"planner decompose - -o {here[0]} --force --after {here[1]}"
         todo = {
             "id": "plan_this_phase",
-            "title": _title(f"Plan the phase: {phase.title}"),
+            "title": short_title(f"Plan the phase: {phase.title}"),
             "intent": f"Replace this plan by that of the phase, from the results before: {words}\n"
             f"The goal: {phase.goal}\n" + "\n".join(f"- {part.title}" for part in phase.parts),
             "agent_role": "architect",
@@ -151,8 +159,6 @@ class Decomposer:
 
 def _as_written(todo: Todo, before: Sequence[str], done_before: str) -> dict[str, Any]:
     """Return a todo as a plan file holds it, after some others, with what was done before."""
-    from planner.planfile.dump import plain
-
     values: dict[str, Any] = plain(todo)
     if before:
         values["dependencies"] = [*before, *values.get("dependencies", [])]
@@ -163,6 +169,28 @@ def _as_written(todo: Todo, before: Sequence[str], done_before: str) -> dict[str
     return values
 
 
-def _title(text: str) -> str:
-    line = one_line(text, limit=2 * _LONGEST_TITLE)
-    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"
+def template_for(text: str) -> str:
+    """Return the template for a piece of work, by its words."""
+    return next((name for name, words in _WORDS["templates"].items() if _says(words, text)), "feature")
+
+
+def reasons_for_phases(goal: Piece, todos: int) -> list[str]:
+    """Return why a goal of so many todos should be planned in phases; none where a flat plan is better."""
+    if len(goal.parts) < 2:
+        return []
+    reasons: list[str] = []
+    if todos > MANY_TODOS:
+        reasons.append(f"about {todos} todos, and more than {MANY_TODOS} are hard to overlook")
+    if any(part.is_phase or part.parts for part in goal.parts):
+        reasons.append("the goal is written in phases")
+    titles = [each.title for each in goal.leaves()]
+    domains = sorted(
+        name for name, words in _WORDS["domains"].items() if any(_says(words, each) for each in titles)
+    )
+    if len(domains) >= MANY_DOMAINS and todos > 2 * MANY_DOMAINS:
+        reasons.append(f"it spans several domains: {', '.join(domains)}")
+    return reasons
+
+
+def _says(words: str, text: str) -> bool:
+    return re.search(rf"\b(?:{words})\b", text, re.IGNORECASE) is not None

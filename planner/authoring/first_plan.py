@@ -1,24 +1,26 @@
-"""Writes the text of a first plan, with comments that say how to go on."""
+"""Make a first plan of a repository or of a list, with comments that say how to go on."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tools import Purpose
-from planner.model.plan import MAX_TODOS
-from planner.planfile.dump import plain, yaml_flow, yaml_scalar
+from planner.model.plan import Plan
+from planner.planfile.dump import plain, render
+from planner.text.display import counted
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.authoring.markdown_list import ListItem, MarkdownList
+    from planner.authoring.outline import Piece
     from planner.authoring.repository import FoundCheck, Repository
 
 _LONGEST_ID = 40
+_LONGEST_TITLE = 120
 _LONGEST_COMMENT = 160
 _TITLES = {
     Purpose.LINT: ("style", "The code keeps to its style"),
@@ -29,100 +31,61 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FirstTodo:
-    id: str
-    title: str
-    commands: Sequence[str]
-    is_claimed: bool = False
-    dependencies: Sequence[str] = ()
-    comment: str | None = None
-
-
 def plan_of_repository(
     repository: Repository, *, root: str = ".", unproved: Mapping[str, str] | None = None
-) -> tuple[str, int]:
-    """Return the text of a plan of what a repository offers, and how many todos it has.
+) -> tuple[str, Plan]:
+    """Return the text of a plan of what a repository offers, and the plan.
 
     Todos that are ``unproved``, by their ids with the reason, are told in a comment instead.
     """
     unproved = unproved or {}
     every = list(_todos_of(repository))
-    todos = [todo for todo in every if todo.id not in unproved]
-    found = [f"{repository.test_files} files with tests"] if repository.test_files else []
+    todos = [_todo(*each) for each in every if each[0] not in unproved]
+    found = [f"{counted(repository.test_files, 'file')} with tests"] if repository.test_files else []
     found += sorted({each.source for each in repository.checks if each.is_installed})
-    missing = [f"{each.cmd}  ({each.source})" for each in repository.checks if not each.is_installed]
-    empty = [f"{each.commands[0]}: {unproved[each.id]}" for each in every if each.id in unproved]
     after = [
-        f"# Beside verify, a todo may say: allowed_files: [{', '.join(repository.sources) or 'src/**'}], "
+        f"Beside verify, a todo may say: allowed_files: [{', '.join(repository.sources) or 'src/**'}], "
         "dependencies: [ID], status: claimed."
     ]
+    missing = [f"{each.cmd}  ({each.source})" for each in repository.checks if not each.is_installed]
+    empty = [f"{commands[0]}: {unproved[name]}" for name, _, commands in every if name in unproved]
     for why, lines in (("they are not installed here", missing), ("nothing would be proved", empty)):
-        after += [f"# Left out, for {why}:"] if lines else []
-        after += [f"#   {line}"[:_LONGEST_COMMENT] for line in lines]
-    named = {cmd.split()[0] for todo in todos for cmd in todo.commands}
+        after += [f"Left out, for {why}:", *(f"  {line}" for line in lines)] if lines else []
+    named = {cmd.split()[0] for name, _, commands in every if name not in unproved for cmd in commands}
     tools = [plain(each) for each in repository.tools if each.name in named]
-    return _text(repository.name, f"from {', '.join(found)}", todos, root, after, tools), len(todos)
+    more = {"metadata": {"tools": tools}} if tools else {}
+    return _text(repository.name, f"from {', '.join(found)}", todos, root, after, more)
 
 
-def plan_of_list(page: MarkdownList, name: str, source: str, *, root: str = ".") -> tuple[str, int]:
-    """Return the text of a plan of a list with check boxes, and how many todos it has."""
+def plan_of_list(page: Piece, name: str, source: str, *, root: str = ".") -> tuple[str, Plan]:
+    """Return the text of a plan of a list with check boxes, and the plan."""
     taken: set[str] = set()
-    todos: list[_FirstTodo] = []
+    todos: list[dict[str, Any]] = []
+    unproved: list[int] = []
 
-    def add(item: ListItem) -> str:
-        below = [add(child) for child in item.children]
-        todo = _FirstTodo(
-            id=fresh_id(item.title, taken),
-            title=item.title,
-            commands=item.commands,
-            is_claimed=item.is_checked,
-            dependencies=below,
-            comment=None if item.commands or below else f"line {item.line} names no command",
-        )
-        todos.append(todo)
-        return todo.id
+    def add(item: Piece) -> str:
+        below = [add(child) for child in item.parts]
+        more = {"status": "claimed"} if item.is_checked else {}
+        more |= {"dependencies": below} if below else {}
+        todos.append(_todo(fresh_id(item.title, taken), item.title, item.commands, more))
+        if not item.commands and not below:
+            unproved.append(item.line)
+        return todos[-1]["id"]
 
-    for item in page.items:
+    for item in page.boxes():
         add(item)
     after: list[str] = []
-    if any(not todo.commands for todo in todos):
-        after = ["# Where requires_testing is false nothing is verified: put verify: COMMAND in its place."]
-    return _text(page.title or name, f"from {source}", todos, root, after), len(todos)
-
-
-def count_items(items: Sequence[ListItem]) -> int:
-    """Return how many items there are, with those below them."""
-    return sum(1 + count_items(item.children) for item in items)
-
-
-def is_too_long(page: MarkdownList) -> bool:
-    """Return whether a list has more items than a plan may have todos."""
-    return count_items(page.items) > MAX_TODOS
+    if any(not todo.get("requires_testing", True) for todo in todos):
+        after = ["Where requires_testing is false nothing is verified: put verify: COMMAND in its place."]
+    if unproved:
+        after.append(f"No command is named in line {', '.join(map(str, unproved))}.")
+    title = next((each.title for each in page.parts if each.is_phase), name)
+    return _text(title, f"from {source}", todos, root, after, {})
 
 
 def root_for(output: Path, folder: Path) -> str:
     """Return the ``root`` of a plan in a file so that its paths are relative to a folder."""
     return os.path.relpath(folder, output.parent).replace(os.sep, "/")
-
-
-def _todos_of(repository: Repository) -> Iterator[_FirstTodo]:
-    taken: set[str] = set()
-    for group in repository.tests:
-        todo_id = fresh_id(group.name, taken)
-        yield _FirstTodo(id=todo_id, title=f"{group.place} passes", commands=[group.cmd])
-    by_purpose: dict[Purpose, list[FoundCheck]] = {}
-    for check in repository.checks:
-        if check.is_installed:
-            by_purpose.setdefault(check.purpose, []).append(check)
-    for purpose, checks in by_purpose.items():
-        name, title = _TITLES[purpose]
-        yield _FirstTodo(
-            id=fresh_id(name, taken),
-            title=title,
-            commands=[each.cmd for each in checks],
-            comment=", ".join(dict.fromkeys(each.source for each in checks)),
-        )
 
 
 def fresh_id(title: str, taken: set[str]) -> str:
@@ -139,47 +102,58 @@ def fresh_id(title: str, taken: set[str]) -> str:
     return name
 
 
+def short_title(text: str) -> str:
+    """Return a text as the title of a todo: one line that is not too long."""
+    line = one_line(text, limit=2 * _LONGEST_TITLE)
+    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"
+
+
+def _todos_of(repository: Repository) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield id, title and commands of each todo."""
+    taken: set[str] = set()
+    for group in repository.tests:
+        yield fresh_id(group.name, taken), f"{group.place} passes", [group.cmd]
+    by_purpose: dict[Purpose, list[FoundCheck]] = {}
+    for check in repository.checks:
+        if check.is_installed:
+            by_purpose.setdefault(check.purpose, []).append(check)
+    for purpose, checks in by_purpose.items():
+        name, title = _TITLES[purpose]
+        yield fresh_id(name, taken), title, [each.cmd for each in checks]
+
+
+def _todo(
+    todo_id: str, title: str, commands: Sequence[str], more: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a todo as a plan file has it."""
+    proof: dict[str, Any] = {"requires_testing": False}
+    if len(commands) == 1:
+        proof = {"verify": commands[0]}
+    elif commands:
+        proof = {"acceptance_criteria": {"tests": [{"cmd": each} for each in commands]}}
+    return {"id": todo_id, "title": short_title(title) or todo_id, **(more or {}), **proof}
+
+
 def _text(
     name: str,
     origin: str,
-    todos: Sequence[_FirstTodo],
+    todos: Sequence[dict[str, Any]],
     root: str,
     after: Sequence[str],
-    tools: Sequence[dict[str, Any]] = (),
-) -> str:
-    lines = [
-        f"# Made by planverify init {_one_line(origin)}. Verify it: planverify verify",
-        "# Say what comes next: planverify next. Edit it as you like: a todo is one piece of work, and",
-        "# verify is the command that proves it done.",
-        f"todo_list_id: {_scalar(fresh_id(name, set()))}",
-        f"workflow_name: {_scalar(name)}",
-        *([] if root == "." else [f"root: {_scalar(root)}"]),
-        *(["metadata:", f"  tools: {yaml_flow(tools)}"] if tools else []),
-        "items:",
+    more: Mapping[str, Any],
+) -> tuple[str, Plan]:
+    title = short_title(name) or "Plan"
+    rooted = {} if root == "." else {"root": root}
+    plan = Plan.model_validate(
+        {"todo_list_id": fresh_id(title, set()), "workflow_name": title, **rooted, **more, "items": todos}
+    )
+    heading = [
+        f"Made by planverify init {origin}. Verify it: planverify verify",
+        "Say what comes next: planverify next. Edit it as you like: a todo is one piece of work, and",
+        "verify is the command that proves it done.",
     ]
-    for todo in todos:
-        comment = "" if todo.comment is None else f"  # {_one_line(todo.comment)}"
-        lines.append(f"  - id: {_scalar(todo.id)}{comment}")
-        lines.append(f"    title: {_scalar(todo.title)}")
-        if todo.is_claimed:
-            lines.append("    status: claimed")
-        if todo.dependencies:
-            lines.append(f"    dependencies: [{', '.join(map(_scalar, todo.dependencies))}]")
-        if len(todo.commands) == 1:
-            lines.append(f"    verify: {_scalar(todo.commands[0])}")
-        elif todo.commands:
-            lines += ["    acceptance_criteria:", "      tests:"]
-            lines += [f"        - {_scalar(cmd)}" for cmd in todo.commands]
-        else:
-            lines.append("    requires_testing: false")
-    return "\n".join([*lines, *map(_one_line, after)]) + "\n"
-
-
-def _scalar(text: str) -> str:
-    """Return a text as YAML holds it on one line, quoted where it would be read as something else."""
-    return yaml_scalar(_one_line(text))
-
-
-def _one_line(text: str) -> str:
-    """Return a text without what breaks a line or moves a cursor."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    before, behind = (
+        "".join(f"# {''.join(char if char.isprintable() else ' ' for char in each)}\n" for each in lines)
+        for lines in (heading, [each[:_LONGEST_COMMENT] for each in after])
+    )
+    return f"{before}{render(plan, format='yaml')}{behind}", plan

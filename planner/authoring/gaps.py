@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.authoring.iterations import Gap, GapReport, constraints_of
-from planner.authoring.markdown_list import read_list
+from planner.authoring.outline import read_outline
 from planner.errors import PlannerError
 from planner.planfile.loader import shown_path
 from planner.planfile.project_files import open_regular
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from planner.authoring.markdown_list import ListItem
-    from planner.model.outcome import Outcome, OutcomeDocument
+    from planner.authoring.outline import Piece
+    from planner.model.outcome import OutcomeDocument
 
 MOST_BYTES = 8 * 1024 * 1024
 """Larger files are refused."""
@@ -51,17 +52,21 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
             category="quality",
             description=f"{outcome.todo_id} is red: {failure.category.value}",
             evidence=(*where, head),
-            commands=tuple(_red_commands(outcome)),
+            commands=tuple(
+                each.cmd
+                for each in outcome.checks
+                if each.cmd is not None and each.counts_as.value in ("failed", "error")
+            ),
             tool="planverify",
         )
 
 
 def gaps_of_ruff(path: Path) -> Iterator[Gap]:
     """Yield the gap of a file that ``ruff check --output-format json`` wrote, if it has findings."""
-    held = _json(path, list, "the output of ruff check --output-format json")
-    files = _counted(_text(each, "filename") for each in cast("list[Any]", held))
-    if files:
-        yield _gap_of_tool("ruff", "ruff check is red", files)
+    held: Any = _json(path, list, "the output of ruff check --output-format json")
+    yield from _gap_of_tool(
+        "ruff", "ruff check", (_text(each, "filename") for each in cast("list[Any]", held))
+    )
 
 
 def gaps_of_pyright(path: Path) -> Iterator[Gap]:
@@ -71,9 +76,7 @@ def gaps_of_pyright(path: Path) -> Iterator[Gap]:
     if not isinstance(found, list):
         raise _refusal(path, "the output of pyright --outputjson")
     errors = (each for each in cast("list[Any]", found) if _text(each, "severity") == "error")
-    files = _counted(_text(each, "file") for each in errors)
-    if files:
-        yield _gap_of_tool("pyright", "pyright is red", files)
+    yield from _gap_of_tool("pyright", "pyright", (_text(each, "file") for each in errors))
 
 
 def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
@@ -88,20 +91,20 @@ def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
                 description=one_line(title, limit=MOST_TEXT),
                 evidence=(_relative(path, root),),
                 constraints=tuple(one_line(each, limit=MOST_TEXT) for each in constraints_of(text)),
-                commands=tuple(each for item in read_list(text).items for each in item.commands),
+                commands=tuple(each for item in read_outline(text).boxes() for each in item.commands),
             )
 
 
 def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
     """Yield a gap for each check box that is not checked, of those below one another the innermost."""
 
-    def innermost(items: Iterable[ListItem]) -> Iterator[ListItem]:
+    def innermost(items: Iterable[Piece]) -> Iterator[Piece]:
         for item in items:
-            yield from innermost(item.children)
-            if not item.is_checked and all(each.is_checked for each in item.children):
+            yield from innermost(item.parts)
+            if not item.is_checked and all(each.is_checked for each in item.parts):
                 yield item
 
-    for item in innermost(read_list(_read(path).decode("utf-8", "replace")).items):
+    for item in innermost(read_outline(_read(path).decode("utf-8", "replace")).boxes()):
         yield Gap(
             category="roadmap",
             description=one_line(item.title, limit=MOST_TEXT),
@@ -124,32 +127,18 @@ def read_gap_report(path: Path) -> GapReport:
         ) from None
 
 
-def _red_commands(outcome: Outcome) -> Iterator[str]:
-    for check in outcome.checks:
-        if check.cmd is not None and check.counts_as.value in ("failed", "error"):
-            yield check.cmd
-
-
-def _gap_of_tool(tool: str, description: str, files: dict[str, int]) -> Gap:
-    here = os.getcwd()
-    named = [os.path.relpath(each, here) if os.path.isabs(each) else each for each in files]
-    named = sorted(named, key=lambda each: (-files.get(each, files.get(os.path.join(here, each), 0)), each))
-    command = {"ruff": "ruff check", "pyright": "pyright"}[tool]
-    return Gap(
-        category="quality",
-        description=description,
-        evidence=tuple(named[:MOST_FILES]),
-        commands=(f"{command} {shlex.join(named)}" if len(named) <= MOST_FILES else command,),
-        tool=tool,
-    )
-
-
-def _counted(files: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in files:
-        if each:
-            found[each] = found.get(each, 0) + 1
-    return found
+def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]:
+    """Yield the gap of a tool that complains of files, those with most complaints first."""
+    counts = Counter(os.path.relpath(each) if os.path.isabs(each) else each for each in files if each)
+    named = sorted(counts, key=lambda each: (-counts[each], each))
+    if named:
+        yield Gap(
+            category="quality",
+            description=f"{command} is red",
+            evidence=tuple(named[:MOST_FILES]),
+            commands=(f"{command} {shlex.join(named)}" if len(named) <= MOST_FILES else command,),
+            tool=tool,
+        )
 
 
 def _text(value: Any, key: str) -> str:

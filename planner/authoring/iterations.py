@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.base import Value
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Planner:
         has_failed = any(
             each.outcome is not IterationOutcome.SUCCESS
             and gap.is_same(each.gap_category, each.gap_description)
-            for each in records
+            for each in recent_records
         )
         now = state.now or datetime.now(UTC)
         return IterationPlan(
@@ -192,39 +193,23 @@ class Planner:
     # -- actions ------------------------------------------------------------------------------------------
 
     def _actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
-        if gap.category == "quality":
-            return self._quality_actions(gap, state)
-        if gap.category == "inbox":
-            return self._inbox_actions(gap, state)
-        return self._roadmap_actions(gap, state)
-
-    def _quality_actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
-        files = _known(_paths_in(*gap.evidence), state)
-        return [self._action("modify", files, f"Fix {tool_of(gap)} failures")]
-
-    def _inbox_actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
-        constraints = gap.constraints or tuple(self._constraints(gap))
-        kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
-        targets = self._targets(gap.description, constraints, state)
-        targets = [each for each in targets if each not in kept]
-        description = gap.description
-        if constraints:
-            description += f". Keep to: {'; '.join(constraints)}"
-        return self._split(targets, description, state)
-
-    def _roadmap_actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
         description = gap.description
         begin = description.casefold().lstrip("-*[] ")
+        evident = _known(_paths_in(*gap.evidence), state)
+        if gap.category == "quality":
+            return [self._action("modify", evident, f"Fix {tool_of(gap)} failures")]
+        if gap.category == "inbox":
+            constraints = gap.constraints or tuple(self._constraints(gap))
+            kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
+            targets = self._targets(description, constraints, state)
+            if constraints:
+                description += f". Keep to: {'; '.join(constraints)}"
+            return self._split([each for each in targets if each not in kept], description, state)
         if begin.startswith("all code passes"):
-            return [self._action("modify", _known(_paths_in(*gap.evidence), state), description)]
-        targets = self._targets(description, (), state)
+            return [self._action("modify", evident, description)]
         if begin.startswith("tests for"):
-            modules = (
-                list(_modules_in(description)) or re.findall(r"^tests for (?:the )?`?(\w+)", begin)[:1]
-            )
-            if not _paths_in(description):
-                targets = [f"{_module_folder(name, state)}tests/" for name in modules]
-            return [self._action("create", targets, description)]
+            return [self._action("create", _test_targets(description, begin, state), description)]
+        targets = self._targets(description, (), state)
         if begin.startswith("create"):
             return [self._action("create", targets, description)]
         return self._split(targets, description, state)
@@ -345,7 +330,7 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["l
     ]
     if any(each.startswith("domain/") or "/domain/" in each for each in changed):
         return "high"
-    return "medium" if any(not _is_test(each) for each in changed) else "low"
+    return "medium" if any(not is_test_path(each) for each in changed) else "low"
 
 
 def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
@@ -379,6 +364,20 @@ def _modules_in(description: str) -> Iterator[str]:
         yield from (name for name in pattern.findall(description) if name.casefold() not in _ARTICLES)
 
 
+def _test_targets(description: str, begin: str, state: ProjectState) -> list[str]:
+    """Return the files of tests that a description names, else the folder of tests of what it names."""
+    paths = _paths_in(description)
+    if tests := [each for each in paths if is_test_path(each)]:
+        return tests
+    names = [
+        parts[1] if parts[0] == "modules" and len(parts) > 2 else parts[-1].partition(".")[0]
+        for parts in (each.split("/") for each in paths)
+    ]
+    names = names or list(_modules_in(description))
+    names = names or re.findall(r"^tests for (?:the )?`?(\w+)", begin)[:1]
+    return [f"{_module_folder(name, state)}tests/" for name in names]
+
+
 def _module_folder(name: str, state: ProjectState) -> str:
     """Return the folder of a module: the one that is there, else ``modules/NAME/``."""
     usual = f"modules/{name}/"
@@ -392,16 +391,6 @@ def _is_there(target: str, state: ProjectState) -> bool:
     if target.endswith("/"):
         return any(each.startswith(target) for each in state.files)
     return target in state.files
-
-
-def _is_test(path: str) -> bool:
-    name = posixpath.basename(path)
-    return (
-        "tests/" in f"{path}/"
-        or name.startswith("test_")
-        or name.endswith("_test.py")
-        or name == "conftest.py"
-    )
 
 
 def _forbids(constraint: str) -> bool:

@@ -1,4 +1,4 @@
-"""Plans from templates: YAML with Jinja2 in it, in its sandbox, within bounds.
+"""Plans from templates: YAML with Jinja2 in it, in its sandbox, within bounds, and what they may speak of.
 
 Every ``{{ expression }}`` is written as one value of YAML, in quotes where it needs them: no text that is
 filled in can become syntax. Templates are those of this package, and those of a folder of the user's own.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,15 @@ from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateNotFo
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 from markupsafe import Markup
 
+from planner.authoring.first_plan import fresh_id, short_title
+from planner.authoring.outline import LONGEST_GOAL
+from planner.authoring.repository import LANGUAGES, read_repository
 from planner.errors import PlannerError
+from planner.model.verdicts import Purpose
+from planner.planfile.discovery import project_root
+from planner.planfile.dump import plain, yaml_flow
 from planner.planfile.project_files import open_regular
-from planner.text.sanitizing import one_line
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +34,7 @@ ENDING = ".yaml"
 MAX_BYTES = 1 << 20
 """Of one template, and of the plan that is made of it."""
 _MOST_FACTOR = 10_000
+_MOST_PLACES = 20
 
 
 class TemplateFault(PlannerError):
@@ -141,8 +150,67 @@ def _as_yaml(value: Any) -> Any:
 
 def as_yaml(value: Any) -> str:
     """Return a value in one line that every reader of YAML reads back as it is."""
-    from planner.planfile.dump import yaml_flow
-
     if isinstance(value, str):
         return yaml_flow(value)
     return yaml_flow(json.loads(json.dumps(value, allow_nan=False, default=list)))
+
+
+# -- what templates may speak of -----------------------------------------------------------------------
+
+
+def read_values(goal: str, folder: Path) -> dict[str, Any]:
+    """Return the names that templates may use, for a goal in the repository of a folder."""
+    repository = read_repository(folder)
+    root = project_root(folder)
+
+    def existing(paths: list[str]) -> list[str]:
+        return [each for each in paths if (folder / each).is_file()]
+
+    checks = (each for each in repository.checks if each.is_installed and each.purpose is not Purpose.TEST)
+    values: dict[str, Any] = {
+        "repository": repository.name,
+        "tools": [plain(each) for each in repository.tools],
+        "language": repository.language,
+        "files": len(repository.files),
+        "test_files": repository.test_files,
+        "existing": existing,
+        "markers": [each.partition(":")[0].strip() for each in root.lines("markers")],
+        "checks": [each.cmd for each in checks],
+        "tests": "tests",
+        "pytest": repository.runner,
+    }
+    if (rules := LANGUAGES.get(repository.language)) is not None:
+        values |= {"sources": rules["sources"], "every_test": [rules["every_test"]]}
+    else:
+        package = fresh_id(repository.name, set()).replace("-", "_")
+        tops = sorted({each.place.partition("/")[0] for each in repository.tests})
+        # Of many places pytest finds the tests itself.
+        words = map(shlex.quote, tops if len(tops) <= _MOST_PLACES else ())
+        values |= {
+            "sources": list(repository.sources) or [f"{package}/**"],
+            "every_test": [" ".join([repository.runner, *words])] if tops else [],
+        }
+        places = (each.rstrip("/") for each in root.words("testpaths"))
+        values["tests"] = next((each for each in places if (folder / each).is_dir()), "tests")
+    return values | values_of_goal(goal, values)
+
+
+def values_of_goal(
+    goal: str, of_repository: dict[str, Any], *, taken: set[str] | None = None
+) -> dict[str, Any]:
+    """Return the names that speak of the goal: its id, none of those taken, its title, files of tests."""
+    title = one_line(goal, limit=LONGEST_GOAL)
+    todo_id = fresh_id(title, set() if taken is None else taken)
+    module = re.sub(r"\W", "_", todo_id)
+    test_file = f"{of_repository['tests']}/test_{module}.py"
+    test = f"{of_repository['pytest']} {test_file}"
+    if (rules := LANGUAGES.get(of_repository["language"])) is not None:
+        test_file, test = rules["test_file"].format(module), rules["test"].format(module)
+    return {
+        "goal": clean(goal, limit=LONGEST_GOAL).strip(),
+        "title": short_title(title),
+        "id": todo_id,
+        "module": module,
+        "test_file": test_file,
+        "test": test,
+    }

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import yaml
 
 from planner.catalog.commands import Command, parse_command
+from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
 from planner.errors import CommandSyntaxError
 from planner.planfile.discovery import project_root
@@ -30,7 +31,7 @@ from planner.planfile.project_files import walk
 from planner.planfile.settings import repository_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from planner.model.plan import ToolSpec
 
@@ -47,25 +48,8 @@ _DEFINES_TESTS = re.compile(
     r"^\s*(?:async\s+)?def test|^class \w*Test|^\s*class \w+\(.*TestCase", re.MULTILINE
 )
 
-_COMMANDS = {
-    "ruff": "ruff check .",
-    "ruff-check": "ruff check .",
-    "ruff-format": "ruff format --check .",
-    "black": "black --check .",
-    "isort": "isort --check .",
-    "flake8": "flake8",
-    "mypy": "mypy .",
-    "pyright": "pyright",
-    "basedpyright": "basedpyright",
-}
-"""By table of ``[tool]`` in ``pyproject.toml`` or hook of pre-commit, what runs it and mends nothing."""
-
-_OF_FILES = (
-    ("Cargo.toml", "cargo test"),
-    ("go.mod", "go test ./..."),
-    ("package.json", "npm test"),
-)
-"""Where no tests of Python are found, how those of another language are run."""
+_TABLE = load_table("repository", "planner.authoring")
+LANGUAGES: dict[str, dict[str, Any]] = _TABLE["languages"]
 
 _WORKFLOWS = ".github/workflows/*.y*ml"
 _LAUNCHED = re.compile(r"(uv|poetry|pdm|pipenv|rye) run ([a-z].*)")
@@ -113,8 +97,11 @@ class Repository:
     """Patterns of product code, as far as it is known."""
     runner: str
     """How pytest is started."""
-    tools: tuple[ToolSpec, ...] = ()
+    tools: tuple[ToolSpec, ...]
     """What the repository itself names as tools of its plans; each is one of the checks."""
+    files: tuple[str, ...]
+    language: str
+    """One of the table, else ``python``."""
 
 
 def read_repository(folder: Path) -> Repository:
@@ -122,9 +109,12 @@ def read_repository(folder: Path) -> Repository:
     pyproject: dict[str, Any] = {}
     with suppress(tomllib.TOMLDecodeError, RecursionError):
         pyproject = tomllib.loads(_text(folder / "pyproject.toml"))
-    files = _test_files(folder)
+    every = tuple(walk(folder))
+    files = _test_files(folder, every)
     runner = _runner(folder, files)
     checks = tuple(_checks(folder, pyproject, with_tests=not files))
+    told = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
+    is_python = bool(files) or any(each.endswith(".py") for each in every)
     tools = repository_tools(folder)
     return Repository(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
@@ -134,6 +124,8 @@ def read_repository(folder: Path) -> Repository:
         sources=tuple(_sources(folder)),
         runner=runner,
         tools=tools,
+        files=every,
+        language="python" if is_python else next(told, "python"),
     )
 
 
@@ -148,7 +140,7 @@ def accepted(cmd: str) -> Command | None:
 # --- tests
 
 
-def _test_files(folder: Path) -> list[str]:
+def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
     """Return the files in which pytest would find tests, sorted."""
     root = project_root(folder)
     patterns = root.words("python_files") or _TEST_FILES
@@ -164,7 +156,7 @@ def _test_files(folder: Path) -> list[str]:
             and _DEFINES_TESTS.search(_text(folder / path)) is not None
         )
 
-    return sorted(filter(is_test, walk(folder)))
+    return sorted(filter(is_test, files))
 
 
 def _runner(folder: Path, files: list[str]) -> str:
@@ -291,9 +283,11 @@ def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iter
         yield from ((name, line) for line in commands(_text(folder / name)))
     targets = _MAKE_TARGET.findall(_text(folder / "Makefile"))
     yield from (("Makefile", f"make {target}") for target in targets)
-    tables = [each for each in _COMMANDS if _get(pyproject, "tool", each) is not None]
-    yield from (("pyproject.toml", _COMMANDS[each]) for each in tables)
-    yield from ((name, cmd) for name, cmd in _OF_FILES if with_tests and (folder / name).is_file())
+    of_tools = (cmd for each, cmd in _TABLE["checks"].items() if _get(pyproject, "tool", each) is not None)
+    yield from (("pyproject.toml", cmd) for cmd in of_tools)
+    for language in LANGUAGES.values() if with_tests else ():
+        if (folder / language["manifest"]).is_file():
+            yield language["manifest"], language["every_test"]
 
 
 def _of_tox(text: str) -> Iterator[str]:
@@ -331,7 +325,7 @@ def _of_workflow(text: str) -> Iterator[str]:
 
 def _of_pre_commit(text: str) -> Iterator[str]:
     for repo in _items(_get(_yaml(text), "repos")):
-        yield from (_COMMANDS.get(str(_get(hook, "id")), "") for hook in _items(_get(repo, "hooks")))
+        yield from (_TABLE["checks"].get(str(_get(hook, "id")), "") for hook in _items(_get(repo, "hooks")))
 
 
 # --- reading

@@ -101,22 +101,8 @@ def _actions(
                 "Define it so that its interface can be read without running it, or report that it "
                 "cannot be."
             )
-        if failure.category is _C.LINT_ERROR and _is_wanted_export(evidence):
-            yield Instruction(
-                "Say that the re-exports are meant (name them in `__all__`, or write `import x as x`); if "
-                "the package must stay as it is, the criterion is wrong: report that to whoever wrote the "
-                "plan."
-            )
         yield from _make_missing(evidence, tree)
     yield from _edit_place(failure, evidence)
-
-
-def _is_wanted_export(evidence: Evidence) -> bool:
-    """Return whether a linter complains only of imports in an ``__init__.py`` that it calls unused."""
-    found = () if evidence.command is None else evidence.command.findings
-    return bool(found) and all(
-        each.code == "F401" and (each.path or "").rpartition("/")[2] == "__init__.py" for each in found
-    )
 
 
 def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Iterator[Instruction]:

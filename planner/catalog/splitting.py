@@ -1,16 +1,14 @@
-"""Splitting a command string into words as a POSIX shell would, and refusing all that only a shell can do.
+"""Split a command into words by shlex, and refuse all that only a shell can do.
 
-Quotes and backslashes are honoured. Whatever a shell would act on outside of them (pipes, lists,
-redirects, expansions, globs) is refused with what to write instead, because commands are run as argument
-vectors and never see a shell.
+Whatever a shell would act on outside of quotes (pipes, lists, redirects, expansions, globs) is refused with
+what to write instead, because commands are run as argument vectors and never see a shell.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from itertools import takewhile
-from typing import NoReturn
+import shlex
+from typing import NamedTuple, NoReturn
 
 from planner.catalog.tables import load_table
 from planner.errors import CommandSyntaxError
@@ -19,120 +17,92 @@ MAX_COMMAND_LENGTH = 10_000
 """Characters; the model allows no longer line either."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word of a command; ``plain`` is the length of the part before the first quoted character."""
 
     value: str
     plain: int
 
 
-def split_words(text: str) -> list[Word]:
-    """Split a command into words. Raises :class:`CommandSyntaxError` for anything that needs a shell."""
-    for is_found, problem, remedy in (
-        (
-            len(text) > MAX_COMMAND_LENGTH,
-            f"has {len(text)} characters",
-            f"keep it under {MAX_COMMAND_LENGTH}",
-        ),
-        ("\0" in text, "holds a NUL character", "remove it"),
-        (_SURROGATE.search(text), "holds a lone surrogate, which no program can be given", "remove it"),
-    ):
-        if is_found:
-            _refuse(problem, remedy)
-    stripped = text.strip(_BLANKS)
-    if stripped.endswith("\\"):  # an escaped blank at the end belongs to a word
-        stripped = text.lstrip(_BLANKS)[: len(stripped) + 1]
-    if _SIMPLE.fullmatch(stripped):
-        return [Word(value, len(value)) for value in stripped.split(" ") if value]
-    words = _scan(stripped)
-    _refuse_split_id(words)
-    return words
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANKS = " \t\r\n"
-_SIMPLE = re.compile(r"[A-Za-z0-9_./:=,@%+\- ]*")
-"""Nothing in such a command means anything to a shell; most commands are of this kind."""
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\"|\\[\s\S]")
+_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>[\s\S])|`|\$[A-Za-z0-9_{(@*#?$!-]")
+_MASK = "\0"
+"""Stands for each quoted character, so that no pattern of the table meets one."""
 
 _TABLE = load_table("shell")
-_REFUSED = tuple(
-    (re.compile(row["at"]), row["why"], row["instead"].replace("<literal>", _TABLE["literal"]))
-    for row in _TABLE["refused"]
-)
-_TOKEN = re.compile(
-    r"(?P<blank>[ \t]+)|'(?P<single>[^']*)'|\"(?P<double>(?:\\[\s\S]|[^\"\\])*)\"|\\(?P<escaped>[\s\S])"
-    r"|(?P<plain>[^\s'\"\\`$*?~#{|&;<>()]+|[\s\S])"
-)
-_EXPANSION_IN_QUOTES = re.compile(r"\\[\s\S]|(?P<found>`|\$[A-Za-z0-9_{(@*#?$!-])")
-_ESCAPED_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
+_REFUSED = re.compile("|".join(f"({row['at']})" for row in _TABLE["refused"]))
+
+
+def split_words(text: str) -> list[Word]:
+    """Split a command into words. Raises :class:`CommandSyntaxError` for anything that needs a shell."""
+    if len(text) > MAX_COMMAND_LENGTH:
+        _refuse(f"has {len(text)} characters", f"keep it under {MAX_COMMAND_LENGTH}")
+    if _MASK in text:
+        _refuse("holds a NUL character", "remove it")
+    if re.search("[\ud800-\udfff]", text):
+        _refuse("holds a lone surrogate, which no program can be given", "remove it")
+    text = _QUOTED.sub(_as_shlex_reads_it, text)
+    masked = _QUOTED.sub(lambda quoted: _MASK * len(quoted[0]), text)
+    begin, end = len(masked) - len(masked.lstrip(_BLANKS)), len(masked.rstrip(_BLANKS))
+    text, masked = text[begin:end], masked[begin:end]
+    _refuse_shell(text, masked)
+    shown = re.findall(rf"[^{_BLANKS}]+", masked)
+    words = [
+        Word(value, len(each.partition(_MASK)[0]))
+        for value, each in zip(shlex.split(text), shown, strict=True)
+    ]
+    _refuse_split_id(words)
+    return words
 
 
 def _refuse(problem: str, remedy: str) -> NoReturn:
     raise CommandSyntaxError(f"the command {problem}", remedy)
 
 
-def _scan(text: str) -> list[Word]:
-    """Split by tokens; ``parts`` are those of the word that is read, each with whether it was quoted."""
-    words: list[Word] = []
-    parts: list[tuple[str, bool]] = []
+def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
+    """Return a quotation without those escapes of a shell that shlex takes literally."""
+    text = quoted[0]
+    if text[0] != '"':
+        return "" if text == "\\\n" else text
 
-    def close() -> None:
-        if parts:
-            plain = sum(len(part) for part, _ in takewhile(lambda part: not part[1], parts))
-            words.append(Word("".join(part for part, _ in parts), plain))
-            parts.clear()
-
-    for token in _TOKEN.finditer(text):
-        kind = token.lastgroup
-        if kind == "blank":
-            close()
-        elif kind == "single":
-            parts.append((token["single"], True))
-        elif kind == "double":
-            parts.append((_double_quoted(token["double"]), True))
-        elif kind == "escaped":
-            if token["escaped"] != "\n":
-                parts.append((token["escaped"], True))
-        else:
-            _refuse_shell(text, token.start(), words, "".join(part for part, _ in parts))
-            parts.append((token["plain"], False))
-    close()
-    return words
-
-
-def _double_quoted(inner: str) -> str:
-    for expansion in _EXPANSION_IN_QUOTES.finditer(inner):
-        if expansion["found"]:
+    def unescaped(found: re.Match[str]) -> str:
+        if found["escaped"] is None:
+            shown = text[found.start() : found.start() + 12].removesuffix('"')
             _refuse(
-                f"has {inner[expansion.start() : expansion.start() + 12]!r} inside double quotes, which a "
-                "shell would replace",
+                f"has {shown!r} inside double quotes, which a shell would replace",
                 "use single quotes if it is meant literally, else write the value itself",
             )
-    return _ESCAPED_IN_QUOTES.sub(lambda found: "" if found[1] == "\n" else found[1], inner)
+        return {"\n": "", "$": "$", "`": "`"}.get(found["escaped"], found[0])
+
+    return _IN_DOUBLE_QUOTES.sub(unescaped, text)
 
 
-def _refuse_shell(text: str, at: int, words: list[Word], word: str) -> None:
-    """Refuse what means something to a shell here, behind these words and the beginning of one."""
-    char = text[at]
-    if char in "*?" and "[" in word.partition("::")[2]:
-        return  # in test_a.py::test_b[a*b] no shell finds a file to put there, and pytest gets it as it is
-    if char in "&|;\n" and (words[0].value if words else word) == "cd":
+def _refuse_shell(text: str, masked: str) -> None:
+    """Refuse what means something to a shell, by the first row of the table that matches at its place."""
+    for found in _REFUSED.finditer(masked):
+        before = masked[: found.start()]
+        if found[0] in "*?" and "[" in re.split(r"[ \t]", before)[-1].partition("::")[2]:
+            continue  # no shell finds a file for test_a.py::test_b[a*b], and pytest gets it as it is
+        if found[0][0] in "&|;\n" and before.split()[:1] == ["cd"]:
+            _refuse(
+                "changes the folder with 'cd'",
+                "set the plan's root, or give the tool its own option for the folder; "
+                "two commands are two criteria",
+            )
+        assert found.lastindex is not None
+        row = _TABLE["refused"][found.lastindex - 1]
+        shown = repr(text[found.start() : found.end()])
         _refuse(
-            "changes the folder with 'cd'",
-            "set the plan's root, or give the tool its own option for the folder; "
-            "two commands are two criteria",
+            row["why"].replace("<found>", shown), row["instead"].replace("<literal>", _TABLE["literal"])
         )
-    for pattern, why, instead in _REFUSED:
-        if found := pattern.match(text, at):
-            _refuse(why.replace("<found>", repr(found[0])), instead)
 
 
 def _refuse_split_id(words: list[Word]) -> None:
     """An unquoted parameter id with a blank inside would silently become two words."""
     for position, word in enumerate(words):
-        _, colons, name = word.value.partition("::")
-        if not colons or "[" not in name or name.endswith("]") or word.plain < len(word.value):
+        name = word.value.partition("::")[2]
+        if "[" not in name or name.endswith("]") or word.plain < len(word.value):
             continue
         for end, other in enumerate(words[position + 1 :], position + 1):
             if "::" in other.value or other.value.startswith("-"):

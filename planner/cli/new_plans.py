@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.authoring.decomposition import Decomposer
-from planner.authoring.first_plan import (
-    count_items,
-    is_too_long,
-    plan_of_list,
-    plan_of_repository,
-    root_for,
-)
-from planner.authoring.goals import LONGEST_GOAL, read_goal, reasons_for_phases
-from planner.authoring.markdown_list import read_list
-from planner.authoring.plan_templates import PlanTemplates
+from planner.authoring.decomposition import Decomposer, reasons_for_phases
+from planner.authoring.first_plan import plan_of_list, plan_of_repository, root_for
+from planner.authoring.outline import LONGEST_GOAL, read_goal, read_outline
+from planner.authoring.plan_templates import PlanTemplates, read_values
 from planner.authoring.repository import LARGEST_READ, read_repository
-from planner.authoring.template_values import read_values
 from planner.cli.app import command
 from planner.cli.arguments import nearest, option, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, program, say
@@ -47,7 +39,7 @@ from planner.text.sanitizing import clean, one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.authoring.goals import Piece
+    from planner.authoring.outline import Piece
 
 USUAL_OUTPUT = Path("planverify.yaml")
 AGENTS = Path("AGENTS.md")
@@ -141,11 +133,11 @@ def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> t
             "there are no tests here, and no checks whose tools are installed; write todos as a list with "
             f"check boxes, and name it: {program()} init --from TODO.md"
         )
-    text, count = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
+    text, plan = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
     files = repository.test_files
     told = ", ".join([*([f"{counted(files, 'file')} with tests"] if files else []), *checks])
     left_out = f"; {len(unproved)} left out that prove nothing" if unproved else ""
-    return text, f"{counted(count, 'todo')} for {told}{left_out}"
+    return text, f"{counted(len(plan.items), 'todo')} for {told}{left_out}"
 
 
 def _of_list(source: Path, output: Path) -> tuple[str, str]:
@@ -154,17 +146,18 @@ def _of_list(source: Path, output: Path) -> tuple[str, str]:
         raise UsageMistake(
             f"--from {source}: it is larger than {LARGEST_READ:,} bytes; name a shorter list"
         )
-    page = read_list(source.read_text(encoding="utf-8-sig", errors="replace"))
-    if not page.items:
+    page = read_outline(source.read_text(encoding="utf-8-sig", errors="replace"))
+    count = page.count_boxes()
+    if not count:
         return "", f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
-    if is_too_long(page):
+    if count > MAX_TODOS:
         raise UsageMistake(
-            f"--from {source}: it has {count_items(page.items):,} check boxes, and a plan at most "
-            f"{MAX_TODOS:,} todos; make several lists of it"
+            f"--from {source}: it has {count:,} check boxes, and a plan at most {MAX_TODOS:,} todos; "
+            "make several lists of it"
         )
     root = root_for(here / output, here)
-    text, count = plan_of_list(page, here.name or "project", str(source), root=root)
-    proved = text.count("    verify: ") + text.count("    acceptance_criteria:")
+    text, plan = plan_of_list(page, here.name or "project", str(source), root=root)
+    proved = sum(bool(each.verify or each.acceptance_criteria) for each in plan.items)
     return text, f"{counted(count, 'todo')} of {source}, {proved} with a command"
 
 

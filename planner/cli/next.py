@@ -27,7 +27,7 @@ from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, open_run, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
 from planner.engine.progress import shown_state
-from planner.engine.requests import PAGE_TOKENS, brief_of, short_brief_of
+from planner.engine.requests import PAGE_TOKENS, brief_of
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.taxonomy import Family, Owner, Role
@@ -510,7 +510,7 @@ def brief(
         text = brief_of(run.state, worker, max_tokens=room)
     else:
         verify = run.found.verify if len(reds.todos) > 1 else None
-        text = short_brief_of(run.state, worker, reds, verify=verify, max_tokens=room)
+        text = brief_of(run.state, worker, max_tokens=room, reds=reds, verify=verify)
     write("\n".join([*lines, text.rstrip("\n")]) + "\n")
     return Status.OK
 

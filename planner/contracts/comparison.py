@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import griffe
 
-from planner.contracts.annotations import Likeness, compare_annotations, resolve
-from planner.contracts.modules import (
+from planner.contracts.signatures import (
+    Likeness,
+    compare_annotations,
+    compare_signature,
+    render,
+    render_signature,
+    resolve,
+)
+from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
+    ScopeNames,
+    bindings_of,
     definitions,
     describe_function,
     may_be_changed,
@@ -19,8 +28,6 @@ from planner.contracts.modules import (
     properties,
     uncertainty,
 )
-from planner.contracts.names import Names, bindings_of
-from planner.contracts.signatures import compare_signature, render, render_signature
 from planner.model.contract import ContractDifference
 from planner.text.sanitizing import clean
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from planner.contracts.modules import Scope
+    from planner.contracts.source import Scope
     from planner.model.contract import ClassContract, Contract, FunctionContract, PropertyContract
 
 MAX_MESSAGE = 1_000
@@ -168,7 +175,7 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
     name = place.prefix.rstrip(".")
     bases = [str(base) for base in found.bases]
     for base in wanted.bases:
-        likenesses = {compare_annotations(base, each, Names(found)) for each in bases}
+        likenesses = {compare_annotations(base, each, ScopeNames(found)) for each in bases}
         if Likeness.SAME not in likenesses:
             known = Likeness.UNKNOWN not in likenesses
             verb, where = "is" if known else "may be", f"{place.path}:{found.lineno}"
@@ -198,7 +205,7 @@ def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDiffe
         returns = properties(home.owner)[name]
         likeness = Likeness.DIFFERENT
         if returns is not None:
-            likeness = compare_annotations(wanted.returns, returns, Names(home.owner))
+            likeness = compare_annotations(wanted.returns, returns, ScopeNames(home.owner))
         if likeness is not Likeness.SAME:
             said = f"gives {returns}" if returns else "does not say what it gives"
             message = f"{place.prefix}{name}: the contract says it gives {wanted.returns}, the code {said}"
@@ -224,7 +231,7 @@ def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
         bases = [str(base) for base in owner.bases]
         if not may_be_changed(owner) and set(bases) <= {"object"}:
             return (home, name) if home is place else None
-        names = Names(owner)
+        names = ScopeNames(owner)
         bases = [base for base in bases if resolve(base.partition("[")[0], names) not in _PLAIN_BASES]
         if may_be_changed(owner) or len(bases) != 1 or not bases[0].isidentifier():
             return None

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import griffe
 from pydantic import ValidationError
 
-from planner.contracts.modules import (
+from planner.contracts.source import (
     ModuleProblem,
     ModuleReader,
+    bindings_of,
     definitions,
     describe_function,
     members,
     properties,
     uncertainty,
 )
-from planner.contracts.names import bindings_of
 from planner.errors import ModuleSourceError
 from planner.model.contract import CONTRACT_VERSION, ClassContract, Contract, FunctionContract
 from planner.text.sanitizing import clean
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from planner.contracts.modules import Scope
+    from planner.contracts.source import Scope
 
 _TOO_LONG = "has names or values that are too long for a contract, or unusual"
 _MAX_MESSAGE = 1_000

@@ -5,8 +5,8 @@ answers with. The state is a value; the same events give the same states and the
 byte. No clock, no random source and no file is read.
 
 The modules, in the order of their imports: ``state``, ``transaction`` (one event being taken in),
-``consequences``, ``plans``, ``requests``, ``repair``, ``dispatch``, and the events: ``work``,
-``verification``, ``answers``. ``intake`` tells the outcomes of a run, ``progress`` reads the state.
+``plans``, ``requests``, ``repair``, ``dispatch`` and ``events``. ``intake`` tells the outcomes of a run,
+``progress`` reads the state.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.tables import load_table
-from planner.engine.answers import approval_given, plan_revised, question_answered, stop_requested
-from planner.engine.consequences import offer
 from planner.engine.dispatch import ask_again, end, halt, settle
-from planner.engine.plans import admit, problems_of
-from planner.engine.state import PlanPart, State, TodoRecord
-from planner.engine.transaction import Stop, Transaction
-from planner.engine.verification import verified
-from planner.engine.work import (
+from planner.engine.events import (
+    approval_given,
     budget_spent,
     conflict_found,
     expire,
-    is_due,
+    plan_revised,
+    question_answered,
+    stop_requested,
     sub_plan_loaded,
+    verified,
     work_finished,
     work_started,
 )
+from planner.engine.plans import admit, problems_of
+from planner.engine.state import PlanPart, State, TodoRecord
+from planner.engine.transaction import Stop, Transaction
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.memory import Memory
 from planner.model.actions import Finish
@@ -165,9 +166,8 @@ def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction
     tx.now = max(state.now, event.at.timestamp())
     tx.events += 1
     try:
-        if is_due(tx):
-            expire(tx)
-        tx.check_budget(None)
+        expire(tx)
+        tx.check_budget()
         _TAKEN_IN[kind](tx, event)
         settle(tx)
     except Stop as stop:
@@ -201,7 +201,7 @@ def _run_started(tx: Transaction, _event: Event) -> None:
         return
     tx.started = tx.now
     tx.plan_to(PlanState.EXECUTING)
-    offer(tx, [record.id for record in sorted(tx.records.values(), key=lambda record: record.rank)])
+    tx.offer([record.id for record in sorted(tx.records.values(), key=lambda record: record.rank)])
 
 
 _TAKEN_IN: dict[str, Callable[[Transaction, Any], None]] = {

@@ -6,7 +6,6 @@ from hashlib import sha256
 from heapq import heappop
 from typing import TYPE_CHECKING
 
-from planner.engine.consequences import done, fail, offer, open_branches, rest
 from planner.engine.plans import files_of, is_said_to_be_done
 from planner.engine.repair import branch_ended, open_branch, release_follower
 from planner.engine.requests import implement, load_sub_plan, repeat, verify
@@ -84,7 +83,7 @@ def _dispatch(tx: Transaction) -> bool:
             break
         heappop(tx.ready)
         is_work = step.kind in ("start", "implement") and not record.is_parent
-        if is_work and not tx.may_work():  # what needs no further budget goes on
+        if is_work and not tx.check_budget(before_work=True):  # what needs no further budget goes on
             aside.append(record)
         elif (holder := _holder(tx, record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
@@ -134,7 +133,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         because = "it is said to be done already, which a verification has to prove"
         verify(tx, record, "claimed-is-verified", because)
     elif claimed:
-        done(tx, tx.move(record, TodoLife.ACTIVE), verified=False)
+        tx.done(tx.move(record, TodoLife.ACTIVE), verified=False)
     elif record.is_branch:
         if starts:
             rule, because = "branch-is-worked-on", "its branch is made, and waits for nothing"
@@ -164,16 +163,16 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
     if not all(tx.records[name].life.is_final for name in record.children):  # a revision has added one
         tx.update(record, next_step=None)
         return
-    rest(tx, record)
+    tx.rest(record)
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
     files = files_of(tx, alone, record.within)
     record = tx.update(record, is_parent=False, next_step=None, files=files)
     if any(tx.records[name].life is not TodoLife.DONE for name in record.children):
-        fail(tx, record)
+        tx.fail(record)
     elif has_own_criteria(record):
         tx.enqueue(record, "verify", "children-first", "all todos of its sub-plan are done")
     else:
-        done(tx, record, verified=False)
+        tx.done(record, verified=False)
 
 
 def halt(tx: Transaction, stop: Stop) -> None:
@@ -229,7 +228,7 @@ def _propose_anew(tx: Transaction, todo_id: str) -> None:
     for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
             tx.withdraw(question.question_id)
-            offer(tx, (todo_id,))
+            tx.offer((todo_id,))
         elif question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_BRANCH:
             tx.withdraw(question.question_id)
             open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
@@ -239,11 +238,11 @@ def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
     """End verifications and branches of a todo whose criteria have changed, and verify the new ones."""
     rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
     if record.life is TodoLife.TEST_FAILED:
-        branches = open_branches(tx, record, "its criteria have changed")
+        branches = tx.unneeded_branches(record, "its criteria have changed")
         if branches:
             tx.enqueue(record, "verify", rule, because)
         for branch in branches:
-            fail(tx, branch)
+            tx.fail(branch)
     elif record.life is TodoLife.TESTING and record.id in tx.live:
         tx.cancel(record, rule, "its criteria have changed")
         verify(tx, tx.update(record, must_say_which=True), rule, because)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from planner.engine.consequences import fail, offer
 from planner.engine.state import PlanPart, TodoRecord
 from planner.errors import EditConflictError
 from planner.model.actions import PublishPlan
@@ -221,7 +220,7 @@ def publish(
     for name in new:
         record = tx.records[qualified(within, name)]
         _wait(tx, record, record.todo.dependencies)
-    offer(tx, [qualified(within, name) for name in new])
+    tx.offer([qualified(within, name) for name in new])
 
 
 def judges(todo: Todo) -> tuple[object, ...]:
@@ -284,7 +283,7 @@ def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> N
             continue
         if before.life.is_final and before.life is not TodoLife.DONE:  # it will never be done
             if tx.records[record.id].life is TodoLife.PENDING:
-                fail(tx, tx.records[record.id], TodoLife.SKIPPED)
+                tx.fail(tx.records[record.id], TodoLife.SKIPPED)
         else:
             tx.dependents[before.id] = (*tx.dependents.get(before.id, ()), record.id)
 

@@ -1,10 +1,12 @@
-"""What follows when a todo is red: the same role again, a branch, a deeper one, a person."""
+"""What follows when a todo is red: the same role again, a branch, a deeper one, a person.
+
+Which of these is decided by :mod:`planner.policy.branches`; here it is carried out.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.engine.consequences import fail, offer, red
 from planner.engine.plans import digest_of_edits, draft_of, publish
 from planner.engine.requests import implement, instructions_for
 from planner.engine.state import PendingStep
@@ -16,12 +18,12 @@ from planner.model.edits import AddBranch, AddContext, QuarantineTest
 from planner.model.taxonomy import Role
 from planner.model.verdicts import TodoLife
 from planner.policy.branches import (
+    RedTodo,
     attempts_of,
-    branch_reason,
     branch_todo,
+    decide_repair,
     needs_approval,
     next_branch_id,
-    retries_of,
     role_for,
 )
 from planner.policy.limits import asks_a_person
@@ -45,26 +47,43 @@ _MOST_NAMED = 10
 
 
 def repair(tx: Transaction, record: TodoRecord) -> None:
-    """Decide what follows for a primary todo whose criteria do not hold; it is in ``test_failed``."""
-    if record.by_person:
-        escalate(tx, record, "attempts-used-up", "the turn that a person has granted did not mend it")
-    elif record.branches:
-        _after_branch(tx, record)
-    elif (said := retry(tx, record, "its criteria do not hold")) is not None:
-        tx.enqueue(record, "implement", "retry-by-the-same-role", said)
-    elif record.todo.is_temporary:
-        fail(tx, record)
+    """Go on with a primary todo whose criteria do not hold; it is in ``test_failed``."""
+    last = tx.last_branch(record)
+    if last is not None and last.life is not TodoLife.DONE and not record.by_person:
+        _work_on_branch(tx, record, last)
+        return
+    red = RedTodo(
+        id=record.id,
+        todo=record.todo,
+        failure=failure_of(record),
+        retries=record.retries,
+        by_person=record.by_person,
+        passed_branch=None if last is None else last.id,
+        depth=0 if last is None else last.depth,
+    )
+    kind, rule, because = decide_repair(red, tx.policy_of(record))
+    if kind == "ask":
+        escalate(tx, record, rule, because)
+    elif kind == "give_up":
+        tx.fail(record)
+    elif kind == "retry":
+        record = tx.update(record, retries=record.retries + 1)
+        tx.enqueue(record, "implement", rule, because)
+    elif last is None and (leader := _leader(tx, record)) is not None:
+        tx.update(record, behind=leader.id)
     else:
-        _first_branch(tx, record)
+        open_branch(tx, record, PendingStep("branch", rule, because))
 
 
-def retry(tx: Transaction, record: TodoRecord, because: str) -> str | None:
-    """Use up a retry by the same role, and return why; ``None`` where none is left."""
-    limit = retries_of(record.todo, record.failure)
-    if record.retries >= limit:
-        return None
-    tx.update(record, retries=record.retries + 1)
-    return f"{because}; retry {record.retries + 1} of {limit}"
+def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> None:
+    """Work on the branch that an earlier planning has made."""
+    if last.life.is_final:
+        _branch_failed(tx, record, last)
+    elif waits_for(tx, last, record):
+        because = f"its branch {last.id} waits for the very todo that it is there to repair"
+        escalate(tx, record, "branches-in-a-circle", because)
+    else:
+        tx.offer((last.id,))
 
 
 def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
@@ -75,7 +94,7 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
     tx.begin_lifetime(branch, tx.now)
     branch = tx.update(branch, attempts=branch.attempts + 1)
     if branch.attempts >= allowed or _is_over(tx, branch):
-        fail(tx, branch)
+        tx.fail(branch)
         return
     said = f"{because} after attempt {branch.attempts} of {allowed}"
     work_again(tx, branch, "branch-has-attempts-left", said, attempt=branch.attempts + 1)
@@ -83,11 +102,11 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
 
 def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: int) -> None:
     """Ask for another turn of work at once, or let it wait for its turn where the todo is red."""
-    if record.life is TodoLife.ACTIVE and tx.may_work():
-        implement(tx, record, rule, because, **facts)
-        return
     if record.life is TodoLife.ACTIVE:
-        record = red(tx, record, TodoLife.TESTING, deadline=None)
+        if tx.check_budget(before_work=True):
+            implement(tx, record, rule, because, **facts)
+            return
+        record = tx.red(record, TodoLife.TESTING, deadline=None)
     tx.enqueue(record, "implement", rule, because)
 
 
@@ -123,8 +142,9 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
     tx.open_branches -= 1
     assert branch.parent_id is not None
     primary = tx.records[branch.parent_id]
+    is_red = primary.life is TodoLife.TEST_FAILED
     if branch.life is TodoLife.DONE:
-        if primary.life is TodoLife.TEST_FAILED:
+        if is_red:
             because = f"{branch.id} passed, so its criteria may hold now"
             tx.enqueue(primary, "verify", "branch-passed", because)
         return
@@ -138,7 +158,7 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
         named = ", ".join(tx.last_failed_branches)
         because = f"{tx.failed_branches} branches have failed, more than {limit}: {named}"
         tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None, limit=limit)
-    if primary.life is TodoLife.TEST_FAILED:
+    if is_red:
         _branch_failed(tx, primary, branch)
 
 
@@ -158,51 +178,6 @@ def _is_over(tx: Transaction, branch: TodoRecord) -> bool:
     return branch.expires is not None and tx.now > branch.expires
 
 
-def _first_branch(tx: Transaction, record: TodoRecord) -> None:
-    policy = tx.policy_of(record)
-    if policy.max_branch_depth < 1:
-        escalate(tx, record, "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
-    elif _attempts(tx, record) < 1:
-        escalate(tx, record, "attempts-used-up", "the plan allows no attempts at a repair")
-    elif (leader := _leader(tx, record)) is not None:
-        tx.update(record, behind=leader.id)
-    else:
-        because = "its criteria do not hold"
-        because += f" after {counted(record.retries, 'retry')}" if record.retries else ""
-        open_branch(tx, record, PendingStep("branch", "failed-todo-gets-a-branch", because))
-
-
-def _after_branch(tx: Transaction, record: TodoRecord) -> None:
-    """Work on the branch that an earlier planning has made, or go deeper: a branch has passed in vain."""
-    last = tx.last_branch(record)
-    assert last is not None
-    if last.life is TodoLife.DONE:
-        limit = tx.policy_of(record).max_branch_depth
-        because = f"{last.id} passed and {record.id} is still red"
-        if _attempts(tx, record) < 1:
-            because += "; the plan allows no attempts at such a repair"
-            escalate(tx, record, "attempts-used-up", because)
-        elif last.depth + 1 > limit:
-            because += (
-                f"; a deeper branch would have depth {last.depth + 1}, and max_branch_depth is {limit}"
-            )
-            escalate(tx, record, "branch-depth", because)
-        else:
-            open_branch(tx, record, PendingStep("branch", "deeper-branch", because))
-    elif last.life.is_final:
-        _branch_failed(tx, record, last)
-    elif waits_for(tx, last, record):
-        because = f"its branch {last.id} waits for the very todo that it is there to repair"
-        escalate(tx, record, "branches-in-a-circle", because)
-    else:
-        offer(tx, (last.id,))
-
-
-def _attempts(tx: Transaction, record: TodoRecord) -> int:
-    """Return how many attempts a branch for a red todo would have."""
-    return attempts_of(branch_reason(failure_of(record).category), tx.policy_of(record))
-
-
 def failure_of(record: TodoRecord) -> Failure:
     """Return the failure that has decided about a red todo."""
     assert record.failure is not None
@@ -213,11 +188,13 @@ def waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
     """Return whether a todo is another, or waits for it, directly or not."""
     found = {record.id: record}
     for each in (pending := [record]):
-        for before in tx.dependencies(each):
-            if before.id not in found:
-                found[before.id] = before
-                pending.append(before)
+        new = [before for before in tx.dependencies(each) if before.id not in found]
+        found |= {before.id: before for before in new}
+        pending.extend(new)
     return goal.id in found
+
+
+# -- todos that fail by one cause ----------------------------------------------------------------------
 
 
 def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
@@ -260,8 +237,7 @@ def _may_mend(record: TodoRecord) -> bool:
 
 def release_follower(tx: Transaction) -> bool:
     """Go on with one todo that has waited for the repair of another; return whether there was one."""
-    for name in tx.reds:
-        record = tx.records[name]
+    for record in [tx.records[name] for name in tx.reds]:
         if record.behind is None:
             continue
         leader = tx.records[record.behind]
@@ -272,9 +248,12 @@ def release_follower(tx: Transaction) -> bool:
             because = f"{leader.id}, which failed by the same cause, is done"
             tx.enqueue(record, "verify", "shared-cause", because)
         else:
-            _first_branch(tx, record)
+            repair(tx, record)
         return True
     return False
+
+
+# -- the branch ----------------------------------------------------------------------------------------
 
 
 def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
@@ -290,10 +269,16 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         except EditConflictError:  # the plan has changed since it was approved
             open_branch(tx, record, step._replace(proposal=None))
     else:
-        proposal, why = _proposal(tx, record, step), _asks_because(tx, record)
-        if why is None:
+        proposal = _proposal(tx, record, step)
+        if asks_a_person(record.todo):
+            why = f"the risk of {record.id} is {record.todo.risk_level}"
+        elif failure_class(failure_of(record)) in tx.approved or not needs_approval(
+            tx.policy_of(record), tx.top
+        ):
             _make_branch(tx, record, proposal)
             return
+        else:
+            why = "the plan does not repair by itself"
         because = f"{proposal.because}; {why}"
         tx.notify(step.rule, because, topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
         tx.update(record, next_step=None, question=proposal.question_id)
@@ -323,25 +308,13 @@ def failure_class(failure: Failure) -> str:
     return f"{failure.category}/{kind}/{failure.target_agent or ''}"
 
 
-def _asks_because(tx: Transaction, record: TodoRecord) -> str | None:
-    """Return why a person is asked before a branch is made; ``None`` where nobody is."""
-    if asks_a_person(record.todo):
-        return f"the risk of {record.id} is {record.todo.risk_level}"
-    if failure_class(failure_of(record)) in tx.approved:
-        return None
-    asks = needs_approval(tx.policy_of(record), tx.top)
-    return "the plan does not repair by itself" if asks else None
-
-
 def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuman:
     """Return the branch for a red todo, revised as the category of its failure calls for, as a question."""
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
-    ids = {tx.records[name].todo.id for name in record.branches}
-    branch_id = next_branch_id(record.todo.id, ids)
-    while qualified(record.within, branch_id) in tx.records:
-        ids |= {branch_id}
-        branch_id = next_branch_id(record.todo.id, ids)
+    branches = [tx.records[name] for name in record.branches]
+    taken = {each.todo.id for each in tx.records.values() if each.within == record.within}
+    branch_id = next_branch_id(record.todo.id, taken)
     role, because = role_for(failure, record.todo), step.because
     if tx.memory is not None:
         advice = tx.memory.route(failure, record.todo, role, tx.now)
@@ -358,7 +331,8 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         after=None if last is None else last.todo,
         opened_at=rfc3339(tx.now),
     )
-    family = {each.todo.id for each in _family(tx, record)}
+    steps = (each.todo.id for branch in branches for each in tx.dependencies(branch))
+    family = {record.todo.id, *(each.todo.id for each in branches), *steps}
     situation = Situation(
         plan=plan,
         todo=record.todo,
@@ -384,15 +358,13 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         final = draft.todo(branch_id) or branch
     except EditConflictError:  # the edits do not fit the plan
         edits, final = [], branch
+    tried = () if last is None else (f"branch {last.todo.id}",)
     told = AddContext(
         rule="context-for-the-repair",
         because="whoever repairs it sees nothing else",
         todo_id=branch_id,
-        text=instructions_for(
-            tx, record, record, final, () if last is None else (f"branch {last.todo.id}",)
-        ),
+        text=instructions_for(tx, record, record, final, tried),
     )
-    final = final.model_copy(update={"debug_instructions": told.text})
     name = qualified(record.within, branch_id)
     return AskHuman(
         kind=QuestionKind.APPROVE_BRANCH,
@@ -402,13 +374,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         options=OPTIONS[QuestionKind.APPROVE_BRANCH],
         rule=step.rule,
         because=because,
-        branch=final,
+        branch=final.model_copy(update={"debug_instructions": told.text}),
         edits=(added, *edits, told),
         failure=failure,
     )
-
-
-def _family(tx: Transaction, record: TodoRecord) -> list[TodoRecord]:
-    """Return a todo, its branches, and the steps that were put before them."""
-    branches = [tx.records[name] for name in record.branches]
-    return [record, *(each for branch in branches for each in (branch, *tx.dependencies(branch)))]

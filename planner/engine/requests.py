@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from planner.brief import Consequences, write_brief, write_short_brief
+from planner.brief import Consequences, write_brief
 from planner.brief.page import CHARACTERS_PER_TOKEN, fit
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
@@ -132,29 +132,49 @@ def instructions_for(
     tried: tuple[str, ...] = (),
     *,
     max_tokens: int = PAGE_TOKENS,
+    reds: Consequences | None = None,
+    verify: str | None = None,
 ) -> str:
     """Return what whoever repairs a todo is told.
 
     ``red`` has the failure that is told, which may be a branch's own; ``worker`` is the todo or branch that
     is worked on; ``tried`` is what was done about it in vain.
     """
-    plan = state.parts[primary.within].plan
     assert red.outcome is not None
     return write_brief(
-        plan,
+        state.parts[primary.within].plan,
         primary.todo,
         red.outcome,
         red.context,
-        rerun=(primary.failure and primary.failure.rerun) or _check(state, primary.id),
+        rerun=verify or (primary.failure and primary.failure.rerun) or _check(state, primary.id),
         worker=worker,
         tried=tried,
+        reds=reds,
         max_tokens=max_tokens,
     )
 
 
-def brief_of(state: State, todo_id: str, *, max_tokens: int = PAGE_TOKENS) -> str:
-    """Return what whoever works on a todo needs to know, in Markdown."""
+def brief_of(
+    state: State,
+    todo_id: str,
+    *,
+    max_tokens: int = PAGE_TOKENS,
+    reds: Consequences | None = None,
+    verify: str | None = None,
+) -> str:
+    """Return what whoever works on a todo needs to know, in Markdown.
+
+    With ``reds``, which the root cause of a red todo makes red, in few words; ``verify`` then checks all of
+    them, where that is more than the todo.
+    """
     record = state.records[todo_id]
+    if reds is not None:
+        primary = _primary(state, record)
+        red = primary if record.outcome is None else record
+        tried = _tried(record)
+        return instructions_for(
+            state, primary, red, record.todo, tried, max_tokens=max_tokens, reds=reds, verify=verify
+        )
     brief = _brief(state, record, max_tokens)
     if brief.instructions is not None:
         return brief.instructions.rstrip("\n")
@@ -177,28 +197,8 @@ def brief_of(state: State, todo_id: str, *, max_tokens: int = PAGE_TOKENS) -> st
     return fit(parts, max_tokens * CHARACTERS_PER_TOKEN).rstrip("\n")
 
 
-def short_brief_of(
-    state: State, todo_id: str, reds: Consequences, *, verify: str | None, max_tokens: int
-) -> str:
-    """Return in few words what is red about a todo or branch.
-
-    ``verify`` checks all that the root cause makes red, where that is more than the todo.
-    """
-    record = state.records[todo_id]
-    primary = record if record.parent_id is None else state.records[record.parent_id]
-    red = primary if record.outcome is None else record
-    assert red.outcome is not None
-    return write_short_brief(
-        state.parts[primary.within].plan,
-        primary.todo,
-        red.outcome,
-        red.context,
-        reds=reds,
-        rerun=verify or (primary.failure and primary.failure.rerun) or _check(state, primary.id),
-        worker=record.todo,
-        tried=_tried(record),
-        max_tokens=max_tokens,
-    )
+def _primary(state: State, record: TodoRecord) -> TodoRecord:
+    return record if record.parent_id is None else state.records[record.parent_id]
 
 
 def _check(state: State, todo_id: str) -> str:
@@ -222,7 +222,7 @@ def _brief(state: State, record: TodoRecord, max_tokens: int = PAGE_TOKENS) -> B
 
 def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | None:
     """Return what was seen, and before it what a person has said about it."""
-    primary = record if record.parent_id is None else state.records[record.parent_id]
+    primary = _primary(state, record)
     told = record.todo.debug_instructions
     if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
         told = instructions_for(state, primary, record, record.todo, _tried(record), max_tokens=max_tokens)

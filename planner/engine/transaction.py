@@ -15,17 +15,18 @@ from planner.engine.state import PendingStep, State
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Notify, QuestionKind
 from planner.model.taxonomy import Category
-from planner.policy.lifecycle import plan_may, todo_may
+from planner.model.verdicts import TodoLife
+from planner.policy.lifecycle import check_move
 from planner.policy.limits import exceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from planner.engine.state import TodoRecord
     from planner.model.actions import Action, Fact
     from planner.model.plan import Policy
     from planner.model.taxonomy import Role
-    from planner.model.verdicts import PlanState, TodoLife
+    from planner.model.verdicts import PlanState
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The last time that can be written."""
@@ -135,14 +136,15 @@ class Transaction(State):
 
     def move(self, record: TodoRecord, life: TodoLife, **changes: Any) -> TodoRecord:
         """Bring a todo into another state. Raises :class:`planner.errors.IllegalTransition`."""
-        todo_may(record.id, record.life, life, self.trigger)
+        check_move(f"todo '{record.id}'", record.life, life, self.trigger)
         return self.update(record, life=life, **changes)
 
     def plan_to(self, *states: PlanState) -> None:
         """Bring the plan into states, one after the other; one that it is in is passed over."""
         for state in states:
             if state is not self.plan_state:
-                self.plan_state = plan_may(self.plan_state, state, self.trigger)
+                check_move("the plan", self.plan_state, state, self.trigger)
+                self.plan_state = state
 
     def enqueue(
         self, record: TodoRecord, kind: str, rule: str, because: str, proposal: AskHuman | None = None
@@ -224,47 +226,144 @@ class Transaction(State):
         if record is not None and record.question == question_id:
             self.update(record, question=None)
 
-    def over_budget(self, *, before_work: bool = False) -> str | None:
-        """Return what was spent more than is allowed, where nobody has agreed to that.
+    def check_budget(self, todo_id: str | None = None, *, before_work: bool = False) -> bool:
+        """Return whether the budget lets it go on; where it does not, ask a person or raise :class:`Stop`.
 
-        ``before_work`` asks whether anything is left for another turn of work.
+        ``todo_id`` is the todo that has spent it, where one is known. ``before_work`` asks whether anything
+        is left for another turn of work.
         """
         budget = self.top.budget
         if self.overspent or not budget.model_fields_set:
-            return None
-        wall = 0.0 if self.started is None else self.now - self.started
-        return exceeded(budget, self.spent, wall, or_used_up=before_work)
-
-    def check_budget(self, todo_id: str | None) -> None:
-        """Stop, or ask a person, where a budget is exceeded. Raises :class:`Stop`.
-
-        ``todo_id`` is the todo that has spent it, where one is known.
-        """
-        found = self.over_budget()
-        if found is not None:
-            self._budget_is_over(f"the plan's budget is used up ({found})", todo_id)
-
-    def may_work(self) -> bool:
-        """Return whether the budget leaves another turn of work; if not, ask or raise :class:`Stop`."""
-        if self.overspent:
             return True
-        if BUDGET_QUESTION in self.questions:
+        if before_work and BUDGET_QUESTION in self.questions:
             return False
-        found = self.over_budget(before_work=True)
+        wall = 0.0 if self.started is None else self.now - self.started
+        found = exceeded(budget, self.spent, wall, or_used_up=before_work)
         if found is None:
             return True
-        self._budget_is_over(f"the plan's budget leaves no further turn of work ({found})", None)
-        return False
-
-    def _budget_is_over(self, because: str, todo_id: str | None) -> None:
-        rule = "halt-on-budget"
+        lack = "leaves no further turn of work" if before_work else "is used up"
+        rule, because = "halt-on-budget", f"the plan's budget {lack} ({found})"
         if self.top.halt.budget == "halt":
-            found = () if todo_id is None else (todo_id,)
-            raise Stop(rule, because, found, Category.BUDGET_EXCEEDED)
+            raise Stop(rule, because, () if todo_id is None else (todo_id,), Category.BUDGET_EXCEEDED)
         if BUDGET_QUESTION not in self.questions:
             held = {"question_id": BUDGET_QUESTION, "options": ("go_on", "stop")}
-            text = "the budget is used up; does it go on?"
-            self.ask(QuestionKind.REVIEW, None, text, rule, because, **held)
+            self.ask(
+                QuestionKind.REVIEW, None, "the budget is used up; does it go on?", rule, because, **held
+            )
+        return False
+
+    # -- what the state of one todo means for the others --
+
+    def offer(self, todo_ids: Iterable[str]) -> None:
+        """Let todos begin that wait for nothing."""
+        for name in todo_ids:
+            record = self.records[name]
+            if record.life is not TodoLife.PENDING or record.next_step is not None or self.waits(record):
+                continue
+            # A branch of an earlier planning is of use only when its todo is found red again.
+            if record.parent_id is None or self.records[record.parent_id].life is TodoLife.TEST_FAILED:
+                because = (
+                    "what it depends on is done" if record.todo.dependencies else "it depends on nothing"
+                )
+                self.enqueue(record, "start", "ready-todo", because)
+
+    def rest(self, record: TodoRecord) -> None:
+        """Free the place and the files of a todo: the driver is no longer at it."""
+        if record.id in self.live:
+            del self.live[record.id]
+            for name in self.held.pop(record.id, ()):
+                self.stand_in_line(self.records[name])
+
+    def done(self, record: TodoRecord, *, verified: bool) -> None:
+        """Bring what waits for a done todo nearer to its turn."""
+        record = self.move(
+            record,
+            TodoLife.DONE,
+            verified=verified,
+            next_step=None,
+            outcome=None,
+            context=None,
+            failure=None,
+            deadline=None,
+            same=0,
+            waited=0,
+        )
+        self._end(record)
+        for branch in self.unneeded_branches(record, f"{record.id}, which it repairs, is done"):
+            if branch.life is TodoLife.ACTIVE:  # worked on, and what it is to repair holds: it has passed
+                self.done(branch, verified=False)
+            else:
+                self.fail(branch)
+        if not record.is_branch:
+            self.consecutive = 0
+        for name in self.dependents.get(record.id, ()):
+            waiting = self.records[name]
+            last = self.last_branch(waiting)
+            is_repaired = waiting.next_step is not None or (last is not None and not last.life.is_final)
+            if waiting.life is TodoLife.TEST_FAILED and not is_repaired and not self.waits(waiting):
+                self.withdraw(waiting.question)
+                because = "what it was made to wait for is done"
+                self.enqueue(waiting, "verify", "mended-is-verified-again", because)
+        self.offer(self.dependents.get(record.id, ()))
+        self._tell_parent(record)
+
+    def red(self, record: TodoRecord, *lives: TodoLife, **changes: object) -> TodoRecord:
+        """Block what waits for a todo that has failed and can still be repaired."""
+        for life in (*lives, TodoLife.TEST_FAILED):
+            record = self.move(record, life)
+        self.rest(record)
+        self.reds.setdefault(record.id)
+        return self.update(record, **changes)
+
+    def fail(self, record: TodoRecord, life: TodoLife = TodoLife.FAILED) -> None:
+        """Give a todo up for good, or leave it out (``skipped``), and with it all that waits for it."""
+        pending = [(record.id, life)]
+        while pending:
+            name, life = pending.pop()
+            each = self.records[name]
+            if each.life.is_final:
+                continue
+            each = self.move(each, life, next_step=None, deadline=None)
+            self._end(each)
+            useless = self.unneeded_branches(each, f"{each.id}, which it repairs, is given up")
+            pending.extend((branch.id, TodoLife.FAILED) for branch in useless)
+            for name in self.dependents.get(each.id, ()):
+                waiting = self.records[name]
+                if waiting.life is TodoLife.PENDING:
+                    pending.append((name, TodoLife.SKIPPED))
+                elif waiting.life is TodoLife.TEST_FAILED:
+                    pending.append((name, TodoLife.FAILED))
+            self._tell_parent(each)
+
+    def unneeded_branches(self, record: TodoRecord, because: str) -> list[TodoRecord]:
+        """Return the branches that a todo no longer needs; what the driver does for them is cancelled."""
+        found = [self.records[name] for name in record.branches if not self.records[name].life.is_final]
+        for branch in found:
+            if branch.id in self.live:
+                self.cancel(branch, "branch-without-use", because)
+        return found
+
+    def _end(self, record: TodoRecord) -> None:
+        self.rest(record)
+        self.reds.pop(record.id, None)
+        for question in [each.question_id for each in self.questions.values() if each.todo_id == record.id]:
+            self.withdraw(question)
+        if record.is_branch:
+            self.ended_branches.append(record.id)
+
+    def _tell_parent(self, record: TodoRecord) -> None:
+        """Let a parent go on when the last todo of its sub-plan has come to its end."""
+        if not record.within or record.is_branch:
+            return
+        parent = self.records[record.within]
+        if all(self.records[name].life.is_final for name in parent.children):
+            self.end_children(parent)
+
+    def end_children(self, parent: TodoRecord) -> None:
+        """Let a parent go on: all its todos have ended."""
+        self.enqueue(
+            parent, "children", "children-first", "all todos of its sub-plan have come to their end"
+        )
 
 
 _FIELDS = tuple(each.name for each in fields(State))

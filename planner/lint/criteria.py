@@ -7,6 +7,7 @@ import re
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
+from planner.catalog.tables import load_table
 from planner.lint.facts import Finding, command_spec, criterion_loc
 from planner.lint.project import Kind
 from planner.model.plan import MetricSpec, Operator, TodoStatus
@@ -24,23 +25,9 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 _OPTIONS = {
-    option: (rule, what)
-    for rule, options, what in (
-        (
-            "command-hollow",
-            "--collect-only --collectonly --co --setup-plan --setupplan --version -V --help -h --markers "
-            "--fixtures --fixtures-per-test --cache-show --setup-only --setuponly",
-            "runs no test",
-        ),
-        ("command-hollow", "--suppress-no-test-exit-code", "succeeds without a single test"),
-        (
-            "depends-on-last-run",
-            "--lf --last-failed --ff --failed-first --nf --new-first --sw --stepwise --sw-skip "
-            "--stepwise-skip",
-            "lets the last run decide which tests are run, and when",
-        ),
-    )
-    for option in options.split()
+    option: (row["rule"], row["what"])
+    for row in load_table("pytest_options")["doubtful"]
+    for option in row["options"].split()
 }
 """Options of pytest with which a pass proves nothing, or each time something else."""
 

@@ -61,9 +61,6 @@ NOT_MEMORYS = frozenset({Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT})
 WORKERS = (Role.CODER, Role.ARCHITECT, Role.TESTER, Role.DEBUGGER)
 """Roles that numbers may choose. That a person or the planner should act, only a person's word can say."""
 
-FEW = 3
-"""Where less is remembered that is alike, the reason tells of the whole kind or category."""
-
 _LONGEST = 2_000
 """Characters of a text that are compared."""
 _LONGEST_HEAD = 300
@@ -111,22 +108,12 @@ class Belief(NamedTuple):
     """The weight of the experiences."""
 
 
-class _Like(NamedTuple):
-    """A past todo that is like another."""
-
-    like: float
-    is_alike: bool
-    """By its text; else by its kind alone."""
-    past: PastTodo
-
-
 class _Standing(NamedTuple):
-    """What is known about one role and one failure."""
+    """What is known about one role and failures of one category."""
 
     belief: Belief
-    alike: list[PastRepair]
-    kindred: list[PastRepair]
-    """Those of the same category, the alike among them."""
+    fixed: int
+    tried: int
 
 
 @lru_cache(maxsize=4_096)
@@ -169,8 +156,8 @@ class Memory:
     """What the records say; their order means nothing."""
 
     records: PastRecords
-    _known: dict[str, list[_Like]] = field(
-        default_factory=dict[str, "list[_Like]"], repr=False, compare=False
+    _known: dict[str, list[tuple[float, PastTodo]]] = field(
+        default_factory=dict[str, "list[tuple[float, PastTodo]]"], repr=False, compare=False
     )
     """By what a todo is about, the todos like it."""
 
@@ -189,7 +176,7 @@ class Memory:
                 past.done and past.first_time,
                 like * self._weight(past, now) * (1.0 if past.role is todo.agent_role else ELSEWHERE),
             )
-            for like, _, past in self._like(todo)
+            for like, past in self._like(todo)
         )
         return round(believe(found).rate, 6)
 
@@ -199,21 +186,18 @@ class Memory:
         for recipe, shown in SHOWN_BY[language_of(todo)]:
             if todo.verify in RECIPES and set(RECIPES[recipe]) <= set(RECIPES[todo.verify]):
                 continue  # its criteria are this recipe, or one that holds all of it
-            found = (
-                (not shown.isdisjoint(past.categories), like * self._weight(past, now))
-                for like, _, past in near
-            )
             # Before anything is known, a recipe shows nothing that the criteria would not show.
-            chance = believe(found, well=0.2)
+            chance = believe(
+                (
+                    (not shown.isdisjoint(past.categories), like * self._weight(past, now))
+                    for like, past in near
+                ),
+                well=0.2,
+            )
             if chance.seen >= RECIPE_ENOUGH and chance.rate >= WORTH_A_RECIPE:
-                asked, what = [each.past for each in near if each.is_alike], "like this"
-                if len(asked) < FEW:
-                    asked, what = [each.past for each in near], f"of the kind {task_kind(todo)}"
-                counts = ((each, sum(each in past.categories for past in asked)) for each in Category)
-                met = {each: n for each, n in counts if each in shown}
-                parts = [f"{n} {each}" for each, n in sorted(met.items(), key=lambda row: -row[1]) if n]
-                parts[0] = parts[0].replace(" ", " met ", 1)
-                return RecipeAdvice(recipe, f"{len(asked)} {what}; {', '.join(parts)}")
+                met = sum(not shown.isdisjoint(past.categories) for _, past in near)
+                names = " or ".join(sorted(shown))
+                return RecipeAdvice(recipe, f"of {len(near)} like this {met} met {names}")
         return None
 
     def route(self, failure: Failure, todo: Todo, default: Role, now: float) -> RoutingAdvice:
@@ -227,15 +211,11 @@ class Memory:
         grams = ngrams(f"{task_kind(todo)} {text_of(todo, failure)}")
         standings = {role: self._standing(role, failure, grams, now) for role in Role}
         numbers, best = _numbers(category, standings), default
-        by_word = [role.value for role, each in standings.items() if each.belief.seen > 0]
-        named = f"a person named the {' and the '.join(by_word)} for {category}" if by_word else ""
-        reason = numbers or named
         refusal, word = _refusal(failure, todo, default), self._word(failure.signature)
-        if refusal is not None:
-            reason = f"{refusal}; {reason}" if reason else refusal
-        elif word is not None:
-            best, reason = word.role, f"{_said(word)}; {numbers}" if numbers else _said(word)
-        else:
+        reasons = [refusal, _said(word) if word is not None and refusal is None else None, numbers]
+        if refusal is None and word is not None:
+            best = word.role
+        elif refusal is None:
             beliefs = {role: standings[role].belief for role in (default, *WORKERS)}
             better = max(beliefs, key=lambda role: beliefs[role].rate)
             one, other = beliefs[better], beliefs[default]
@@ -243,46 +223,40 @@ class Memory:
             if is_clear and surely_better(one, other) >= SURE:
                 best = better
             elif one.seen > 0 and one.rate > other.rate:
-                reason += f"; too little to prefer the {better} to the {default}"
+                reasons.append(f"too little to prefer the {better} to the {default}")
         confidence = round(standings[best].belief.rate, 4)
-        reason = reason or "nothing like it is remembered"
-        return RoutingAdvice(best, confidence, reason, best is not default)
+        because = "; ".join(filter(None, reasons)) or "nothing like it is remembered"
+        return RoutingAdvice(best, confidence, because, best is not default)
 
-    def _like(self, todo: Todo) -> list[_Like]:
+    def _like(self, todo: Todo) -> list[tuple[float, PastTodo]]:
         """Return the todos whose texts are alike, and those of the same kind, with how like they are."""
         kind = task_kind(todo)
         asked = f"{kind} {text_of(todo)}"
         if asked not in self._known:
-            grams, found = ngrams(asked), list[_Like]()
+            grams, found = ngrams(asked), self._known.setdefault(asked, [])
             for past in self.records.todos:
                 like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
-                if like >= ALIKE:
-                    found.append(_Like(like, True, past))
-                elif past.task_kind == kind:
-                    found.append(_Like(SAME_SORT, False, past))
-            self._known[asked] = found
+                if like >= ALIKE or past.task_kind == kind:
+                    found.append((like if like >= ALIKE else SAME_SORT, past))
         return self._known[asked]
 
     def _standing(self, role: Role, failure: Failure, grams: Set[str], now: float) -> _Standing:
         """Return what is known about a role and a failure."""
         found: list[tuple[bool, float]] = []
-        alike: list[PastRepair] = []
-        kindred: list[PastRepair] = []
-        for past in self.records.repairs:
-            if past.role is role and past.category is failure.category:
-                like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
-                same = failure.signature is not None and past.signature == failure.signature
-                kindred.append(past)
-                if same or like >= ALIKE:
-                    alike.append(past)
-                worth = 1.0 if same else min(1.0, like / LIKE_THE_SAME) if like >= ALIKE else SAME_SORT
-                attempts = past.attempts if past.fixed else 1  # those of a success make it worth less
-                found.append((past.fixed, worth * self._weight(past, now) / attempts))
+        tried = [
+            past for past in self.records.repairs if past.role is role and past.category is failure.category
+        ]
+        for past in tried:
+            like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
+            is_same = failure.signature is not None and past.signature == failure.signature
+            worth = 1.0 if is_same else min(1.0, like / LIKE_THE_SAME) if like >= ALIKE else SAME_SORT
+            attempts = past.attempts if past.fixed else 1  # those of a success make it worth less
+            found.append((past.fixed, worth * self._weight(past, now) / attempts))
         for word in self.records.corrections:
             if word.role is role and word.category is failure.category:
                 worth = CORRECTED if word.signature == failure.signature else CORRECTED * SAME_SORT
                 found.append((True, worth * self._weight(word, now)))
-        return _Standing(believe(found), alike, kindred)
+        return _Standing(believe(found), sum(past.fixed for past in tried), len(tried))
 
     def _weight(self, record: PastTodo | PastRepair | Correction, now: float) -> float:
         """Return what a record is worth at a time: less with every day, and from another repository."""
@@ -316,14 +290,11 @@ def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
 
 
 def _numbers(category: Category, standings: Mapping[Role, _Standing]) -> str:
-    """Return ``12 like this; debugger fixed 9 of 10, coder 1 of 2``; empty where no repair is known."""
-    alike = sum(len(each.alike) for each in standings.values())
-    known = {role: each.alike if alike >= FEW else each.kindred for role, each in standings.items()}
-    what = f"{alike} like this" if alike >= FEW else f"{sum(map(len, known.values()))} of {category}"
-    rows = [(role, sum(each.fixed for each in held), len(held)) for role, held in known.items() if held]
+    """Return ``12 of TEST_TIMEOUT; debugger fixed 9 of 10, coder 1 of 2``; empty where none is known."""
+    rows = [(role, each.fixed, each.tried) for role, each in standings.items() if each.tried]
     rows.sort(key=lambda row: (-row[1], row[2]))
     parts = (f"{role} {'' if n else 'fixed '}{fixed} of {of}" for n, (role, fixed, of) in enumerate(rows))
-    return f"{what}; {', '.join(parts)}" if rows else ""
+    return f"{sum(row[2] for row in rows)} of {category}; {', '.join(parts)}" if rows else ""
 
 
 def _said(word: Correction) -> str:

@@ -48,53 +48,48 @@ def _one_of(groups: Mapping[str, str]) -> re.Pattern[str]:
 
 _DEEDS = _one_of(
     {
-        "fix": "fix fixes fixed fixing bugfix bugfixes hotfix hotfixes bug bugs repair* debug* mend* "
-        "correct* resolv* failing fail fails failure broken crash* regression flaky",
-        "tidy": "refactor* restructur* reorgani* renam* clean* simplif* extract* move moves moved moving "
-        "split* inlin* tidy* dedup* remov* delet* drop*",
-        "speed": "optimi* speed* faster perform* profil* latency throughput",
-        "change": "updat* chang* bump* upgrad* pin migrat* adjust*",
-        "add": "add adds added adding implement* creat* build* built* introduc* support* writ* integrat* "
-        "provid* enabl* extend* feature* load* develop* make making",
+        TaskKind.FIX_BUG: "fix fixes fixed fixing bugfix bugfixes hotfix hotfixes bug bugs repair* debug* "
+        "mend* correct* resolv* failing fail fails failure broken crash* regression flaky",
+        TaskKind.REFACTOR: "refactor* restructur* reorgani* renam* clean* simplif* extract* move moves "
+        "moved moving split* inlin* tidy* dedup* remov* delet* drop*",
+        TaskKind.PERFORMANCE: "optimi* speed* faster perform* profil* latency throughput",
+        TaskKind.ADD_FEATURE: "add adds added adding implement* creat* build* built* introduc* support* "
+        "writ* integrat* provid* enabl* extend* feature* load* develop* make making updat* chang* bump* "
+        "upgrad* pin migrat* adjust*",
     }
 )
-"""What is done."""
+"""What is done, and the kind that it is where nothing tells more."""
 
 _THINGS = _one_of(
     {
-        "test": "test tests testing pytest unittest assert* fixture fixtures coverage",
-        "docs": "doc docs docstring docstrings document* readme changelog tutorial comment comments guide",
-        "dependency": "dependenc* requirement requirements lockfile package packages",
-        "setting": "config* setting settings ci pipeline tox makefile dockerfile docker lint*",
-        "contract": "contract contracts interface interfaces design* schema schemas architecture spec "
+        TaskKind.ADD_TEST: "test tests testing pytest unittest assert* fixture fixtures coverage",
+        TaskKind.DOCS: "doc docs docstring docstrings document* readme changelog tutorial comment comments "
+        "guide",
+        TaskKind.DEPENDENCIES: "dependenc* requirement requirements lockfile package packages",
+        TaskKind.CONFIGURATION: "config* setting settings ci pipeline tox makefile dockerfile docker lint*",
+        TaskKind.DESIGN: "contract contracts interface interfaces design* schema schemas architecture spec "
         "specs specification*",
     }
 )
-"""What it is done to."""
+"""What it is done to, and the kind of adding or changing that; tests are fixed, others repaired."""
 
-_BY_DEED: Mapping[str | None, TaskKind] = {
-    "fix": TaskKind.FIX_BUG,
-    "tidy": TaskKind.REFACTOR,
-    "speed": TaskKind.PERFORMANCE,
-    "change": TaskKind.ADD_FEATURE,
-    "add": TaskKind.ADD_FEATURE,
-}
-_BY_THING: Mapping[str | None, tuple[TaskKind, str]] = {
-    "test": (TaskKind.ADD_TEST, "add"),
-    "docs": (TaskKind.DOCS, "fix tidy change add"),
-    "dependency": (TaskKind.DEPENDENCIES, "fix change add"),
-    "setting": (TaskKind.CONFIGURATION, "fix change add"),
-    "contract": (TaskKind.DESIGN, "change add"),
-}
-"""The kind of work on a thing, and the deeds with which it is that; with others the deed decides."""
-
-_FILES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?:^|/)(?:tests?/|test_[^/]*$|conftest\.py$)|_test\.\w+$"), "test"),
-    (re.compile(r"(?:^|/)docs?/|\.(?:md|rst)$"), "docs"),
-    (re.compile(r"(?:^|/)(?:requirements[^/]*\.txt|[^/]*\.lock)$"), "dependency"),
-    (re.compile(r"(?:^|/)(?:setup\.cfg|[Mm]akefile|Dockerfile|\.[^/]+)$|\.(?:toml|ya?ml|ini)$"), "setting"),
+_FILES = (
+    (r"(?:^|/)(?:tests?/|test_[^/]*$|conftest\.py$)|_test\.\w+$", TaskKind.ADD_TEST),
+    (r"(?:^|/)docs?/|\.(?:md|rst)$", TaskKind.DOCS),
+    (r"(?:^|/)(?:requirements[^/]*\.txt|[^/]*\.lock)$", TaskKind.DEPENDENCIES),
+    (
+        r"(?:^|/)(?:setup\.cfg|[Mm]akefile|Dockerfile|\.[^/]+)$|\.(?:toml|ya?ml|ini)$",
+        TaskKind.CONFIGURATION,
+    ),
 )
 """What a file is, by its path; the first that fits."""
+
+_DEED_DECIDES = {
+    (TaskKind.FIX_BUG, TaskKind.DESIGN),
+    *((TaskKind.PERFORMANCE, kind) for kind in TaskKind),
+    *((TaskKind.REFACTOR, kind) for kind in TaskKind if kind is not TaskKind.DOCS),
+}
+"""What is done, and to what, where that is told better by the deed than by the thing."""
 
 _OF_A_BRANCH = re.compile(r"Repair (.+) \([^()]*\)", re.DOTALL)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
@@ -124,20 +119,16 @@ def task_kind(todo: Todo) -> TaskKind:
     if deed is None and thing is None and todo.intent is not None:
         deed, thing = _told(todo.intent[:_LONGEST])
     files = _target(todo) or todo.allowed_files or ()
-    found = {next((each for shape, each in _FILES if shape.search(file)), None) for file in files}
+    found = {next((each for shape, each in _FILES if re.search(shape, file)), None) for file in files}
     thing = thing or (found.pop() if len(found) == 1 else None)  # where all files are one thing
-    if thing == "test" and deed in ("fix", "change"):
+    if deed is TaskKind.FIX_BUG and thing is TaskKind.ADD_TEST:
         return TaskKind.FIX_TEST
-    kind, deeds = _BY_THING.get(thing, (TaskKind.OTHER, ""))
-    if thing is not None and (deed is None or deed in deeds.split()):
-        return kind
-    if deed is not None:
-        return _BY_DEED[deed]
+    kind = deed if (deed, thing) in _DEED_DECIDES or thing is None else thing
     criteria = todo.acceptance_criteria
-    if criteria.expected_artifacts or criteria.metrics:
+    if kind is None and (criteria.expected_artifacts or criteria.metrics):
         return TaskKind.ADD_FEATURE
     by_role = {Role.ARCHITECT: TaskKind.DESIGN, Role.TESTER: TaskKind.ADD_TEST}
-    return by_role.get(todo.agent_role, TaskKind.OTHER)
+    return kind or by_role.get(todo.agent_role, TaskKind.OTHER)
 
 
 def own_title(todo: Todo) -> str:
@@ -171,7 +162,10 @@ def _target(todo: Todo) -> tuple[str, ...]:
     return () if spec is None or spec.target_file is None else (spec.target_file,)
 
 
-def _told(text: str) -> tuple[str | None, str | None]:
+def _told(text: str) -> tuple[TaskKind | None, TaskKind | None]:
     words = " ".join(words_of(text))
     deed, thing = _DEEDS.search(words), _THINGS.search(words)
-    return deed and deed.lastgroup, thing and thing.lastgroup
+    return (
+        TaskKind(deed.lastgroup) if deed and deed.lastgroup else None,
+        TaskKind(thing.lastgroup) if thing and thing.lastgroup else None,
+    )

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, AliasChoices, AwareDatetime, Field
+from pydantic import AliasChoices, AwareDatetime, Field
 
 from planner.model.base import ReadValue
 from planner.model.edits import Edit
@@ -27,18 +27,12 @@ Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 
 
-def _within_the_calendar(at: datetime) -> datetime:
-    """Refuse what has no date in UTC, which only the ends of the calendar can be without."""
-    if at.year in (1, 9999):
-        try:
-            at.astimezone(UTC)
-        except OverflowError:
-            raise ValueError("it lies outside of the years 1 to 9999 in UTC") from None
-    return at
+FIRST, LAST = (at.replace(tzinfo=UTC) for at in (datetime.min, datetime.max))
+"""What lies beyond has no date in UTC; an offset can move it there."""
 
 
 class _Event(ReadValue):
-    at: Annotated[AwareDatetime, AfterValidator(_within_the_calendar)]
+    at: Annotated[AwareDatetime, Field(ge=FIRST, le=LAST)]
     """When it happened, RFC 3339 with an offset. Time never goes back: an earlier time is read as the
     latest that was told."""
 

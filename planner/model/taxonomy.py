@@ -117,45 +117,38 @@ class CategoryFacts(NamedTuple):
     routing_key: RoutingKey | None
     default_role: Role
     usual_owner: Owner
-    overrides_key: bool
+    overrides_key: bool = False
     """The category's own default role differs from its routing key's, and is asked before the key."""
-
-
-def _row(
-    family: Family,
-    key: RoutingKey | None,
-    role: Role,
-    owner: Owner,
-    *,
-    overrides_key: bool = False,
-) -> CategoryFacts:
-    return CategoryFacts(family, key, role, owner, overrides_key)
 
 
 _K = RoutingKey
 CATEGORIES: dict[Category, CategoryFacts] = {
-    Category.TEST_REGRESSION: _row(Family.TEST, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
-    Category.TEST_TIMEOUT: _row(Family.TEST, _K.TIMEOUT, Role.TESTER, Owner.PRODUCT),
-    Category.FLAKY_TEST: _row(Family.TEST, _K.FLAKY_TEST, Role.TESTER, Owner.TEST),
-    Category.TEST_CRASH: _row(
+    Category.TEST_REGRESSION: CategoryFacts(Family.TEST, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.TEST_TIMEOUT: CategoryFacts(Family.TEST, _K.TIMEOUT, Role.TESTER, Owner.PRODUCT),
+    Category.FLAKY_TEST: CategoryFacts(Family.TEST, _K.FLAKY_TEST, Role.TESTER, Owner.TEST),
+    Category.TEST_CRASH: CategoryFacts(
         Family.TEST, _K.IMPLEMENTATION_BUG, Role.DEBUGGER, Owner.PRODUCT, overrides_key=True
     ),
-    Category.TEST_NOT_FOUND: _row(
+    Category.TEST_NOT_FOUND: CategoryFacts(
         Family.TEST, _K.SPEC_MISMATCH, Role.TESTER, Owner.PLAN, overrides_key=True
     ),
-    Category.COMPILATION_ERROR: _row(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
-    Category.TYPE_ERROR: _row(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
-    Category.LINT_ERROR: _row(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
-    Category.IMPORT_ERROR: _row(Family.COMPILE, _K.MISSING_DEPENDENCY, Role.CODER, Owner.PRODUCT),
-    Category.SPEC_MISMATCH: _row(Family.CONTRACT, _K.SPEC_MISMATCH, Role.ARCHITECT, Owner.PRODUCT),
-    Category.ARTIFACT_MISSING: _row(Family.CONTRACT, _K.MISSING_DEPENDENCY, Role.CODER, Owner.PRODUCT),
-    Category.METRIC_UNMET: _row(Family.CONTRACT, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
-    Category.SANDBOX_VIOLATION: _row(Family.SANDBOX, None, Role.HUMAN, Owner.PRODUCT),
-    Category.HYGIENE_VIOLATION: _row(Family.SANDBOX, None, Role.HUMAN, Owner.PRODUCT),
-    Category.ALLOWLIST_VIOLATION: _row(Family.SANDBOX, None, Role.HUMAN, Owner.PLAN),
-    Category.BUDGET_EXCEEDED: _row(Family.BUDGET, None, Role.HUMAN, Owner.PLAN),
-    Category.ENVIRONMENT_ERROR: _row(Family.ENVIRONMENT, None, Role.HUMAN, Owner.ENVIRONMENT),
-    Category.HARNESS_ERROR: _row(Family.ENVIRONMENT, None, Role.HUMAN, Owner.HARNESS),
-    Category.UNKNOWN: _row(Family.UNKNOWN, None, Role.DEBUGGER, Owner.UNKNOWN),
+    Category.COMPILATION_ERROR: CategoryFacts(
+        Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT
+    ),
+    Category.TYPE_ERROR: CategoryFacts(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.LINT_ERROR: CategoryFacts(Family.COMPILE, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.IMPORT_ERROR: CategoryFacts(Family.COMPILE, _K.MISSING_DEPENDENCY, Role.CODER, Owner.PRODUCT),
+    Category.SPEC_MISMATCH: CategoryFacts(Family.CONTRACT, _K.SPEC_MISMATCH, Role.ARCHITECT, Owner.PRODUCT),
+    Category.ARTIFACT_MISSING: CategoryFacts(
+        Family.CONTRACT, _K.MISSING_DEPENDENCY, Role.CODER, Owner.PRODUCT
+    ),
+    Category.METRIC_UNMET: CategoryFacts(Family.CONTRACT, _K.IMPLEMENTATION_BUG, Role.CODER, Owner.PRODUCT),
+    Category.SANDBOX_VIOLATION: CategoryFacts(Family.SANDBOX, None, Role.HUMAN, Owner.PRODUCT),
+    Category.HYGIENE_VIOLATION: CategoryFacts(Family.SANDBOX, None, Role.HUMAN, Owner.PRODUCT),
+    Category.ALLOWLIST_VIOLATION: CategoryFacts(Family.SANDBOX, None, Role.HUMAN, Owner.PLAN),
+    Category.BUDGET_EXCEEDED: CategoryFacts(Family.BUDGET, None, Role.HUMAN, Owner.PLAN),
+    Category.ENVIRONMENT_ERROR: CategoryFacts(Family.ENVIRONMENT, None, Role.HUMAN, Owner.ENVIRONMENT),
+    Category.HARNESS_ERROR: CategoryFacts(Family.ENVIRONMENT, None, Role.HUMAN, Owner.HARNESS),
+    Category.UNKNOWN: CategoryFacts(Family.UNKNOWN, None, Role.DEBUGGER, Owner.UNKNOWN),
 }
 """Every category with its family, routing key, default role and usual owner."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import Field, ValidationError
 
 from planner.catalog.test_paths import is_test_path
+from planner.model.base import ReadValue
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
+from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -31,29 +34,21 @@ RETRIED_ONCE = frozenset((Category.UNKNOWN,))
 """Categories whose branch has one attempt only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(ReadValue):
     """What a branch remembers of itself."""
 
     opened_at: str | None = None
-    attempts: int = 0
+    attempts: int = Field(default=0, ge=0)
     signature: str | None = None
     diff_hash: str | None = None
 
 
 def tried(branch: Todo) -> Tried:
     """Return what a branch remembers; whatever is not as it should be is passed over."""
-    held: Any = branch.extensions.get(MEMORY)
-    if not isinstance(held, dict):
+    try:
+        return Tried.model_validate(branch.extensions.get(MEMORY, {}))
+    except ValidationError:
         return Tried()
-    memory = cast("dict[str, Any]", held)
-    attempts = memory.get("attempts")
-    return Tried(
-        opened_at=_text(memory.get("opened_at")),
-        attempts=attempts if isinstance(attempts, int) and attempts > 0 else 0,
-        signature=_text(memory.get("signature")),
-        diff_hash=_text(memory.get("diff_hash")),
-    )
 
 
 def branch_reason(category: Category) -> BranchReason:
@@ -86,6 +81,59 @@ def retries_of(todo: Todo, failure: Failure | None) -> int:
     return min(limit, 1) if failure is not None and failure.category in RETRIED_ONCE else limit
 
 
+class RedTodo(NamedTuple):
+    """What decides about the repair of a todo whose criteria do not hold."""
+
+    id: str
+    """Qualified by its parents."""
+    todo: Todo
+    failure: Failure
+    retries: int
+    by_person: bool
+    """The turn that failed was granted by a person."""
+    passed_branch: str | None
+    """The id of the last branch, which passed while the todo stayed red."""
+    depth: int
+    """Of that branch."""
+
+
+class Repair(NamedTuple):
+    """What follows for a red todo: ``retry``, ``branch``, ``ask`` a person, or ``give_up``; and why."""
+
+    kind: str
+    rule: str
+    because: str
+
+
+def decide_repair(red: RedTodo, policy: Policy) -> Repair:
+    """Decide how a todo is repaired: by the same role, then by ever deeper branches, then by a person."""
+    said, limit = "its criteria do not hold", retries_of(red.todo, red.failure)
+    attempts = attempts_of(branch_reason(red.failure.category), policy)
+    if red.by_person:
+        return Repair("ask", "attempts-used-up", "the turn that a person has granted did not mend it")
+    if red.passed_branch is not None:
+        said = f"{red.passed_branch} passed and {red.id} is still red"
+        if attempts < 1:
+            said += "; the plan allows no attempts at such a repair"
+            return Repair("ask", "attempts-used-up", said)
+        if red.depth + 1 > policy.max_branch_depth:
+            said += f"; a deeper branch would have depth {red.depth + 1}"
+            return Repair(
+                "ask", "branch-depth", f"{said}, and max_branch_depth is {policy.max_branch_depth}"
+            )
+        return Repair("branch", "deeper-branch", said)
+    if red.retries < limit:
+        return Repair("retry", "retry-by-the-same-role", f"{said}; retry {red.retries + 1} of {limit}")
+    if red.todo.is_temporary:
+        return Repair("give_up", "step-failed", said)
+    if policy.max_branch_depth < 1:
+        return Repair("ask", "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
+    if attempts < 1:
+        return Repair("ask", "attempts-used-up", "the plan allows no attempts at a repair")
+    said += f" after {counted(red.retries, 'retry')}" if red.retries else ""
+    return Repair("branch", "failed-todo-gets-a-branch", said)
+
+
 def branch_todo(
     parent: Todo,
     outcome: Outcome,
@@ -103,12 +151,7 @@ def branch_todo(
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
-    memory = {
-        "opened_at": opened_at,
-        "attempts": 0,
-        "signature": failure.signature,
-        "diff_hash": outcome.diff_hash,
-    }
+    memory = Tried(opened_at=opened_at, signature=failure.signature, diff_hash=outcome.diff_hash)
     fields: dict[str, Any] = {
         "id": branch_id,
         "parent_id": parent.id,
@@ -131,7 +174,7 @@ def branch_todo(
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "timeout_seconds": parent.timeout_seconds,
         "priority": parent.priority,
-        "extensions": {MEMORY: {name: held for name, held in memory.items() if held not in (None, "")}},
+        "extensions": {MEMORY: {name: held for name, held in memory if held not in (None, "")}},
     }
     return Todo.model_validate({name: held for name, held in fields.items() if held is not None})
 
@@ -151,10 +194,6 @@ def _conventional(parent: Todo, outcome: Outcome) -> str | None:
         return None
     said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
     return said or conventional_command(parent)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,24 +22,27 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
     """
     by_id = {todo.id: todo for todo in items}
     rank = {todo.id: (todo.priority, index) for index, todo in enumerate(by_id.values())}
-    waiting = {todo.id: {each for each in todo.dependencies if each in by_id} for todo in by_id.values()}
-    dependents: dict[str, list[str]] = {}
-    for name, before in waiting.items():
-        for each in before:
-            dependents.setdefault(each, []).append(name)
-    ready = [(rank[name], name) for name, before in waiting.items() if not before]
-    heapify(ready)
+    sorter = _sorter(by_id.values())
+    try:
+        sorter.prepare()
+    except CycleError:
+        raise circle_among(by_id.values()) from None
+    ready: list[tuple[tuple[int, int], str]] = []
     order: list[Todo] = []
-    while ready:
-        _, done = heappop(ready)
-        order.append(by_id[done])
-        for name in dependents.get(done, ()):
-            waiting[name].discard(done)
-            if not waiting[name]:
-                heappush(ready, (rank[name], name))
-    if len(order) < len(by_id):
-        raise circle_among(by_id.values())
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, (rank[name], name))
+        _, name = heappop(ready)
+        order.append(by_id[name])
+        sorter.done(name)
     return tuple(order)
+
+
+def _sorter(items: Iterable[Todo]) -> TopologicalSorter[str]:
+    dependencies = {todo.id: todo.dependencies for todo in items}
+    return TopologicalSorter(
+        {name: [each for each in before if each in dependencies] for name, before in dependencies.items()}
+    )
 
 
 def circle_among(items: Iterable[Todo]) -> ValueError:
@@ -47,25 +51,17 @@ def circle_among(items: Iterable[Todo]) -> ValueError:
 
 
 def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
-    """Return the ids of one cycle, its first id also last (``a, b, a``); empty where there is none."""
-    dependencies = {todo.id: todo.dependencies for todo in items}
-    done: set[str] = set()
-    for start in dependencies:
-        if start in done:
-            continue
-        path: dict[str, None] = {start: None}
-        pending = [iter(dependencies[start])]
-        while pending:
-            following = next(pending[-1], None)
-            if following is None:
-                pending.pop()
-                done.add(path.popitem()[0])
-            elif following in path:
-                trail = list(path)
-                return (*trail[trail.index(following) :], following)
-            elif following in dependencies and following not in done:
-                path[following] = None
-                pending.append(iter(dependencies[following]))
+    """Return the ids of one cycle, its first id also last (``a, b, a``); empty where there is none.
+
+    Each depends on the next; the first is the one that stands first in the plan.
+    """
+    todos = list(items)
+    try:
+        _sorter(todos).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1][:0:-1]  # named from what comes first to what waits for it
+        first = next(cycle.index(todo.id) for todo in todos if todo.id in cycle)
+        return (*cycle[first:], *cycle[: first + 1])
     return ()
 
 

@@ -81,24 +81,12 @@ TODO_MOVES: Mapping[tuple[TodoLife, TodoLife], str] = {(b, a): trigger for b, a,
 PLAN_MOVES: Mapping[tuple[PlanState, PlanState], str] = {(b, a): trigger for b, a, trigger in PLAN_STEPS}
 
 
-def todo_may(todo_id: str, before: TodoLife, after: TodoLife, trigger: str) -> TodoLife:
-    """Return the state after a transition. Raises :class:`planner.errors.IllegalTransition`.
+def check_move(whose: str, before: TodoLife | PlanState, after: TodoLife | PlanState, trigger: str) -> None:
+    """Raise :class:`planner.errors.IllegalTransition` for a transition that is in no table.
 
     ``trigger`` is what the transition would be made for: the name of an event, or a rule.
     """
-    if (before, after) not in TODO_MOVES:
-        raise IllegalTransition(f"todo '{todo_id}'", before, after, trigger, reachable(before))
-    return after
-
-
-def plan_may(before: PlanState, after: PlanState, trigger: str) -> PlanState:
-    """Return the state of a plan after a transition. Raises as :func:`todo_may` does."""
-    if (before, after) not in PLAN_MOVES:
-        ways = [each.value for each in PlanState if (before, each) in PLAN_MOVES]
-        raise IllegalTransition("the plan", before, after, trigger, ways)
-    return after
-
-
-def reachable(before: TodoLife) -> list[str]:
-    """Return the states that may follow."""
-    return [each.value for each in TodoLife if (before, each) in TODO_MOVES]
+    moves = TODO_MOVES if isinstance(before, TodoLife) else PLAN_MOVES
+    if (before, after) not in moves:
+        ways = [each.value for each in type(before) if (before, each) in moves]
+        raise IllegalTransition(whose, before, after, trigger, ways)

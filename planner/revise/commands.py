@@ -13,7 +13,7 @@ from planner.policy.criteria import commands_of
 from planner.revise.situation import below_root, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from planner.catalog import Command
     from planner.model.plan import CommandSpec
@@ -45,35 +45,27 @@ PYTHON = (".py", ".pyi")
 
 def isolated_commands(situation: Situation) -> tuple[CommandSpec, ...]:
     """Return the commands that run the failing tests and nothing else; none where none shows them."""
-    wanted = situation.failing_tests
+    wanted, checks = situation.failing_tests, situation.outcome.checks
+    own = {check.id: [each.nodeid for each in check.tests if each.nodeid in wanted] for check in checks}
+    judged = {check.id for check in checks if check.tests}
+    shown = [name for name in own if own[name] or name in situation.check_ids]
+    shown += [name for name in situation.check_ids if name not in own]
+    if not shown:  # a failure that names no criterion: what is red, else what selects one of the tests
+        shown = [check.id for check in checks if check.counts_as.is_red]
+    if not shown:
+        commands = ((where, parsed(spec.cmd)) for where, spec in commands_of(situation.todo))
+        shown = [
+            where
+            for where, command in commands
+            if command and any(_as_selected(each, command) for each in wanted)
+        ]
     found: dict[str, CommandSpec] = {}
-    for check_id, tests in _checks_of(situation, wanted):
+    for check_id in shown:
         spec = situation.command_of(check_id)
         if spec is not None:
-            spec = narrowed_command(spec, tests)
+            spec = narrowed_command(spec, own[check_id] if check_id in judged else wanted)
             found.setdefault(spec.cmd, spec)
     return tuple(found.values())
-
-
-def _checks_of(situation: Situation, wanted: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the criteria in which the tests fail, each with those of the tests that are its own."""
-    checks = situation.outcome.checks
-    own = {check.id: [each.nodeid for each in check.tests if each.nodeid in wanted] for check in checks}
-    shown = [check for check in checks if check.id in situation.check_ids or own[check.id]]
-    yield from ((check.id, own[check.id] or ([] if check.tests else wanted)) for check in shown)
-    yield from ((check_id, wanted) for check_id in situation.check_ids if check_id not in own)
-    if not shown and not situation.check_ids:
-        yield from ((check.id, wanted) for check in checks if check.counts_as.is_red and check.cmd)
-        # An outcome that names no criterion: those whose commands select one of the tests.
-        for where, spec in commands_of(situation.todo):
-            command = parsed(spec.cmd)
-            if (
-                command
-                and command.pytest
-                and not checks
-                and any(_as_selected(each, command) for each in wanted)
-            ):
-                yield where, wanted
 
 
 def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
@@ -132,16 +124,6 @@ def _as_selected(nodeid: str, command: Command) -> str | None:
 # -- checks before the tests ---------------------------------------------------------------------------
 
 
-def known_commands(situation: Situation) -> Iterator[Command]:
-    """Yield the commands of the failing criteria, then the todo's others, then those of the plan."""
-    todos = (situation.todo, *situation.plan.items)
-    specs = [*situation.failing_commands(), *(spec for todo in todos for _, spec in commands_of(todo))]
-    for cmd in dict.fromkeys(spec.cmd for spec in specs):
-        command = parsed(cmd)
-        if command is not None:
-            yield command
-
-
 def syntax_check(situation: Situation, files: Sequence[str]) -> str | None:
     """Return the command that compiles files of Python; ``None`` where there are none."""
     python = [_no_option(file) for file in files if file.endswith(PYTHON)]
@@ -165,7 +147,7 @@ def python_of(cmd: str) -> tuple[str, ...]:
 
 def type_check(situation: Situation, files: Sequence[str]) -> tuple[str, str, bool] | None:
     """Return a command that checks types, whose it is, and whether the project uses it already."""
-    for command in known_commands(situation):
+    for command in situation.known_commands():
         if command.tool.purpose is Purpose.TYPE_CHECK:
             return command.text, "the type checker of the plan", True
     python = [_no_option(file) for file in files if file.endswith(PYTHON)]

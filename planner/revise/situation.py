@@ -15,7 +15,6 @@ from planner.model.failure_report import evidence_of
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
-from planner.policy.allowed_files import WILDCARDS
 from planner.policy.criteria import commands_of
 from planner.policy.since import is_preexisting
 from planner.text.glob_patterns import matches
@@ -23,14 +22,13 @@ from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from planner.catalog import Command
-    from planner.model.evidence import Evidence, ExceptionFact
+    from planner.model.evidence import Evidence, ExceptionFact, Frame
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan, Todo
-    from planner.model.taxonomy import Role
 
 MAX_FILES = 20
 """Of more files than this the first are taken."""
@@ -58,15 +56,15 @@ class Situation:
     outcome: Outcome
     failure: Failure
     """The failure that decides the route."""
-    branch: Todo | None
-    """The fresh branch, with all criteria of the todo; ``None`` where none is made."""
+    branch: Todo
+    """The fresh branch, with all criteria of the todo."""
     context: FailureContext | None
     at: str
     """A clock reading, RFC 3339, UTC: the end of the run."""
     tools: frozenset[str] = frozenset()
     """Type checkers and linters that the project is known to be set up for."""
     taken: frozenset[str] = frozenset()
-    """Ids that are used already; those of the plan where it is empty."""
+    """Ids that are used already."""
 
     # -- what was seen --------------------------------------------------------------------------------
 
@@ -96,6 +94,10 @@ class Situation:
             each for fact in self.observations for each in (*fact.exceptions, *fact.exceptions_in_group)
         )
 
+    def frames(self, side: Side) -> list[Frame]:
+        """Return the stack frames of product code, or of tests."""
+        return [frame for each in self.exceptions for frame in each.frames if frame.side is side]
+
     @cached_property
     def check_ids(self) -> tuple[str, ...]:
         """The criteria in which the failures of this kind showed."""
@@ -115,9 +117,8 @@ class Situation:
                 return spec if parsed(spec.cmd) else None
         for check in self.outcome.checks:
             if check.id == check_id and check.cmd and parsed(check.cmd):
-                limit = check.timeout_seconds
-                if limit is None or not 0 < limit <= MAX_SECONDS or limit == DEFAULT_CRITERION_SECONDS:
-                    return CommandSpec(cmd=check.cmd)
+                limit = check.timeout_seconds or 0
+                limit = limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
                 return CommandSpec(cmd=check.cmd, timeout_seconds=limit)
         return None
 
@@ -126,10 +127,14 @@ class Situation:
         found = (self.command_of(check_id) for check_id in self.check_ids)
         return [spec for spec in found if spec is not None]
 
-    def is_free(self, todo_id: str) -> bool:
-        """Return whether no todo has the id yet."""
-        taken = self.taken or {todo.id for todo in self.plan.items}
-        return todo_id not in taken and (self.branch is None or self.branch.id != todo_id)
+    def known_commands(self) -> Iterator[Command]:
+        """Yield the commands of the failing criteria, then the todo's others, then those of the plan."""
+        todos = (self.todo, *self.plan.items)
+        specs = [*self.failing_commands(), *(spec for todo in todos for _, spec in commands_of(todo))]
+        for cmd in dict.fromkeys(spec.cmd for spec in specs):
+            command = parsed(cmd)
+            if command is not None:
+                yield command
 
     # -- which files it points to ---------------------------------------------------------------------
 
@@ -139,27 +144,25 @@ class Situation:
         return _below_root(each.location.path if each.location else None for each in self.failures)
 
     @cached_property
-    def candidate_files(self) -> tuple[str, ...]:
-        """The files of the functions most likely to be at fault."""
-        return _below_root(place.path for each in self.failures for place in each.candidates)
-
-    @cached_property
     def files_with_findings(self) -> tuple[str, ...]:
         """The located files and those that a tool complained of."""
-        found = [
-            finding.path
-            for observation in self.observations
-            if observation.command is not None
-            for finding in observation.command.findings
-        ]
+        commands = (each.command for each in self.observations if each.command is not None)
+        found = [finding.path for command in commands for finding in command.findings]
         return _below_root((*self.located_files, *found))
 
     @cached_property
     def product_files(self) -> tuple[str, ...]:
         """Files of the product that the failure shows."""
-        frames = (frame for each in self.exceptions for frame in each.frames if frame.side is Side.PRODUCT)
-        found = _below_root((*self.located_files, *(frame.path for frame in frames)), at_most=None)
+        ran = (frame.path for frame in self.frames(Side.PRODUCT))
+        found = _below_root((*self.located_files, *ran), at_most=None)
         return tuple(path for path in found if not is_test_path(path))
+
+    @cached_property
+    def promised_files(self) -> tuple[str, ...]:
+        """The artifacts of the todo and the file that it names to begin with."""
+        task = self.todo.controller_task_spec
+        wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
+        return _below_root([*wanted, task.target_file if task else None], at_most=None)
 
     def implicated_files(self) -> tuple[str, ...]:
         """Return the files in which a wrong result may have its cause, but not those that are protected.
@@ -167,31 +170,32 @@ class Situation:
         They are the product's, or the tests' where a test is surely at fault. Where it may be either, there
         are none: the right repair must not be forbidden.
         """
-        owner = self.failure.owner
-        if owner is Owner.TEST:
+        found: list[str] = []
+        if self.failure.owner is Owner.TEST:
             named = (test.partition("::")[0] for each in self.failures for test in each.tests)
-            every = _below_root((*self.located_files, *named))
             is_sure = (self.failure.confidence or 0.0) >= SURE
+            every = _below_root((*self.located_files, *named))
             found = [file for file in every if is_sure and is_test_path(file)]
-        elif owner in (Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
-            found = []
-        else:
+        elif self.failure.owner not in (Owner.PLAN, Owner.ENVIRONMENT, Owner.HARNESS):
             found = self._files_at_fault()
         protected = self.plan.metadata.protected_files
         return tuple(file for file in found if not any(matches(file, each) for each in protected))
 
     def _files_at_fault(self) -> list[str]:
-        frames = [frame for each in self.exceptions for frame in reversed(each.frames)]
-        of_tests = {frame.path for frame in frames if frame.side is Side.TEST}
-        of_product = (frame.path for frame in frames if frame.side is Side.PRODUCT)
-        task = self.todo.controller_task_spec
-        certain = _below_root(
-            (*self.candidate_files, *self.located_files, *of_product, task.target_file if task else None)
+        candidates = (place.path for each in self.failures for place in each.candidates)
+        ran = (
+            frame.path
+            for each in self.exceptions
+            for frame in reversed(each.frames)
+            if frame.side is Side.PRODUCT
         )
-        promised = {artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts}
+        task = self.todo.controller_task_spec
+        target = task.target_file if task else None
+        certain = _below_root((*candidates, *self.located_files, *ran, target))
         near = {file.rpartition("/")[0] for file in certain}
         touched = _below_root(self.outcome.touched_files)
-        likely = (file for file in touched if file in promised or file.rpartition("/")[0] in near)
+        likely = (f for f in touched if f in self.promised_files or f.rpartition("/")[0] in near)
+        of_tests = {frame.path for frame in self.frames(Side.TEST)}
         return [
             file
             for file in _below_root((*certain, *likely))
@@ -205,12 +209,13 @@ class Situation:
         """What is known of the files that the failure speaks of."""
         return tree_of(self.context, self.observations)
 
-    def scope(self, role: Role | None = None) -> EditScope:
-        """Return which files whoever repairs the todo may edit."""
+    @cached_property
+    def scope(self) -> EditScope:
+        """Which files whoever repairs the todo may edit."""
         return EditScope(
             allowed=self.todo.allowed_files,
             kept=self.plan.metadata.protected_files,
-            tests=may_change_tests(self.failure, self.todo.allowed_files, role),
+            tests=may_change_tests(self.failure, self.todo.allowed_files),
         )
 
     def module_file(self, module: str) -> str | None:
@@ -219,18 +224,15 @@ class Situation:
         A file that the plan expects is taken as it is named; else the module stands where its package does.
         """
         inner = module.replace(".", "/")
-        task = self.todo.controller_task_spec
-        wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
-        promised = _below_root([*wanted, task.target_file if task else None], at_most=None)
-        for path in promised:
+        for path in self.promised_files:
             if f"/{path}".endswith((f"/{inner}.py", f"/{inner}/__init__.py")):
                 return path
         top = module.partition(".")[0]
-        frames = (frame for each in self.exceptions for frame in each.frames if frame.side is Side.PRODUCT)
+        frames = self.frames(Side.PRODUCT)
         ran = [
             below_root(frame.path) or "" for frame in frames if (frame.module or "").split(".")[0] == top
         ]
-        known = (*self.product_files, *promised, *(self.todo.allowed_files or ()))
+        known = (*self.product_files, *self.promised_files, *(self.todo.allowed_files or ()))
         for path in (*ran, *known):
             parts = path.split("/")
             at = next((at for at, part in enumerate(parts) if part in (top, f"{top}.py")), None)
@@ -254,13 +256,6 @@ def below_root(path: str | None) -> str | None:
 def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES) -> tuple[str, ...]:
     plain = (below_root(path) for path in paths)
     return tuple(dict.fromkeys(path for path in plain if path is not None))[:at_most]
-
-
-def fixed_part(pattern: str) -> str:
-    """Return a path as it is; of a glob, the folder before its first wildcard."""
-    parts = pattern.split("/")
-    wild = (at for at, part in enumerate(parts) if WILDCARDS & set(part))
-    return "/".join(parts[: next(wild, len(parts))])
 
 
 def parsed(cmd: str) -> Command | None:

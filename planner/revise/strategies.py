@@ -1,4 +1,4 @@
-"""From the category of a failure to the edits of the plan that it calls for: one function a category.
+"""From the category of a failure to the edits of the plan that it calls for.
 
 None widens what the todo may change without a person's approval, or gives more time to product code that
 loops; what an edit tells to make or to change is checked by :mod:`planner.brief.instructions`.
@@ -19,6 +19,7 @@ from planner.catalog.test_paths import is_test_path
 from planner.model.edits import (
     AddCheck,
     AddContract,
+    AddDependency,
     AddTodoBefore,
     Isolate,
     NameArtifact,
@@ -28,6 +29,7 @@ from planner.model.edits import (
     RetargetCheck,
 )
 from planner.model.plan import (
+    DEFAULT_CRITERION_SECONDS,
     MAX_SECONDS,
     AcceptanceCriteria,
     ArtifactSpec,
@@ -36,7 +38,7 @@ from planner.model.plan import (
     Todo,
 )
 from planner.model.taxonomy import Category, Owner, Role
-from planner.model.verdicts import Side
+from planner.model.verdicts import CheckKind, Side
 from planner.policy.allowed_files import WILDCARDS, is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
@@ -44,19 +46,20 @@ from planner.revise.commands import (
     PYTHON,
     fixing_command,
     isolated_commands,
-    known_commands,
     syntax_check,
     type_check,
     with_selections,
 )
-from planner.revise.situation import below_root, fixed_part, listed, parsed, quoted
+from planner.revise.situation import below_root, listed, parsed, quoted
 from planner.text.glob_patterns import matches
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.edits import Edit
     from planner.model.evidence import Selector
+    from planner.model.outcome import Failure, Outcome
     from planner.revise.situation import Situation
 
 REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
@@ -64,24 +67,19 @@ REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 
 QUARANTINE_DAYS = 14
 _MOST_QUARANTINED = 10
+_MOST_TESTS = 20
+"""So many tests of an older failure are named one by one; of more, their files are."""
 _LONGEST_NODEID = 1_000
+_LONGEST_NAME = 100
 _LONGEST_STEM = 180
-"""Of a todo's id, so much stands in the ids of its steps and parts."""
+"""Of a todo's id, so much stands in the ids of its steps."""
 
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_NO_MODULE = re.compile(r"No module named '?(?P<module>[\w.]+)'?")
+_NO_MODULE = re.compile(r"No module named '?(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?![\w.])'?")
 _NO_NAME = re.compile(
-    r"cannot import name '(?P<name>[^']+)' from (?:partially initialized module )?'(?P<module>[^']+)'"
+    r"cannot import name '(?P<name>[^']+)' from (?:partially initialized module )?"
+    r"'(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)'"
 )
 _NO_NODE_MODULE = re.compile(r"Cannot find (?:module|package) ['\"](?P<node>[^'\"]+)['\"]")
-_NO_FILE = re.compile(r"No such file or directory:? '(?P<path>[^'\n]+)'")
-_ENDLESS = re.compile(r"while\s*\(?\s*(?:True|1)\b")
-_WAITING = frozenset(
-    {"threading", "queue", "socket", "select", "selectors", "subprocess", "multiprocessing", "ssl"}
-    | {"concurrent", "signal", "asyncio"}
-)
-"""Modules of the standard library in which a process waits for another."""
-
 _PYTHON_MANIFESTS = (
     *("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock"),
 )
@@ -118,17 +116,18 @@ def revise(situation: Situation) -> tuple[Edit, ...]:
 
 def _is_right(edit: Edit, situation: Situation) -> bool:
     """Return whether what an edit tells somebody agrees with the tree and with what they may edit."""
+    scope = situation.scope
     if isinstance(edit, NameArtifact):
         names = (edit.path,)
-        is_change = edit.task is not None
-        told = Instruction(edit.hint or "", () if is_change else names, names if is_change else ())
-        return objection(told, situation.scope(), situation.tree) is None
-    if isinstance(edit, AddTodoBefore):
-        made = tuple(each.path for each in edit.todo.acceptance_criteria.expected_artifacts)
-        kept = situation.plan.metadata.protected_files
-        scope = EditScope(allowed=edit.todo.allowed_files, kept=kept, tests=situation.scope().tests)
-        return objection(Instruction(edit.todo.title, makes=made), scope, situation.tree) is None
-    return True
+        told = Instruction("", makes=names) if edit.task is None else Instruction("", changes=names)
+    elif isinstance(edit, AddTodoBefore):
+        told = Instruction(
+            "", makes=tuple(each.path for each in edit.todo.acceptance_criteria.expected_artifacts)
+        )
+        scope = EditScope(allowed=edit.todo.allowed_files, kept=scope.kept, tests=scope.tests)
+    else:
+        return True
+    return objection(told, scope, situation.tree) is None
 
 
 # -- tests that fail -----------------------------------------------------------------------------------
@@ -144,9 +143,8 @@ def _while_unknown(situation: Situation) -> Iterator[Edit]:
     # That the branch is worked on once only is written in the branch.
     files, why = situation.implicated_files(), "the cause is unknown, and the failure points to"
     narrower = tuple(_narrow(situation, files, "unknown-narrows-files", why, folders=True))
-    yield from narrower or _isolate(
-        situation, "unknown-isolates", "the cause is unknown, so only what fails is run"
-    )
+    why = "the cause is unknown, so only what fails is run"
+    yield from narrower or _isolate(situation, "unknown-isolates", why)
 
 
 def _after_crash(situation: Situation) -> Iterator[Edit]:
@@ -164,22 +162,19 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
     today = date.fromisoformat(situation.at[:10])
     expires = date.fromordinal(min(today.toordinal() + QUARANTINE_DAYS, date.max.toordinal()))
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
-    ticket = situation.branch.id if situation.branch else situation.todo.id
+    ticket = situation.branch.id
     for nodeid in situation.failing_tests[:_MOST_QUARANTINED]:
-        until = known.get(nodeid, "")
-        if not nodeid.isprintable() or until >= today.isoformat():
-            continue
-        before = f"; an earlier quarantine ended on {until}" if until else ""
-        yield QuarantineTest(
-            rule="flaky-quarantines",
-            because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it{before}",
-            requires_approval=True,
-            todo_id=situation.todo.id,
-            nodeid=nodeid[:_LONGEST_NODEID],
-            owner=role_for(situation.failure, situation.todo).value,
-            ticket=ticket,
-            expires=expires.isoformat(),
-        )
+        if nodeid.isprintable() and known.get(nodeid, "") < today.isoformat():
+            yield QuarantineTest(
+                rule="flaky-quarantines",
+                because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it",
+                requires_approval=True,
+                todo_id=situation.todo.id,
+                nodeid=nodeid[:_LONGEST_NODEID],
+                owner=role_for(situation.failure, situation.todo).value,
+                ticket=ticket,
+                expires=expires.isoformat(),
+            )
 
 
 def _after_timeout(situation: Situation) -> Iterator[Edit]:
@@ -208,51 +203,42 @@ def _after_timeout(situation: Situation) -> Iterator[Edit]:
 
 
 def _hangs(situation: Situation) -> bool:
-    """Return whether it was ended in product code, in an endless loop, or while it waited for another."""
+    """Return whether it was ended elsewhere than in a test's own code, as far as a stack shows it."""
     location = situation.failure.location
     if location is not None and not is_test_path(location.path):
         return True
-    for exception in situation.exceptions:
-        frames = exception.frames
-        if any(frame.source and _ENDLESS.search(frame.source) for frame in frames):
-            return True
-        own = [frame.side for frame in frames if frame.side in (Side.PRODUCT, Side.TEST)]
-        if own and own[-1] is Side.PRODUCT:
-            return True
-        last = frames[-1] if frames else None
-        module = (last.module or last.path.rpartition("/")[2].removesuffix(".py")) if last else ""
-        if last and last.side is Side.STDLIB and module.partition(".")[0] in _WAITING:
-            return True
-    return False
+    stacks = (each.frames for each in situation.exceptions if each.frames)
+    sides = (
+        [frame.side for frame in frames if frame.side in (Side.PRODUCT, Side.TEST)] for frames in stacks
+    )
+    return any(own[-1:] != [Side.TEST] for own in sides)
 
 
 # -- tests that are not there --------------------------------------------------------------------------
 
 
 def _after_missing_test(situation: Situation) -> Iterator[Edit]:
-    branch, failure = situation.branch, situation.failure
+    failure = situation.failure
     if failure.owner is Owner.ENVIRONMENT:
         return  # the tests are there and cannot run on this machine
     retargets = tuple(_retarget(situation))
-    yield from retargets
+    if retargets:  # nobody is told to write what was probably misspelt
+        yield from retargets
+        return
     selectors = [each for seen in situation.observations for each in seen.selectors]
     problems = {each.text: each.problem for each in selectors}
     missing = [each.text for each in selectors if each.problem in _MISSING_TEST]
     commands = (parsed(spec.cmd) for spec in situation.failing_commands())
     selected = [text for each in commands if each and each.pytest for text in each.pytest.selections]
-    located = situation.located_files
-    for selection in (
-        *missing,
-        *(text for text in selected if text.partition("::")[0] in located),
-        *selected,
-    ):
+    located = [text for text in selected if text.partition("::")[0] in situation.located_files]
+    for selection in (*missing, *located, *selected):
         file = below_root(selection.partition("::")[0])
-        # Nobody is told to write what was probably misspelt.
-        if branch is None or retargets or file is None or "." not in file.rpartition("/")[2]:
+        if file is None or "." not in file.rpartition("/")[2]:
             continue
-        problem = problems.get(selection, "" if selectors or "::" in selection else "missing_file")
-        is_absent = problem == "missing_file" and failure.rule not in _NOT_PROVING
         exists = situation.tree.exists(file)
+        if exists is None:
+            problem = problems.get(selection, "" if selectors or "::" in selection else "missing_file")
+            exists = problem != "missing_file" or failure.rule in _NOT_PROVING
         hint = (
             f"Let a test of {quoted(selection)} run that fails while the work is undone."
             if failure.rule in _NOT_PROVING
@@ -261,10 +247,10 @@ def _after_missing_test(situation: Situation) -> Iterator[Edit]:
         yield NameArtifact(
             rule="missing-test-written",
             because=f"{quoted(selection)} proves nothing yet",
-            todo_id=branch.id,
+            todo_id=situation.branch.id,
             path=file,
             hint=f"{hint} {quoted(failure.suggestion or failure.stack_trace_head or '')}".strip(),
-            task=None if (is_absent if exists is None else not exists) else "PATCH",
+            task="PATCH" if exists else None,
         )
         return
 
@@ -321,8 +307,8 @@ def near_selection(selector: Selector) -> str | None:
 
 def _after_compilation_error(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
-    cmd = syntax_check(situation, files)
     because = f"no test says anything before it compiles: {listed(files)}"
+    cmd = syntax_check(situation, files)
     yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
     yield from _narrow(situation, files, "compilation-narrows-files", "what does not compile is")
 
@@ -340,35 +326,33 @@ def _after_type_error(situation: Situation) -> Iterator[Edit]:
 def _after_lint_error(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
     own = {spec.cmd for _, spec in commands_of(situation.todo)}
-    linters = (each for each in known_commands(situation) if each.tool.purpose is Purpose.LINT)
+    linters = (each for each in situation.known_commands() if each.tool.purpose is Purpose.LINT)
     command = next((each for each in linters if each.text in own), None)
     fix = None if command is None else fixing_command(command)
     python = [file for file in files if file.endswith(PYTHON)]
     if fix is None and python and "ruff" in situation.tools:
         fix = shlex.join(["ruff", "check", "--fix", *python])
     linter = quoted(command.text if command is not None else "the linter")
+    commands = (each.command for each in situation.observations if each.command is not None)
     said = [
-        f"{finding.path}:{finding.line} {finding.code or ''} {finding.message}"
-        for observation in situation.observations
-        if observation.command is not None
-        for finding in observation.command.findings
+        f"{each.path}:{each.line} {each.code or ''} {each.message}"
+        for command in commands
+        for each in command.findings
     ]
     hint = f"{linter} cannot fix this by itself: fix each complaint by hand."
     if fix is not None:
         hint = f"Run this, then look at what it changed:\n{fix}"
-    old = situation.todo.allowed_files
-    because = (
-        f"{linter} complains{f' of {listed(files)}' if files else ''}, and what can be fixed by itself"
-    )
     task = ControllerTaskSpec(
         type="AUTO_FIX" if fix else "FIX",
         hint=hint + (f"\nIt complains of: {listed(said, at_most=10)}." if said else ""),
         target_file=files[0] if files else None,
     )
+    old = situation.todo.allowed_files
+    of_what = f" of {listed(files)}" if files else ""
     yield from _add_step(
         situation,
         "lint-fixed-first",
-        f"{because} needs no branch",
+        f"{linter} complains{of_what}, and what can be fixed by itself needs no branch",
         f"Fix what {linter} can fix by itself",
         task,
         allowed_files=narrowed(old, files, folders=False) or old or (),
@@ -379,10 +363,8 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
 def _after_import_error(situation: Situation) -> Iterator[Edit]:
     missing = _missing_import(situation)
     said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
-    because, title = (
-        f"an import fails: {quoted(said)}",
-        f"Resolve the import that {situation.todo.id} lacks",
-    )
+    because = f"an import fails: {quoted(said)}"
+    title = f"Resolve the import that {situation.todo.id} lacks"
     hint = (
         "Find out what cannot be imported. Write it if it is the project's own; else declare and install "
         "what provides it."
@@ -405,11 +387,12 @@ def _after_import_error(situation: Situation) -> Iterator[Edit]:
             )
             files = _NODE_MANIFESTS if is_node else _PYTHON_MANIFESTS
         elif near is not None:
-            importing = _importing_file(situation)
+            ran = situation.frames(Side.PRODUCT)
+            path = below_root(ran[-1].path) if ran else None  # the file whose import fails
             because = f"{what} cannot be imported; {near} is there"
-            title, path = f"Correct the import of {what}", importing
+            title = f"Correct the import of {what}"
             hint = f"{near} exists and {what} does not: correct the import, or rename what is misnamed."
-            files = tuple(file for file in (importing, near) if file)
+            files = tuple(file for file in (path, near) if file)
         else:
             # A module that lacks a name is there already: its file would prove nothing.
             exists = situation.tree.exists(path)
@@ -423,27 +406,15 @@ def _after_import_error(situation: Situation) -> Iterator[Edit]:
     yield from _add_step(situation, rule, because, title, task, allowed_files=files, is_new=is_new)
 
 
-def _importing_file(situation: Situation) -> str | None:
-    """Return the file of the product whose import fails."""
-    frames = [frame for each in situation.exceptions for frame in each.frames]
-    own = [frame.path for frame in frames if frame.side is Side.PRODUCT]
-    return below_root(own[-1]) if own else None
-
-
 def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None:
     """Return the module that an import lacked, the name in it, and whether it is one of Node."""
     said = [each.message for each in situation.exceptions]
     said += [text or "" for each in situation.failures for text in (each.stack_trace_head, each.suggestion)]
     for message in said:
-        for pattern in (_NO_MODULE, _NO_NAME, _NO_NODE_MODULE):
-            found = pattern.search(message)
-            if found is None:
-                continue
-            parts = found.groupdict()
-            if "node" in parts:
-                return parts["node"], None, True
-            if _MODULE.fullmatch(parts["module"]):
-                return parts["module"], parts.get("name"), False
+        if found := _NO_MODULE.search(message) or _NO_NAME.search(message):
+            return found["module"], found.groupdict().get("name"), False
+        if found := _NO_NODE_MODULE.search(message):
+            return found["node"], None, True
     return None
 
 
@@ -453,11 +424,8 @@ def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None
 def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
     todo, failure = situation.todo, situation.failure
     fact = next((each.contract for each in situation.observations if each.contract is not None), None)
-    path = (
-        todo.contract_path
-        or below_root(fact.path if fact else None)
-        or f"contracts/{todo.id}_contract.json"
-    )
+    path = todo.contract_path or below_root(fact.path if fact else None)
+    path = path or f"contracts/{todo.id}_contract.json"
     what = quoted(failure.stack_trace_head or failure.suggestion or failure.because or "the two sides")
     if fact is not None and fact.expected and fact.actual:
         name = quoted(fact.function or "the signature")
@@ -467,21 +435,21 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
     if exists is None:
         exists = fact is not None and fact.problem != "unreadable"
     verb = "Reconcile" if exists or todo.contract_path else "Write"
-    hint = f"{verb} {path} so that it says what the tests and the callers rely on: {what}. The code is "
-    task = ControllerTaskSpec(
-        type="CONTRACT", hint=f"{hint}brought in line with it afterwards.", target_file=path
+    hint = (
+        f"{verb} {path} so that it says what the tests and the callers rely on: {what}. The code is "
+        "brought in line with it afterwards."
     )
     yield from _add_step(
         situation,
         "contract-settled-first",
         f"code and callers differ in what was agreed: {what}",
         f"Settle the contract of {todo.title}",
-        task,
+        ControllerTaskSpec(type="CONTRACT", hint=hint, target_file=path),
         role=Role.ARCHITECT,
         allowed_files=(path,),
         is_new=not exists,
     )
-    if situation.branch is not None and todo.contract_path is None and not wants_convention(todo):
+    if todo.contract_path is None and not wants_convention(todo):
         because = f"no contract of {todo.id} says what was promised, so nothing kept the two sides together"
         yield AddContract(
             rule="contract-binds-todo",
@@ -493,13 +461,13 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
 
 
 def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
-    branch, tree = situation.branch, situation.tree
+    tree = situation.tree
     for wanted, why, is_absent in _wanted_artifacts(situation):
-        path = below_root(fixed_part(wanted))
+        path = below_root(_fixed_part(wanted))
         # What was missing and is there by now needs no edit.
-        if branch is None or path is None or (is_absent and tree.exists(path) and "::" not in wanted):
+        if path is None or (is_absent and tree.exists(path)):
             continue
-        if not situation.scope().permits(path):
+        if not situation.scope.permits(path):
             return
         facts = (each.artifact for each in situation.observations)
         nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
@@ -508,7 +476,7 @@ def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
         yield NameArtifact(
             rule="artifact-named",
             because=f"{quoted(wanted)} {why}",
-            todo_id=branch.id,
+            todo_id=situation.branch.id,
             path=path,
             hint=f"{'Make' if is_absent else 'Correct'} {form}{quoted(wanted)}, which {why}.{near}",
             task=None if is_absent else "PATCH",
@@ -526,19 +494,15 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
             yield artifact.path, why, artifact.problem in _ABSENT
         if contract is not None and contract.module_path and contract.problem == "missing_module":
             yield contract.module_path, f"is described by {contract.path} and missing", True
-    artifacts = situation.todo.acceptance_criteria.expected_artifacts
-    for index, each in enumerate(artifacts):
+    for index, each in enumerate(situation.todo.acceptance_criteria.expected_artifacts):
         if f"expected_artifacts[{index}]" in situation.check_ids:
             yield each.path, f"is expected by expected_artifacts[{index}] and missing", True
     missing = _missing_import(situation)
     module = None if missing is None or missing[1] or missing[2] else situation.module_file(missing[0])
     if module is not None and module not in situation.tree.near:
         yield module, "is imported and missing", True
-    found = _NO_FILE.search(situation.failure.stack_trace_head or "")
-    if found is not None:
-        yield found["path"], "is read and missing", True
     for where, spec in commands_of(situation.todo):
-        if where in situation.check_ids and spec.fixture and not situation.tree.exists(spec.fixture):
+        if where in situation.check_ids and spec.fixture:
             yield spec.fixture, f"is the data that {where} needs", True
 
 
@@ -564,16 +528,11 @@ STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
 
 
 def _isolate(
-    situation: Situation,
-    rule: str,
-    why: str,
-    *,
-    keeps: tuple[str, ...] = (),
-    tests: tuple[CommandSpec, ...] | None = None,
+    situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
     """Leave the branch the failing tests; do nothing where no command is known to show them."""
-    tests = isolated_commands(situation) if tests is None else tests
-    if situation.branch is not None and tests:
+    tests = isolated_commands(situation)
+    if tests:
         because = f"{why}: {listed(situation.failing_tests or [spec.cmd for spec in tests])}"
         yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests, keeps=keeps)
 
@@ -583,7 +542,7 @@ def _add_check(
 ) -> Iterator[AddCheck]:
     """Put a command first, unless the branch has it, or is tested by convention, which it would end."""
     branch = situation.branch
-    if branch is None or cmd is None or parsed(cmd) is None or wants_convention(branch):
+    if cmd is None or parsed(cmd) is None or wants_convention(branch):
         return
     if all(spec.cmd.split() != cmd.split() for _, spec in commands_of(branch)):
         yield AddCheck(
@@ -600,8 +559,8 @@ def _narrow(
 ) -> Iterator[NarrowFiles]:
     """Let the branch change only these files, or their folders, where that is less."""
     branch = situation.branch
-    patterns = narrowed(branch.allowed_files, files, folders=folders) if branch and files else None
-    if branch is not None and patterns is not None:
+    patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
+    if patterns is not None:
         because = f"{why} {listed(files)}"
         yield NarrowFiles(rule=rule, because=because, todo_id=branch.id, allowed_files=patterns)
 
@@ -612,7 +571,7 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
     With ``folders``, patterns of the old list that match the files are kept as they are, as long as that is
     fewer; else the folders within them.
     """
-    patterns = (_folder_pattern(file) if folders else _file_pattern(file) for file in files)
+    patterns = (_pattern_of(file, folder=folders) for file in files)
     wanted = without_covered(pattern for pattern in patterns if pattern is not None)
     if old is None:
         return wanted or None
@@ -629,19 +588,20 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
     return allowed if chosen and set(allowed) != set(old) else None
 
 
-def _folder_pattern(path: str) -> str | None:
-    """Return the glob of everything in a file's folder; of a file at the root, the file itself."""
-    if "/" not in path:
-        return _file_pattern(path)
-    folder = fixed_part(path.rpartition("/")[0])
-    return f"{folder}/**" if folder else None
-
-
-def _file_pattern(path: str) -> str | None:
-    """Return the glob of one file; its folder's where its name would be read as a glob itself."""
-    if not WILDCARDS & set(path) and not path.startswith("!"):
+def _pattern_of(path: str, *, folder: bool) -> str | None:
+    """Return the glob of one file, or of all in its folder; also where its name reads as a glob itself."""
+    is_plain = not WILDCARDS & set(path) and not path.startswith("!")
+    if is_plain and not (folder and "/" in path):
         return path
-    return _folder_pattern(path) if "/" in path else None
+    inside = _fixed_part(path.rpartition("/")[0])
+    return f"{inside}/**" if inside else None
+
+
+def _fixed_part(pattern: str) -> str:
+    """Return a path as it is; of a glob, the folder before its first wildcard."""
+    parts = pattern.split("/")
+    wild = (at for at, part in enumerate(parts) if WILDCARDS & set(part))
+    return "/".join(parts[: next(wild, len(parts))])
 
 
 def _add_step(
@@ -655,14 +615,12 @@ def _add_step(
     allowed_files: tuple[str, ...] = (),
     is_new: bool = False,
 ) -> Iterator[AddTodoBefore]:
-    """Put a temporary todo before the branch; do nothing where no branch is made.
+    """Put a temporary todo before the branch.
 
     A step whose file ``is_new`` is proved by it; any other is done when its role says so. Where it has to
     change what the todo may not, a person agrees first.
     """
     branch, old, path = situation.branch, situation.todo.allowed_files, task.target_file
-    if branch is None:
-        return
     fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
     if is_new and path:
         fields["acceptance_criteria"] = AcceptanceCriteria(expected_artifacts=(ArtifactSpec(path=path),))
@@ -673,7 +631,7 @@ def _add_step(
     prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
-        id=next(name for name in names if situation.is_free(name)),
+        id=next(name for name in names if name not in situation.taken),
         title=quoted(title),
         intent=because,
         agent_role=role or role_for(situation.failure, situation.todo),
@@ -682,17 +640,69 @@ def _add_step(
         is_temporary=True,
         **fields,
     )
+    lets_in = [pattern for pattern in old or () if not is_exclusion(pattern)]
+    wanted = [pattern for pattern in allowed_files if not is_exclusion(pattern)]
+    leads_outside = any(not any(lies_within(each, held) for held in lets_in) for each in wanted)
     yield AddTodoBefore(
         rule=rule,
         because=because,
-        requires_approval=old is not None and _leads_outside(old, allowed_files),
+        requires_approval=old is not None and leads_outside,
         todo_id=branch.id,
         todo=step,
     )
 
 
-def _leads_outside(old: Iterable[str], new: Iterable[str]) -> bool:
-    """Return whether an allowlist lets in what another does not."""
-    lets_in = [pattern for pattern in old if not is_exclusion(pattern)]
-    wanted = (pattern for pattern in new if not is_exclusion(pattern))
-    return any(not any(lies_within(each, held) for held in lets_in) for each in wanted)
+# -- failures that were there before the work began ----------------------------------------------------
+
+
+def set_apart(
+    todo: Todo, outcome: Outcome, failures: Iterable[Failure], known: set[str]
+) -> list[AddTodoBefore | AddDependency]:
+    """Return edits that give each failure a todo of its own, which the failed todo waits for.
+
+    ``known`` holds the ids of those that are there already.
+    """
+    edits: dict[str, AddTodoBefore | AddDependency] = {}
+    for failure in failures:
+        name = failure.signature or f"{todo.id}_{failure.category.value.lower()}"
+        name = f"pre_existing_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_LONGEST_NAME]}"
+        if name in todo.dependencies or name in edits:
+            continue
+        because = f"{failure.category} of {todo.id} was there before the work began"
+        held: dict[str, Any] = {"rule": "pre-existing-failure", "because": because, "todo_id": todo.id}
+        if name in known:
+            edits[name] = AddDependency(**held, on=name)
+            continue
+        said = one_line(failure.stack_trace_head or failure.category.value, limit=_LONGEST_NAME)
+        fields: dict[str, Any] = {
+            "id": name,
+            "title": f"Fix what failed before: {said}",
+            "intent": f"It failed before the work on {todo.id} began, and is not that todo's fault.",
+            "agent_role": role_for(failure, todo),
+            "priority": todo.priority,
+            **({"failure_routing": todo.failure_routing} if todo.failure_routing else {}),
+            **_proof(todo, outcome, failure),
+        }
+        edits[name] = AddTodoBefore(**held, todo=Todo.model_validate(fields))
+    return list(edits.values())
+
+
+def _proof(todo: Todo, outcome: Outcome, failure: Failure) -> dict[str, Any]:
+    """Return what proves that just this failure is fixed, the whole todo's criteria at worst."""
+    check = next((check for check in outcome.checks if check.id == failure.check_id), None)
+    tests = failure.tests or failure.top_failing_tests
+    if len(tests) > _MOST_TESTS:
+        tests = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+    # An outcome file may name anything.
+    is_inside = all(below_root(test.partition("::")[0]) and not test.startswith("-") for test in tests)
+    cmd = shlex.join(["pytest", *tests]) if tests and is_inside else None
+    if cmd is None or parsed(cmd) is None:
+        cmd = check.cmd if check else None
+    if cmd is not None and parsed(cmd) is not None:
+        limit = (check.timeout_seconds if check else None) or DEFAULT_CRITERION_SECONDS
+        limit = limit if 0 < limit <= MAX_SECONDS else DEFAULT_CRITERION_SECONDS
+        return {"acceptance_criteria": {"tests": [{"cmd": cmd, "timeout_seconds": limit}]}}
+    if check is not None and check.kind is CheckKind.CONTRACT and todo.contract_path:
+        return {"contract_path": todo.contract_path}
+    names = ("acceptance_criteria", "verify", "test_command", "test_file")
+    return {name: getattr(todo, name) for name in names}

@@ -21,21 +21,20 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from planner.errors import LogError
-from planner.text.sanitizing import clean
+from planner.text import sanitizing
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 GENESIS = "sha256:" + "0" * 64
-"""What stands for the digest before the first line."""
+"""Stands for the digest before the first line."""
 
 WAIT_SECONDS = 30.0
 """How long a writer waits for another."""
 
 _DIGEST_KEY = ',"digest":"'
 _PAUSE_SECONDS = 0.005
-_LONGEST_MESSAGE = 1_500
 
 
 class LogEntry(NamedTuple):
@@ -48,15 +47,15 @@ class LogEntry(NamedTuple):
     """As it is written, without its newline."""
 
 
-def chained(body: str, previous: str) -> tuple[str, str]:
-    """Return the line with this body, ``{"n":…`` up to its digest, and the digest."""
-    digest = digest_of(body, previous)
-    return f'{body}{_DIGEST_KEY}{digest}"}}', digest
-
-
 def digest_of(body: str, previous: str) -> str:
     """Return the digest of a line without its digest, in the chain after ``previous``."""
     return "sha256:" + sha256(f"{previous}\n{body}".encode()).hexdigest()
+
+
+def chained(body: str, previous: str) -> tuple[str, str]:
+    """Return the line with this body, and its digest."""
+    digest = digest_of(body, previous)
+    return f'{body}{_DIGEST_KEY}{digest}"}}', digest
 
 
 def body_of(text: str) -> str:
@@ -66,9 +65,8 @@ def body_of(text: str) -> str:
 
 def check_link(text: str, n: int, previous: str) -> str:
     """Return the digest of a line. Raises :class:`planner.errors.LogError` where it breaks the chain."""
-    body, key, end = text.rpartition(_DIGEST_KEY)
-    digest = digest_of(body, previous)
-    if key and end == f'{digest}"}}' and text.startswith(f'{{"n":{n},'):
+    expected, digest = chained(body_of(text), previous)
+    if text == expected and text.startswith(f'{{"n":{n},'):
         return digest
     try:
         number = json.loads(text)["n"]
@@ -131,6 +129,12 @@ class ChainedFile:
         """Close the file."""
         os.close(self._handle)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @contextlib.contextmanager
     def hold(self) -> Generator[None]:
         """Keep other writers out. Raises :class:`planner.errors.LogError` where that cannot be had."""
@@ -150,13 +154,14 @@ class ChainedFile:
                 raise log_error(self.path, problem, remedy) from None
         try:
             # What was acknowledged must not be written into a file that nobody finds any more.
-            here, there = os.fstat(self._handle), None
-            with contextlib.suppress(OSError):
-                there = os.stat(self.path)
-            if there is None or not os.path.samestat(here, there):
+            try:
+                is_there = os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+            except OSError:
+                is_there = False
+            if not is_there:
                 problem = "the log was removed or replaced under a run"
                 raise log_error(self.path, problem, "put it back, or begin a new run")
-            if here.st_size < self._end:
+            if os.fstat(self._handle).st_size < self._end:
                 problem = f"the log has lost lines under a run: {self.count} were read"
                 raise log_error(self.path, problem, "restore it from a copy")
             yield
@@ -167,7 +172,7 @@ class ChainedFile:
         """Return what the next line holds; of a log that holds more than a chain. Raises ``LogError``."""
         return text
 
-    def entries(self, *, parses: bool = True) -> Iterator[LogEntry]:
+    def entries(self) -> Iterator[LogEntry]:
         """Yield each line that was written since, its place in the chain checked; a writer holds meanwhile.
 
         A last line that a kill has left torn is no line: a writer cuts it off. Raises
@@ -177,13 +182,18 @@ class ChainedFile:
             try:
                 text = raw.decode("ascii")
                 digest = check_link(text, self.count, self._digest)
-                entry = LogEntry(self.count, self.parse(text) if parses else None, text)
+                entry = LogEntry(self.count, self.parse(text), text)
             except UnicodeDecodeError as error:
                 self._refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
             except LogError as error:
                 self._refuse(str(error))
             self._advance(text, digest)
             yield entry
+
+    def skip(self) -> None:
+        """Read what was written since, and use none of it."""
+        for _ in self.entries():
+            pass
 
     def write(self, bodies: Sequence[str]) -> None:
         """Write the next lines and see them on the disk; asked of one that holds, and has read all lines.
@@ -219,10 +229,8 @@ class ChainedFile:
     def _refuse(self, problem: str) -> NoReturn:
         remedy = "restore the log from a copy, or name the log of a run"
         if self.count:
-            remedy = (
-                f"planner replay {self.path} --until {self.count - 1} shows the state before it; restore "
-                "the log from a copy"
-            )
+            shown = f"planner replay {self.path} --until {self.count - 1} shows the state before it"
+            remedy = f"{shown}; restore the log from a copy"
         raise log_error(self.path, problem, remedy)
 
     def _advance(self, text: str, digest: str) -> None:
@@ -242,8 +250,6 @@ class ChainedFile:
                         yield raw[:-1]
                         continue
                     if not self._is_torn(raw):
-                        if self._writable:
-                            os.pwrite(self._handle, b"\n", self._end + len(raw))
                         yield raw
                     return
         except OSError as error:
@@ -251,28 +257,31 @@ class ChainedFile:
             raise log_error(self.path, problem, "see to the disk") from None
 
     def _is_torn(self, tail: bytes) -> bool:
-        """Return whether a line without its end is but a part of one; a writer cuts that off."""
+        """Return whether a line without its end is but a part of one.
+
+        A writer cuts that off, and ends a line that lacks nothing but its newline.
+        """
         try:
             length = json.JSONDecoder().raw_decode(tail.decode("ascii"))[1]
         except (ValueError, RecursionError):
             length = 0
-        if length == len(tail):
-            return False
-        if length:
-            self._refuse(f"line {self.count} does not end where it should")
+        is_torn = length == 0
         # Nothing but the beginning of the next line is ever cut off, whatever file was named.
         start = f'{{"n":{self.count},{self.first_key}'.encode()
         written = tail.rstrip(b"\0")  # what a crash of the machine has left of a block
-        if not written.startswith(start) and not start.startswith(written):
+        if is_torn and not written.startswith(start) and not start.startswith(written):
             self._refuse(f"line {self.count} is no line of a log")
-        if self._writable:
+        if 0 < length < len(tail):
+            self._refuse(f"line {self.count} does not end where it should")
+        if self._writable and is_torn:
             os.ftruncate(self._handle, self._end)
-        does = "was cut off" if self._writable else "is left out"
-        remark = (
-            f"{self.path}: line {self.count} was torn by a kill, and {does}: its event was not taken in"
-        )
-        self.remarks.append(one_line(remark))
-        return True
+        elif self._writable:
+            os.pwrite(self._handle, b"\n", self._end + len(tail))
+        if is_torn:
+            does = "was cut off" if self._writable else "is left out"
+            torn = f"line {self.count} was torn by a kill, and {does}: its event was not taken in"
+            self.remarks.append(one_line(f"{self.path}: {torn}"))
+        return is_torn
 
 
 def log_error(path: Path, problem: str, remedy: str) -> LogError:
@@ -282,4 +291,4 @@ def log_error(path: Path, problem: str, remedy: str) -> LogError:
 
 def one_line(text: str) -> str:
     """Return a message without what moves a cursor or breaks a line."""
-    return " ".join(clean(text, limit=_LONGEST_MESSAGE).split())
+    return sanitizing.one_line(text, limit=1_500)

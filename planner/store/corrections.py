@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import stat
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -39,7 +38,7 @@ def corrections_of(path: Path) -> Iterator[Correction]:
 
     Raises :class:`planner.errors.LogError` for a log that cannot be read, or is damaged.
     """
-    with closing(CorrectionLog.read(path)) as log:
+    with CorrectionLog.read(path) as log:
         for entry in log.entries():
             try:
                 yield Correction.model_validate(json.loads(entry.text)["correction"])
@@ -73,7 +72,6 @@ def append_correction(root: Path, correction: Correction) -> None:
     held = correction.model_dump(mode="json", exclude_none=True)
     if correction.because is not None:
         held["because"] = redact(correction.because)
-    with closing(CorrectionLog.append_to(root / CORRECTIONS)) as log, log.hold():
-        for _ in log.entries():
-            pass
+    with CorrectionLog.append_to(root / CORRECTIONS) as log, log.hold():
+        log.skip()
         log.write([f'{{"n":{log.count},"correction":{json.dumps(held, separators=(",", ":"))}'])

@@ -17,15 +17,22 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlalchemy import URL, Engine, create_engine, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
-from sqlalchemy.schema import CreateTable
 
 from planner.errors import PlannerError, StoreError
 from planner.planfile.plan_folder import HOME, PLANS, make_home
 from planner.store.chain import one_line
 from planner.store.corrections import CORRECTIONS
 from planner.store.run_log import FOLDER
-from planner.store.run_rows import rows_of_corrections, rows_of_log, rows_of_outcomes
-from planner.store.tables import INDEX, METADATA, OF_SOURCES, SOURCES, VERSION
+from planner.store.run_rows import (
+    INDEX,
+    METADATA,
+    OF_SOURCES,
+    SOURCES,
+    VERSION,
+    rows_of_corrections,
+    rows_of_log,
+    rows_of_outcomes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -56,25 +63,28 @@ class Index:
         self._is_shared = is_shared
         """It holds rows of other checkouts: none are dropped because their files are not here."""
         try:
-            with self.reading() as connection:
-                found = None
-                if inspect(connection).has_table(INDEX.name):
-                    found = connection.execute(select(INDEX.c.version)).scalar()
-                if found is None:
-                    for table in METADATA.sorted_tables:
-                        connection.execute(CreateTable(table, if_not_exists=True))
-                        for index in table.indexes:
-                            index.create(connection, checkfirst=True)
-                    connection.execute(INDEX.delete())
-                    connection.execute(INDEX.insert().values(version=VERSION))
-                elif found != VERSION:
-                    raise StoreError(
-                        f"{name}: the tables have version {found}, and this planner knows {VERSION}; "
-                        "update the older planner, or drop the planverify_ tables and import the logs again"
-                    )
+            try:
+                self._make_tables()
+            except StoreError:  # another process has made them at the same moment, or now it is said again
+                self._make_tables()
         except BaseException:
             self.close()
             raise
+
+    def _make_tables(self) -> None:
+        with self.reading() as connection:
+            found = None
+            if inspect(connection).has_table(INDEX.name):
+                found = connection.execute(select(INDEX.c.version)).scalar()
+            if found is None:
+                METADATA.create_all(connection)
+                connection.execute(INDEX.delete())
+                connection.execute(INDEX.insert().values(version=VERSION))
+            elif found != VERSION:
+                raise StoreError(
+                    f"{self.name}: the tables have version {found}, and this planner knows {VERSION}; "
+                    "update the older planner, or drop the planverify_ tables and import the logs again"
+                )
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, create: bool = True) -> Self:

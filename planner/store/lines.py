@@ -13,7 +13,6 @@ import json
 from datetime import datetime
 from difflib import get_close_matches
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,7 +24,7 @@ from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoade
 from planner.planfile.dump import plain
 from planner.store.chain import body_of, chained
 from planner.text.redaction import redact
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Of one line of a driver."""
+
+_LONGEST = 300
+"""Characters of a message to a driver."""
 
 _HOLDS_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRevised)
 
@@ -97,15 +99,8 @@ def event_text(event: Event) -> str:
 
 
 def logged_actions(text: str) -> list[str]:
-    """Return each action of a line as it is written; nothing else of it is looked at."""
-    decoder = json.JSONDecoder()
-    at = decoder.raw_decode(text, text.index('"event":') + len('"event":'))[1] + len(',"actions":[')
-    found: list[str] = []
-    while text[at] != "]":
-        end = decoder.raw_decode(text, at)[1]
-        found.append(text[at:end])
-        at = end + (text[end] == ",")
-    return found
+    """Return each action of a line as JSON."""
+    return [json.dumps(each, separators=(",", ":")) for each in json.loads(text)["actions"]]
 
 
 def calls_for(text: str, actions: Iterable[Action]) -> bool:
@@ -136,16 +131,9 @@ _NAMES = frozenset(("event", "at", "todo_id", "plan", "id", "question_id", "appr
 """Keys whose values name something: they are no text in which a secret could be quoted."""
 
 
-_LONGEST = 300
-"""Characters of a message to a driver."""
-_LONGEST_KEPT = 200
-_redact_again = lru_cache(maxsize=4096)(redact)
-"""Most texts of the outcomes of a run are alike; only short ones are kept, so that memory stays bounded."""
-
-
 def _redacted(value: Any) -> Any:
     if isinstance(value, str):
-        return redact(value) if len(value) > _LONGEST_KEPT else _redact_again(value)
+        return redact(value)
     if isinstance(value, list):
         return [_redacted(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -187,24 +175,18 @@ def plainly(value: Any) -> Any:
 # -- the lines of a driver -----------------------------------------------------------------------------
 
 _START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
-_TIME = "write the time as 2026-01-31T09:30:00Z"
-_MISTAKES = {
-    "missing": (" is missing", "add it"),
-    "timezone_aware": (" tells no offset from UTC", _TIME),
-    "datetime_from_date_parsing": (" is no time", _TIME),
-    "datetime_parsing": (" is no time", _TIME),
-}
-"""What is wrong and what to do, by pydantic's type of an error; its own message says the others."""
 
 
 def read_event(raw: bytes) -> Event:
     """Return the event of one line of a driver. Raises :class:`planner.errors.RefusedEvent`."""
     if len(raw) > MAX_EVENT_BYTES:
-        raise _unreadable(f"longer than {MAX_EVENT_BYTES >> 20} MiB", "tell less in one event")
+        problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
+        raise RefusedEvent("unreadable-line", problem, "tell less in one event")
     try:
         event = parse_event(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise _unreadable(f"no UTF-8 at byte {error.start}", "write UTF-8") from None
+        problem = f"the line is no UTF-8 at byte {error.start}"
+        raise RefusedEvent("unreadable-line", problem, "write UTF-8") from None
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False, include_input=False)) from None
     if isinstance(event, PlanSubmitted):
@@ -215,29 +197,20 @@ def read_event(raw: bytes) -> Event:
 
 def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
-    if kind == "json_invalid":
-        return _unreadable(f"no JSON: {context['error']}", "write one JSON object on one line")
     if not place and kind == "union_tag_invalid":
-        name = str(context.get("tag", ""))[:_LONGEST]
+        name = one_line(context["tag"], limit=_LONGEST)
         near = get_close_matches(name, EVENT_NAMES, n=1)
         remedy = f"did you mean '{near[0]}'?" if near else f"the events are {', '.join(EVENT_NAMES)}"
-        return RefusedEvent("unknown-event", _line(f"there is no event '{name}'"), remedy)
+        return RefusedEvent("unknown-event", f"there is no event '{name}'", remedy)
     if not place and kind == "union_tag_not_found":
         return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")
     if not place:
-        return _unreadable("no JSON object", f"write one, like {_START}")
-    told = [
-        f"{'.'.join(map(str, each['loc'][1:]))}{_MISTAKES.get(each['type'], (': ' + each['msg'],))[0]}"
-        for each in errors[:3]
-    ]
+        problem = one_line(f"the line is no JSON object: {errors[0]['msg']}", limit=_LONGEST)
+        return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")
+    told = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3]]
     more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
-    remedy = _MISTAKES.get(kind, ("", "mend it: planner schema event tells what an event holds"))[1]
-    return RefusedEvent("unfit-event", _line(f"{place[0]}: {'; '.join(told)}{more}"), remedy)
-
-
-def _unreadable(what: str, remedy: str) -> RefusedEvent:
-    return RefusedEvent("unreadable-line", _line(f"the line is {what}"), remedy)
-
-
-def _line(text: str) -> str:
-    return " ".join(clean(text, limit=_LONGEST).split())
+    return RefusedEvent(
+        "unfit-event",
+        one_line(f"{place[0]}: {'; '.join(told)}{more}", limit=_LONGEST),
+        f"planner schema event tells what an event holds; times are written as in {_START}",
+    )

@@ -6,7 +6,7 @@ plan's newest log; a run that a driver keeps by ``planner step`` is only looked 
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -16,14 +16,20 @@ from planner.engine.intake import must_begin_anew, tell_run
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
-from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
+from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
-from planner.store.lines import without_secrets
-from planner.store.recorded_run import RecordedRun, run_of_log
-from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
-from planner.store.session import EventCompleter
+from planner.store.run_log import (
+    RecordedRun,
+    RunLog,
+    Step,
+    make_log_folder,
+    next_log,
+    plan_logs,
+    run_of_log,
+)
+from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +140,7 @@ class PlanRun:
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
-        taken = Step.take(self.state, without_secrets(self._completer.completed(event, self.state)))
+        taken = self._completer.take(self.state, event)
         self._state = taken.after
         self._new.append(taken)
         return taken.actions
@@ -144,9 +150,8 @@ class PlanRun:
         if self.log is None or not self._new:
             return
         make_log_folder(self.log)
-        with closing(RunLog.append_to(self.log)) as log, log.hold():
-            for _ in log.entries(parses=False):
-                pass
+        with RunLog.append_to(self.log) as log, log.hold():
+            log.skip()
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
             log.append(*self._new)
@@ -157,7 +162,7 @@ class PlanRun:
         self.log = given or plan_logs(self.tree.loaded)[-1]
         state: State | None = None
         if self.log.exists():
-            with closing(RunLog.read(self.log)) as log:
+            with RunLog.read(self.log) as log:
                 events = [entry.event for entry in log.entries()]
             state = fold(events) if events else None  # a kill may have left no line
         if state is not None:
@@ -177,22 +182,11 @@ class PlanRun:
             self.log = next_log(self.tree.loaded)
 
     def _submit(self, *, allow_unproved: bool) -> None:
-        from planner.planfile.project_facts import configured_tools
-
-        loaded, document, at = self.tree.loaded, self.found.document, self._now
+        document, at = self.found.document, self._now
         with suppress(ValueError):
             at = datetime.fromisoformat("" if document is None else document.run.started_at)
-        event = PlanSubmitted(
-            at=at if at.tzinfo is not None else at.replace(tzinfo=UTC),
-            plan=loaded.plan,
-            digest=loaded.digest,
-            path=shown_path(loaded.path),
-            policy=RunPolicy(
-                driven=False,
-                allow_unproved=allow_unproved,
-                tools=tuple(sorted(configured_tools(loaded.root))),
-            ),
-        )
-        taken = Step.take(None, event)
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        policy = RunPolicy(driven=False, allow_unproved=allow_unproved)
+        taken = Step.take(None, submission(self.tree.loaded, at, policy))
         self._state = taken.after
         self._new.append(taken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -10,8 +11,7 @@ from sqlalchemy import case, func, select
 
 from planner.model.past import Correction, PastRecords, PastRepair, PastTodo
 from planner.model.verdicts import PlanState
-from planner.store.tables import (
-    BRANCHES,
+from planner.store.run_rows import (
     CORRECTIONS,
     FAILURES,
     PASSED,
@@ -81,7 +81,8 @@ def verifications(
 
 def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
     """Return the branches of each of these runs."""
-    return _of_runs(connection, BRANCHES, found)
+    rows = _of_runs(connection, REPAIRS, found)
+    return [[row for row in those if row["branch_id"] is not None] for those in rows]
 
 
 def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
@@ -89,10 +90,19 @@ def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found
     return _of_runs(connection, QUESTIONS, found)
 
 
+def decided(connection: Connection, question_id: str, digest: str) -> Found | None:
+    """Return the same question as it was asked and decided before, the latest decision first."""
+    at = QUESTIONS.c
+    wanted = select(QUESTIONS).where(
+        at.question_id == question_id, at.digest == digest, at.decision.is_not(None)
+    )
+    return next(iter(_rows(connection, wanted.order_by(at.decided.desc()).limit(1))), None)
+
+
 def mean_resolution(found: Iterable[Found]) -> float | None:
     """Return how long branches that passed took on average, in seconds; ``None`` where none has."""
     times = [each["duration_seconds"] for each in found if each["outcome"] == PASSED]
-    return sum(times) / len(times) if times else None
+    return fmean(times) if times else None
 
 
 def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
@@ -137,16 +147,17 @@ def failure(connection: Connection, signature: str) -> Found | None:
     if not rows and not corrected:
         return None
     told, newest = [*rows, *corrected], rows[0] if rows else {}
-    tried = [row for row in known(REPAIRS) if row["fixed"] is not None]
+    repaired = known(REPAIRS, REPAIRS.c.opened.desc(), REPAIRS.c.source, REPAIRS.c.branch_id)
+    tried = [row for row in repaired if row["fixed"] is not None]
     repairs: list[Found] = [
         {
             "role": role,
             "strategy": strategy,
-            "fixed": sum(row["fixed"] for row in repaired),
-            "tried": len(repaired),
-            "last": max(row["at"] for row in repaired),
+            "fixed": sum(row["fixed"] for row in rows_of_one),
+            "tried": len(rows_of_one),
+            "last": max(row["at"] for row in rows_of_one),
         }
-        for (role, strategy), repaired in _group(tried, "role", "strategy")
+        for (role, strategy), rows_of_one in _group(tried, "role", "strategy")
     ]
     return {
         "signature": signature,
@@ -159,7 +170,7 @@ def failure(connection: Connection, signature: str) -> Found | None:
         "role": newest.get("role"),
         "features": next((row["features"] for row in told if row["features"]), list[str]()),
         "repairs": sorted(repairs, key=lambda each: (-each["fixed"], each["tried"])),
-        "branches": known(BRANCHES, BRANCHES.c.opened.desc(), BRANCHES.c.source, BRANCHES.c.branch_id),
+        "branches": [row for row in repaired if row["branch_id"] is not None],
         "corrections": corrected,
     }
 
@@ -196,7 +207,7 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
         found: list[_Past] = []
         for row in _rows(connection, wanted.limit(limit)):
             with suppress(ValidationError):  # a role or category of another version is of no use here
-                found.append(kind.model_validate(row | without))
+                found.append(kind.model_validate({**row, "attempts": row.get("attempts") or 1, **without}))
         return tuple(found)
 
     return PastRecords(
@@ -214,8 +225,8 @@ def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
 def _of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> list[list[Found]]:
     """Return the rows of a table for each of these runs, in the order in which they were made."""
     wanted = select(table).where(table.c.source.in_([run["source"] for run in found])).order_by(table.c.id)
-    rows = _rows(connection, wanted)
-    return [[row for row in rows if row["source"] == run["source"]] for run in found]
+    rows = {source: those for (source,), those in _group(_rows(connection, wanted), "source")}
+    return [rows.get(run["source"], []) for run in found]
 
 
 def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:

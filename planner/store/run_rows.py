@@ -1,4 +1,9 @@
-"""The rows of the index: of the log of a run, of an outcome file, of the log of corrections."""
+"""The tables of the index and their rows: of the log of a run, of outcomes, of the log of corrections.
+
+Nothing in the tables is of one database only. Every row belongs to one source, a log or an outcome file,
+and is made again from it at any time. Times are RFC 3339 in UTC with microseconds, so that their order as
+text is their order in time.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,23 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
 from planner.engine.plans import current_plan
 from planner.memory import task_kind, text_of
-from planner.model.actions import AskHuman, Implement, PublishPlan
+from planner.model.actions import Implement, PublishPlan
 from planner.model.base import qualified
 from planner.model.edits import AddBranch
 from planner.model.events import (
@@ -19,37 +38,141 @@ from planner.model.events import (
     Verified,
     WorkFinished,
 )
-from planner.model.taxonomy import Family
+from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.dump import plain
 from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
 from planner.store.corrections import corrections_of
-from planner.store.recorded_run import run_of_log
-from planner.store.tables import (
-    BRANCHES,
-    CORRECTIONS,
-    FAILURES,
-    PASSED,
-    QUESTIONS,
-    REPAIRS,
-    RUNS,
-    TODOS,
-    VERIFICATIONS,
-    moment,
-)
+from planner.store.run_log import run_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from sqlalchemy import Table
+    from sqlalchemy.types import TypeEngine
 
     from planner.engine import TodoRecord
+    from planner.model.actions import AskHuman
     from planner.model.events import Event
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan
+    from planner.model.taxonomy import Role
     from planner.store.run_log import Step
+
+VERSION = 7
+"""Of these tables: those of another version are made anew."""
+
+PASSED = "passed"
+"""The outcome of a branch that passed."""
+
+METADATA = MetaData()
+
+_TYPES: Mapping[str, TypeEngine[Any]] = {
+    "word": String(100),
+    "text": Text(),
+    "count": BigInteger(),
+    "float": Float(),
+    "bool": Boolean(),
+    "json": JSON(none_as_null=True),
+}
+
+
+def moment(at: datetime | float) -> str:
+    """Return a time as the tables hold it."""
+    known = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _table(name: str, columns: str) -> Table:
+    """Return a table of rows of a source; a column is ``name:type``, with ``?`` where it may be null."""
+    made: list[Column[Any]] = [Column("id", Integer, primary_key=True)]
+    for column in ("source:word", *columns.split()):
+        label, _, kind = column.partition(":")
+        made.append(Column(label, _TYPES[kind.rstrip("?")], nullable=kind.endswith("?")))
+    return Table(f"planverify_{name}", METADATA, *made)
+
+
+INDEX = Table("planverify_index", METADATA, Column("version", Integer, primary_key=True))
+"""One row: the version of the tables."""
+
+SOURCES = _table("sources", "origin:text name:text stamp:word")
+"""The files that the rows were made from, as they were then."""
+
+RUNS = _table(
+    "runs",
+    """
+    run_id:text plan_id:text path:text digest:word fingerprint:text goal:text log:text opened:word
+    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:json
+    """,
+)
+"""Runs of the engine. ``document`` is the plan, without what was made to repair it."""
+
+VERIFICATIONS = _table(
+    "verifications",
+    """
+    run_id:text plan_id:text path:text digest:word started:word finished:word scope:word
+    exit_status:count done:count todos:count
+    """,
+)
+"""Runs of ``pytest --planverify``."""
+
+REPAIRS = _table(
+    "repairs",
+    """
+    branch_id:text? parent_id:text depth:count via:text? role:word category:word signature:text?
+    opened:word closed:word? attempts:count outcome:word? resolution:word? duration_seconds:float?
+    at:word fingerprint:text task_kind:word text:text strategy:text fixed:bool?
+    """,
+)
+"""Who repaired which todo, ``parent_id``, in a branch or in a turn of its own, and how it went.
+
+``fixed`` is absent until that is known, and where memory has nothing to learn of it."""
+
+FAILURES = _table(
+    "failures",
+    """
+    run_id:text plan_id:text fingerprint:text? n:count at:word todo_id:text category:word
+    signature:text? role:word? head:text? features:json?
+    """,
+)
+"""Every failure of every verification; ``n`` numbers the verifications of one run."""
+
+QUESTIONS = _table(
+    "questions",
+    """
+    question_id:text kind:word todo_id:text question:text rule:text digest:text asked:word
+    decision:text? decided:word? decided_by:text? because:text?
+    """,
+)
+"""What a person was asked, approvals and other questions, and what came of it."""
+
+TODOS = _table(
+    "todos",
+    """
+    todo_id:text at:word fingerprint:text task_kind:word text:text role:word done:bool first_time:bool
+    categories:json
+    """,
+)
+"""Memory: how todos went that were worked on to their end."""
+
+CORRECTIONS = _table(
+    "corrections",
+    """
+    at:word fingerprint:text signature:text category:word role:word right_category:word?
+    right_owner:word? features:json? by:text? because:text?
+    """,
+)
+"""Memory: what people corrected."""
+
+OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
+
+# What a page of the newest reads, of which there may be ten thousand.
+for _column in (RUNS.c.opened, VERIFICATIONS.c.started, REPAIRS.c.source):
+    Index(f"{_column.table.name}_by_{_column.name}", _column)
+
+
+# -- rows ----------------------------------------------------------------------------------------------
 
 Row: TypeAlias = "dict[str, Any]"
 Rows: TypeAlias = "dict[Table, list[Row]]"
@@ -97,7 +220,7 @@ class _RunRows:
             "opened": moment(event.at),
             "blocked_since": None,
         }
-        self._rows: Rows = {table: [] for table in (RUNS, BRANCHES, FAILURES, QUESTIONS, TODOS, REPAIRS)}
+        self._rows: Rows = {table: [] for table in (REPAIRS, FAILURES, QUESTIONS, TODOS)}
         self._turns: dict[str, int] = {}
         """The last turn of work on each todo."""
         self._failure: dict[str, Failure] = {}
@@ -105,10 +228,10 @@ class _RunRows:
         self._categories: dict[str, list[str]] = {}
         self._verified: set[str] = set()
         self._branches: dict[str, Row] = {}
+        self._retries: dict[str, Row] = {}
+        """By todo, the turn of its own of which it is not known yet what came."""
         self._questions: dict[str, Row] = {}
         """Those that are open."""
-        self._repairs: dict[str, Row] = {}
-        """Open repairs by who works on them: the todo itself, or a branch."""
 
     def add(self, step: Step) -> None:
         """Take in the next step."""
@@ -116,14 +239,12 @@ class _RunRows:
         self._at = moment(after.now)
         if isinstance(event, Verified):
             self._judge(event.outcome)
-        self._answer(event, after.questions)
+        self._ask(event, after.questions)
         for action in actions:
             if isinstance(action, PublishPlan):
                 self._open_branches(action)
             elif isinstance(action, Implement):
                 self._begin_turn(action)
-            elif isinstance(action, AskHuman):
-                self._ask(action)
         for name, record in after.records.items():
             was = None if before is None else before.records.get(name)
             if record.life.is_final and (was is None or not was.life.is_final):
@@ -171,22 +292,12 @@ class _RunRows:
         strategy = next((each.rule for each in action.edits if not isinstance(each, AddBranch)), "")
         for todo in (edit.todo for edit in action.edits if isinstance(edit, AddBranch)):
             name, parent = (qualified(action.within, each or "") for each in (todo.id, todo.parent_id))
-            failure = self._failure.get(parent)
-            self._branches[name] = row = {
+            self._branches[name] = self._open_repair(parent, strategy, todo.agent_role) | {
                 "branch_id": name,
-                "parent_id": parent,
                 "depth": todo.branch_depth or 1,
                 "via": None if todo.via is None else qualified(action.within, todo.via),
-                "role": todo.agent_role.value,
-                "category": "UNKNOWN" if failure is None else failure.category.value,
-                "signature": None if failure is None else failure.signature,
-                "opened": self._at,
-                "attempts": 0,
-                "outcome": None,
-                "resolution": None,
             }
-            self._rows[BRANCHES].append(row)
-            self._open_repair(name, parent, strategy, todo.agent_role.value)
+            self._rows[REPAIRS].append(self._branches[name])
 
     def _begin_turn(self, action: Implement) -> None:
         """Take in a turn of work; one that is asked for again after a break is no new one."""
@@ -196,40 +307,39 @@ class _RunRows:
         self._turns[name] = action.attempt
         if name in self._branches:
             self._branches[name] |= {"attempts": action.attempt, "role": action.role.value}
-        elif name in self._repairs:  # nothing was verified since: it belongs to the same repair
-            self._repairs[name]["attempts"] += 1
-        else:
-            self._open_repair(name, name, RETRY, action.role.value)
+        elif name in self._retries:  # nothing was verified since: it belongs to the same repair
+            self._retries[name]["attempts"] += 1
+        elif name in self._failure:
+            self._retries[name] = self._open_repair(name, RETRY, action.role) | {"attempts": 1}
+            self._rows[REPAIRS].append(self._retries[name])
 
-    def _open_repair(self, worker: str, name: str, strategy: str, role: str) -> None:
-        record, failure = self._step.after.records.get(name), self._failure.get(name)
-        if record is None or failure is None:
-            return
-        self._repairs[worker] = row = {
-            **self._experience(record, failure),
-            "signature": failure.signature,
-            "category": failure.category.value,
+    def _open_repair(self, name: str, strategy: str, role: Role) -> Row:
+        failure = self._failure.get(name)
+        return {
+            **self._experience(self._step.after.records[name], failure),
+            "parent_id": name,
+            "depth": 0,
+            "role": role.value,
+            "category": (Category.UNKNOWN if failure is None else failure.category).value,
+            "signature": None if failure is None else failure.signature,
+            "opened": self._at,
+            "attempts": 0,
             "strategy": strategy,
-            "role": role,
-            "fixed": None,
-            "attempts": 1,
         }
-        self._rows[REPAIRS].append(row)
 
     def _close_repairs(self, name: str, *, fixed: bool, came: str) -> None:
         """Say what came of a todo's own repair, and of its branches that have passed."""
-        self._close_repair(name, fixed=fixed)
-        for branch_id, branch in self._branches.items():
-            if branch["parent_id"] == name and branch["outcome"] == PASSED:
-                self._close_repair(branch_id, fixed=fixed)
-                branch["resolution"] = branch["resolution"] or came
+        if (retry := self._retries.pop(name, None)) is not None:
+            retry |= {"fixed": fixed, "at": self._at}
+        for branch in self._branches.values():
+            if branch["parent_id"] == name and branch.get("outcome") == PASSED:
+                self._close_branch(branch, fixed=fixed, came=came)
 
-    def _close_repair(self, worker: str, *, fixed: bool) -> None:
-        row = self._repairs.pop(worker, None)
-        if row is not None:
-            row |= {"fixed": fixed, "at": self._at}
-            if worker in self._branches:
-                row["attempts"] = max(self._turns.get(worker, 0), 1)
+    def _close_branch(self, branch: Row, *, fixed: bool, came: str) -> None:
+        if "resolution" not in branch:
+            # Nothing is learnt of the repair of what nobody has diagnosed.
+            is_known = branch["signature"] is not None
+            branch |= {"fixed": fixed if is_known else None, "at": self._at, "resolution": came}
 
     def _end(self, record: TodoRecord, event: Event) -> None:
         """Take in that a todo has come to its end."""
@@ -240,14 +350,14 @@ class _RunRows:
             branch["outcome"] = PASSED if is_done else record.life.value
             branch |= {"closed": self._at, "duration_seconds": seconds.total_seconds()}
             if not is_done:
-                branch["resolution"] = branch["resolution"] or self._reason(event)
-                self._close_repair(name, fixed=False)
+                self._close_branch(branch, fixed=False, came=self._reason(event))
             return
         if not is_done:
             self._close_repairs(name, fixed=False, came="parent_still_red")
         if name in (self._verified if is_done else self._turns) and not record.todo.has_sub_plan:
             categories = list(dict.fromkeys(self._categories.get(name, ())))
             row = {
+                "todo_id": name,
                 "role": record.todo.agent_role.value,
                 "done": is_done,
                 "first_time": is_done and not categories,
@@ -266,34 +376,15 @@ class _RunRows:
     def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
         """Return what similar work is found by."""
         return {
-            "todo_id": record.id,
             "at": self._at,
             "fingerprint": self._run["fingerprint"],
             "task_kind": task_kind(record.todo).value,
             "text": text_of(record.todo, failure),
         }
 
-    def _ask(self, action: AskHuman) -> None:
-        known = self._questions.get(action.question_id)
-        if known is not None and known["digest"] == action.digest:
-            return
-        if known is not None:
-            known |= {"decision": WITHDRAWN, "decided": self._at}
-        self._questions[action.question_id] = row = {
-            "question_id": action.question_id,
-            "kind": action.kind.value,
-            "todo_id": action.todo_id,
-            "question": f"{action.question} ({action.because})",
-            "rule": action.rule,
-            "digest": action.digest,
-            "asked": self._at,
-        }
-        self._rows[QUESTIONS].append(row)
-
-    def _answer(self, event: Event, still_open: Collection[str]) -> None:
-        """Take in an answer, and which questions nobody waits for any more."""
-        said: Row = {}
-        answered, others = None, WITHDRAWN
+    def _ask(self, event: Event, asked: Mapping[str, AskHuman]) -> None:
+        """Take in an answer, which questions nobody waits for any more, and which are new."""
+        answered, others, said = None, WITHDRAWN, dict[str, Any]()
         if isinstance(event, ApprovalGiven):
             answered, said = event.approval_id, {"decision": event.decision.value}
             others = SIMILAR if event.decision is Decision.APPROVE_SIMILAR else WITHDRAWN
@@ -301,10 +392,22 @@ class _RunRows:
             answered, said = event.question_id, {"decision": event.answer}
         if isinstance(event, ApprovalGiven | QuestionAnswered):
             said |= {"decided_by": event.by, "because": event.because}
-        for name in list(self._questions):
-            if name == answered or name not in still_open:
-                row = said if name == answered else {"decision": others}
-                self._questions.pop(name).update(row, decided=self._at)
+        for name, row in list(self._questions.items()):
+            if name == answered or name not in asked or asked[name].digest != row["digest"]:
+                row |= (said if name == answered else {"decision": others}) | {"decided": self._at}
+                del self._questions[name]
+        for name, question in asked.items():
+            if name not in self._questions:
+                self._questions[name] = {
+                    "question_id": name,
+                    "kind": question.kind.value,
+                    "todo_id": question.todo_id,
+                    "question": f"{question.question} ({question.because})",
+                    "rule": question.rule,
+                    "digest": question.digest,
+                    "asked": self._at,
+                }
+                self._rows[QUESTIONS].append(self._questions[name])
 
 
 def rows_of_outcomes(path: Path) -> Rows:

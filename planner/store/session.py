@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from planner.engine import advance
 from planner.errors import CommandSyntaxError, LogError, PlanFileError, RefusedEvent
-from planner.model.edits import AddBranch, AddCheck, AddTodoBefore, NameArtifact, RetargetCheck
 from planner.model.events import (
     ApprovalGiven,
     PlanRevised,
@@ -25,7 +24,7 @@ from planner.model.events import (
     Verified,
 )
 from planner.model.past import PastRecords
-from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
+from planner.model.plan import Todo
 from planner.planfile.confinement import Confinement
 from planner.planfile.loader import collector_paused, shown_path
 from planner.planfile.tree import SEPARATOR, PlanTree, Unfound, load_tree
@@ -39,11 +38,11 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.model.actions import Action
-    from planner.model.edits import Edit
     from planner.model.events import Event
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Outcome
     from planner.model.plan import Plan
+    from planner.planfile.loader import LoadedPlan
     from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
@@ -77,6 +76,20 @@ class RunSettings:
     """Is told each step that was taken, those of earlier processes too."""
 
 
+def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmitted:
+    """Return the submission of a plan, with the tools that its project is set up for."""
+    from planner.planfile.project_facts import configured_tools
+
+    tools = tuple(sorted(configured_tools(loaded.root)))
+    return PlanSubmitted(
+        at=at,
+        plan=loaded.plan,
+        digest=loaded.digest,
+        path=shown_path(loaded.path),
+        policy=policy.model_copy(update={"tools": tools}),
+    )
+
+
 class RunSession:
     """A run that goes on where its log ends."""
 
@@ -102,7 +115,7 @@ class RunSession:
         session = cls(tree, settings, RunLog.append_to(path))
         try:
             with session._log.hold(), collector_paused():
-                session._catch_up(quietly=settings.watch is None)
+                session._catch_up()
         except BaseException:
             session._log.close()
             raise
@@ -138,7 +151,7 @@ class RunSession:
         with self._log.hold():
             self._catch_up()
             state = self.state or self._submit(event)
-            taken = Step.take(state, without_secrets(self._completer.completed(event, state)))
+            taken = self._completer.take(state, event)
             self._log.append(taken)
             self._keep(taken)
             return taken.actions
@@ -165,17 +178,13 @@ class RunSession:
         self._unanswered += taken.actions
         return taken.after
 
-    def _catch_up(self, *, quietly: bool = False) -> None:
-        """Fold what others have written; ``quietly`` leaves out what it called for."""
+    def _catch_up(self) -> None:
+        """Fold what others have written."""
         for entry in self._log.entries():
-            state, event = self.state, entry.event
-            if isinstance(event, PlanSubmitted):  # the first line, and no other
-                self._recognise(event)
+            if isinstance(entry.event, PlanSubmitted):  # the first line, and no other
+                self._recognise(entry.event)
             try:
-                if quietly and state is not None:
-                    taken = Step(event, (), state, advance(state, event))
-                else:
-                    taken = Step.take(state, event)
+                taken = Step.take(self.state, entry.event)
             except RefusedEvent as error:
                 problem = f"line {entry.n} holds an event that this version refuses: {error.problem}"
                 raise log_error(self.log, problem, "go on with the version that wrote the log") from None
@@ -190,31 +199,25 @@ class RunSession:
     def _submission(self, at: datetime) -> PlanSubmitted:
         """Return the plan as it is submitted at that time, with all that decisions rest on."""
         from planner.planfile.fingerprint import repository_fingerprint
-        from planner.planfile.project_facts import configured_tools
 
         loaded, settings = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
         problems: tuple[str, ...] = ()
         if settings.validates:
-            problems = tuple(problems_of(loaded.path, self._tree.boundary, at.date().isoformat()))
-        tools = tuple(sorted(configured_tools(loaded.root)))
+            problems = problems_of(loaded.path, self._tree.boundary, at.date().isoformat())
         # The same for the same plan and the same beginning, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
         self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
-        return PlanSubmitted(
-            at=at,
-            plan=loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
-            digest=loaded.digest,
-            path=shown_path(loaded.path),
-            problems=problems,
-            policy=RunPolicy(
-                jobs=settings.jobs,
-                tools=tools,
-                allow_unproved=settings.allow_unproved,
-                fingerprint=fingerprint,
-            ),
-            memory=self._past(fingerprint, at),
-            run_id=self.run_id,
+        policy = RunPolicy(
+            jobs=settings.jobs, allow_unproved=settings.allow_unproved, fingerprint=fingerprint
+        )
+        return submission(loaded, at, policy).model_copy(
+            update={
+                "plan": loaded.plan if settings.adjust is None else settings.adjust(loaded.plan),
+                "problems": problems,
+                "memory": self._past(fingerprint, at),
+                "run_id": self.run_id,
+            }
         )
 
     def _past(self, fingerprint: str, at: datetime) -> PastRecords:
@@ -260,37 +263,55 @@ class RunSession:
 
 @dataclass(slots=True)
 class EventCompleter:
-    """Adds to events what only files tell: the sub-plan of a parent, the surroundings of a failure."""
+    """Lets the engine take events in, completed by what only files tell, and without secrets."""
 
     tree: PlanTree
     validates: bool = True
     """Whether sub-plans are validated before they are taken in."""
 
-    def completed(self, event: Event, state: State) -> Event:
-        """Return the event with all that can be read; what is wrong with a file is told in it.
+    def take(self, state: State, event: Event) -> Step:
+        """Take an event in. Raises :class:`planner.errors.RefusedEvent`.
 
         What an event puts into a plan is held to what a plan file may say: commands of the catalog, paths
-        below the root. Raises :class:`planner.errors.RefusedEvent` for anything else.
+        below the root.
         """
-        root = self.tree.loaded.root
+        if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
+            changed = Todo(id="changes", title="approved", allowed_files=event.changes.allowed_files)
+            self._refuse_faults(changed, None)
+        step = Step.take(state, without_secrets(self.completed(event, state)))
+        if isinstance(event, PlanRevised):
+            for name, record in step.after.records.items():
+                before = state.records.get(name)
+                self._refuse_faults(record.todo, None if before is None else before.todo)
+        return step
+
+    def completed(self, event: Event, state: State) -> Event:
+        """Return the event with all that can be read; what is wrong with a file is told in it."""
         if isinstance(event, SubPlanLoaded) and not event.problems:
             if event.plan is None:
                 record = state.records.get(event.todo_id)
                 return event if record is None else self._with_sub_plan(event, record.todo)
-            problems = tuple(fault for todo in event.plan.items for fault in _faults(todo, root))
+            problems = tuple(fault for todo in event.plan.items for fault in self._faults(todo))
             return event.model_copy(update={"problems": problems})
-        said: list[tuple[str, Todo]] = []
-        if isinstance(event, PlanRevised):
-            said = [(edit.edit, todo) for edit in event.edits for todo in _todos_of(edit)]
-        elif isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
-            said = [("allowed_files", _stand_in(allowed_files=event.changes.allowed_files))]
-        for where, todo in said:
-            for fault in _faults(todo, root):
-                problem = f"{where} says what no plan may: {fault}"
-                raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
             return event.model_copy(update={"context": self._context(event.outcome, state)})
         return event
+
+    def _faults(self, todo: Todo) -> Iterator[str]:
+        from planner.planfile.checks import judge_todo
+
+        for place, said in judge_todo(todo, Confinement(self.tree.loaded.root)):
+            yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
+
+    def _refuse_faults(self, todo: Todo, before: Todo | None) -> None:
+        """Refuse what a change would put into a todo; what it says already was judged with its plan."""
+        if todo == before:
+            return
+        known = set[str]() if before is None else set(self._faults(before))
+        for fault in self._faults(todo):
+            if fault not in known:
+                problem = f"the event says what no plan may: {fault}"
+                raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
 
     def _with_sub_plan(self, event: SubPlanLoaded, todo: Todo) -> SubPlanLoaded:
         # Files may have been written since the tree was loaded.
@@ -300,7 +321,7 @@ class EventCompleter:
             sub = self._sub_plan(event, todo).loaded
             if self.validates:
                 day = event.at.date().isoformat()
-                problems = tuple(problems_of(sub.path, self.tree.widest_boundary, day))
+                problems = problems_of(sub.path, self.tree.widest_boundary, day)
         except PlanFileError as error:
             problems = error.faults[:MAX_PROBLEMS]
         except Unfound as error:
@@ -367,41 +388,14 @@ class EventCompleter:
         return context
 
 
-def problems_of(path: Path, boundary: Path | None, today: str) -> Iterator[str]:
-    """Yield what validation finds that makes a plan unfit to be carried out, each in one sentence."""
+def problems_of(path: Path, boundary: Path | None, today: str) -> tuple[str, ...]:
+    """Return what validation finds that makes a plan unfit to be carried out, each in one sentence."""
     from planner.model.findings import Severity
     from planner.planfile.validation import validate_plan
 
-    for finding in validate_plan(path, boundary=boundary, today=today)[: MAX_PROBLEMS * 10]:
-        if finding.severity is Severity.ERROR and finding.rule != _PLANNED_LATER:
-            place = ":".join(str(part) for part in (finding.path, finding.line, finding.column) if part)
-            yield f"{place}: {finding.message}; {finding.fix} [{finding.rule}]"
-
-
-def _faults(todo: Todo, root: Path) -> Iterator[str]:
-    from planner.planfile.checks import judge_todo
-
-    for place, said in judge_todo(todo, Confinement(root)):
-        yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
-
-
-def _todos_of(edit: Edit) -> Iterator[Todo]:
-    """Yield the todos that an edit holds, and one with whatever else it would put into a plan."""
-    if isinstance(edit, AddBranch | AddTodoBefore):
-        yield edit.todo
-    yield from getattr(edit, "parts", ())
-    tests: tuple[CommandSpec, ...] = getattr(edit, "tests", ())
-    if isinstance(edit, AddCheck):
-        tests = (edit.check,)
-    elif isinstance(edit, RetargetCheck):
-        tests = (CommandSpec.model_construct(cmd=edit.to_cmd),)
-    artifacts = (ArtifactSpec(path=edit.path),) if isinstance(edit, NameArtifact) else ()
-    yield _stand_in(
-        allowed_files=getattr(edit, "allowed_files", None),
-        contract_path=getattr(edit, "contract_path", None),
-        acceptance_criteria=AcceptanceCriteria(tests=tests, expected_artifacts=artifacts),
-    )
-
-
-def _stand_in(**held: Any) -> Todo:
-    return Todo(id="edit", title="what an edit says", **held)
+    return tuple(
+        f"{':'.join(str(part) for part in (each.path, each.line, each.column) if part)}: {each.message}; "
+        f"{each.fix} [{each.rule}]"
+        for each in validate_plan(path, boundary=boundary, today=today)
+        if each.severity is Severity.ERROR and each.rule != _PLANNED_LATER
+    )[:MAX_PROBLEMS]

@@ -9,7 +9,8 @@ time grows with the length of the text and with nothing else.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+import tomllib
+from importlib.resources import files
 
 from planner.text.assigned_secrets import redact_assigned
 
@@ -21,9 +22,9 @@ def redact(text: str) -> str:
     """Return the text without secrets. Redacting twice changes nothing more."""
     if len(text) < _SHORTEST:
         return text
-    for shape in _SHAPES:
-        if any(hint in text for hint in shape.hints):
-            text = shape.pattern.sub(shape.replacement, text)
+    for hints, pattern, replacement in _SHAPES:
+        if any(hint in text for hint in hints):
+            text = pattern.sub(replacement, text)
     if _KEY_HINT in text:
         text = _without_private_keys(text)
     if "curl " in text or "wget " in text:
@@ -36,75 +37,15 @@ _SHORTEST = 6
 """Characters. No name of a secret with a value is shorter: ``pwd=ab``."""
 
 
-class _Shape(NamedTuple):
-    """A secret that is known by its looks."""
-
-    hints: tuple[str, ...]
-    """One of these stands in every secret of this shape; searching for them is cheap."""
-    pattern: re.Pattern[str]
-    replacement: str
-
-
-def _shape(kind: str, hints: str, pattern: str, *, keep: str = "") -> _Shape:
-    compiled = re.compile(rf"(?<![A-Za-z0-9]){pattern}")
-    return _Shape(tuple(hints.split()), compiled, keep + MARK.format(kind=kind))
-
-
-_SHAPES: tuple[_Shape, ...] = (
-    _shape(
-        "aws access key id",
-        "AKIA ASIA AIDA AROA AGPA ANPA ANVA ABIA ACCA",
-        r"A(?:KIA|SIA|IDA|ROA|GPA|NPA|NVA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
-    ),
-    _shape("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9_]{20,}+"),
-    _shape("github token", "github_pat_", r"github_pat_[A-Za-z0-9_]{20,}+"),
-    _shape(
-        "gitlab token",
-        "glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glagent- gloas- glimt- glffct-",
-        r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|oas|imt|ffct)-[A-Za-z0-9_.-]{20,}+",
-    ),
-    _shape("slack token", "xox xapp-", r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,}+"),
-    _shape(
-        "slack webhook",
-        "hooks.slack.com/",
-        r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9_/+-]{10,}+",
-        keep="hooks.slack.com/",
-    ),
-    _shape("stripe key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+"),
-    _shape("stripe key", "whsec_", r"whsec_[A-Za-z0-9+/=]{20,}+"),
-    _shape("anthropic key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{12,}+"),
-    _shape(
-        "openai key",
-        "sk-",
-        r"sk-(?:(?:proj|svcacct|admin|None|or-v1)-[A-Za-z0-9_-]{16,}+|[A-Za-z0-9]{20,}+)",
-    ),
-    _shape("npm token", "npm_", r"npm_[A-Za-z0-9]{30,}+"),
-    _shape("pypi token", "pypi-", r"pypi-Ag[A-Za-z0-9_-]{16,}+"),
-    _shape("google key", "AIza", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9])"),
-    _shape("google token", "ya29. GOCSPX-", r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_.-]{20,}+"),
-    _shape("hugging face token", "hf_", r"hf_[A-Za-z0-9]{30,}+"),
-    _shape("sendgrid key", "SG.", r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
-    _shape("digitalocean token", "do", r"do[opr]_v1_[a-f0-9]{40,}+"),
-    _shape("docker token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,}+"),
-    _shape("vault token", "hvs. hvb.", r"hv[sb]\.[A-Za-z0-9_-]{20,}+"),
-    _shape("databricks token", "dapi", r"dapi[a-f0-9]{32}(?![A-Za-z0-9])(?:-\d)?"),
-    _shape("grafana token", "glsa_ glc_", r"(?:glsa|glc)_[A-Za-z0-9_+/=]{30,}+"),
-    _shape("linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{30,}+"),
-    _shape("telegram token", ":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,}+"),
-    _shape("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
-    _shape("jwt", "eyJ", r"(?<![_-])eyJ[A-Za-z0-9_-]{6,}+\.eyJ[A-Za-z0-9_-]{4,}+(?:\.[A-Za-z0-9_-]*+)?"),
-    # A password in a URL, up to the last '@' before the path: passwords may hold one.
-    _Shape(
-        ("://",),
-        re.compile(r"(://[^\s/:@'\"<>{}$%]{0,256}+:)(?![{$<%\[/])[^\s/'\"<>\[\]{}]{1,512}(?=@)"),
-        rf"\1{MARK.format(kind='password')}",
-    ),
-    _Shape(
-        ("://",),
-        re.compile(r"(://)[A-Za-z0-9_-]{20,256}+(?=@)"),
-        rf"\1{MARK.format(kind='token')}",
-    ),
+_SHAPES = tuple(
+    (
+        row["hints"].split(),
+        re.compile(row["pattern"] if row.get("inside") else rf"(?<![A-Za-z0-9]){row['pattern']}"),
+        row.get("keep", "") + MARK.format(kind=row["kind"]),
+    )
+    for row in tomllib.loads(files("planner.text").joinpath("secrets.toml").read_text("utf-8"))["shapes"]
 )
+"""Of each shape its hints, its pattern and what stands in its place: the rows of ``secrets.toml``."""
 
 _REQUEST = re.compile(r"\b(?:curl|wget) [^\n]*+")
 _USER_OPTION = re.compile(

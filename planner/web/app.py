@@ -2,36 +2,114 @@
 
 from __future__ import annotations
 
+import asyncio
+import hmac
+import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import FastAPI, Query, Request
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import SQLAlchemyError
 
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman  # noqa: TC001 - FastAPI reads the annotations
 from planner.planfile.dump import plain, yaml_text
+from planner.planfile.plan_folder import HOME
 from planner.store import questions
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
 from planner.text.display import moment
 from planner.text.sanitizing import clean
-from planner.web.events import changes
-from planner.web.guard import Guard
-from planner.web.values import Run, Said, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
 HERE = Path(__file__).parent
 PER_PAGE = 50
 MOST_PAGES = 1_000_000
 MAX_FORM_BYTES = 64 * 1024
+
+COOKIE = "planverify"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+LOOK_SECONDS = 0.5
+"""How often the files are looked at for the stream of changes."""
+QUIET = 30
+"""After so many looks without a change the connection is kept open by a comment."""
+_PATTERNS = ("outcomes.json", "logs/*.jsonl", "plans/*/outcomes.json", "plans/*/logs/*.jsonl")
+
+
+# -- what the interface for programs takes and gives -----------------------------------------------------
+
+
+class Run(BaseModel):
+    """A run of the engine."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    run_id: str
+    plan_id: str
+    path: str
+    goal: str
+    state: str
+    opened: str
+    """RFC 3339, as all times."""
+    closed: str | None
+    blocked: list[str]
+    """The todos that wait for a person or for what is missing."""
+    blocked_since: str | None
+
+
+class Said(BaseModel):
+    """An answer, or a decision on what is proposed. Changes count with ``modify``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    digest: str = ""
+    """Of the question, as it was shown: a decision holds for nothing else."""
+    answer: str | None = Field(default=None, max_length=10_000)
+    decision: Literal["approve", "approve_similar", "reject", "modify"] | None = None
+    by: str | None = Field(default=None, max_length=100)
+    because: str | None = Field(default=None, max_length=10_000)
+    role: str | None = None
+    instructions: str | None = Field(default=None, max_length=10_000)
+    allowed_files: list[str] | None = None
+    max_debug_attempts: int | None = Field(default=None, ge=1, le=100)
+
+    def as_form(self) -> dict[str, str]:
+        """Return it as the fields of the form on the page."""
+        given = self.model_dump(exclude_none=True)
+        if self.allowed_files is not None:
+            given["allowed_files"] = " ".join(self.allowed_files)
+        return {name: str(value) for name, value in given.items()}
+
+
+class Told(BaseModel):
+    """What was recorded, or why nothing was."""
+
+    told: list[str]
+
+
+# -- the pages -------------------------------------------------------------------------------------------
 
 
 def create_app(
@@ -184,11 +262,9 @@ def _proposal(question: AskHuman) -> str:
 def _decided(root: Path, name: str, digest: str) -> list[str]:
     """Return who has decided the same before, and how; empty where nobody has."""
     with suppress(PlannerError, SQLAlchemyError), open_index(root) as index, index.reading() as rows:
-        for asked in questions.questions(rows, questions.runs(rows)):
-            for each in asked:
-                if (each["question_id"], each["digest"]) == (name, digest) and each["decision"]:
-                    who = each["decided_by"] or "somebody"
-                    return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
+        if (each := questions.decided(rows, name, digest)) is not None:
+            who = each["decided_by"] or "somebody"
+            return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
     return []
 
 
@@ -204,3 +280,81 @@ async def _form(request: Request) -> dict[str, str] | None:
     except ValueError:
         return None
     return {name: values[-1] for name, values in fields.items()}
+
+
+# -- who may ask, and what has changed -------------------------------------------------------------------
+
+
+class Guard:
+    """The login token, the hosts that pages are served under, and the token of forms."""
+
+    def __init__(self, token: str, hosts: Collection[str]) -> None:
+        """Accept requests for these host names alone; none named means any."""
+        self._token = token
+        self._hosts = hosts
+        self.csrf = secrets.token_urlsafe(24)
+        """Stands in every form: a page of another origin cannot read it."""
+
+    async def __call__(
+        self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        """Answer a request, or refuse it before any page sees it."""
+        response = self._refuse(request) or await call_next(request)
+        response.headers.update(HEADERS)
+        return response
+
+    def accepts_form(self, token: str) -> bool:
+        """Return whether a form was made by this server."""
+        return _same(token, self.csrf)
+
+    def _refuse(self, request: Request) -> Response | None:
+        host = request.headers.get("host", "")
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            name = None
+        if self._hosts and name not in self._hosts:
+            return PlainTextResponse("This server does not answer under that name.", 421)
+        offered = request.query_params.get("token")
+        if offered is not None and _same(offered, self._token) and request.method == "GET":
+            response = RedirectResponse(request.url.path, 303)
+            response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
+            return response
+        is_program = _same(request.headers.get("authorization", ""), f"Bearer {self._token}")
+        if request.url.path.startswith("/api/") and request.method != "GET" and not is_program:
+            return PlainTextResponse("Send the token as Authorization: Bearer TOKEN.", 401)
+        if not is_program and not _same(request.cookies.get(COOKIE, ""), self._token):
+            return PlainTextResponse("Open the address that planner serve has printed.", 401)
+        return None
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
+
+
+async def changes(root: Path, plan: Path) -> AsyncIterator[str]:
+    """Yield an event ``changed`` whenever a run or a person has added something, until nobody listens."""
+    before = state_of(root, plan)
+    yield ": open\n\n"
+    quiet = 0
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now, quiet = state_of(root, plan), quiet + 1
+        if now != before:
+            before, quiet = now, 0
+            yield "event: changed\ndata: \n\n"
+        elif quiet >= QUIET:
+            quiet = 0
+            yield ": quiet\n\n"
+
+
+def state_of(root: Path, plan: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return what tells a state of the files from others: their times and sizes."""
+    found: list[tuple[str, int, int]] = []
+    for path in (plan, *(each for pattern in _PATTERNS for each in sorted((root / HOME).glob(pattern)))):
+        try:
+            facts = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), facts.st_mtime_ns, facts.st_size))
+    return tuple(found)

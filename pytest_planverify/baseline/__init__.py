@@ -26,7 +26,7 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
     gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
     """
-    from pytest_planverify.repository import may_keep
+    from pytest_planverify.baseline.repository import may_keep
 
     there = os.path.lexists(PlanFolder(root, plan_id).baseline)
     there = there or any((root / PLANS).glob("*/baseline.json"))  # of which it may be a sub-plan

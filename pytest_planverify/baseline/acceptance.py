@@ -11,7 +11,7 @@ from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import replace_document
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.record import now, user
-from pytest_planverify.work_tree import WorkTree
+from pytest_planverify.baseline.work_tree import WorkTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from planner.planfile.kept_runs import MOST_FILES
 from planner.planfile.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
-from pytest_planverify.repository import Repository, top_of
+from pytest_planverify.baseline.repository import Repository, top_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from planner.model.evidence import Hunk
     from planner.model.verdicts import Side
-    from pytest_planverify.snapshots import Snapshot
+    from pytest_planverify.baseline.snapshots import Snapshot
 
 
 _TIMEOUT_SECONDS = 20

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder, make_home
-from pytest_planverify.repository import GitFailed, Repository, git
+from pytest_planverify.baseline.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
     from collections.abc import Collection

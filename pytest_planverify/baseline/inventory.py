@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import Agreement, HookUse, JudgePatch, SessionInventory
-from pytest_planverify.work_tree import START_UP
+from pytest_planverify.baseline.work_tree import START_UP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

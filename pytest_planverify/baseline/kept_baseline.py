@@ -16,7 +16,7 @@ from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, mak
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline.kinds import Judges
 from pytest_planverify.baseline.record import now, user
-from pytest_planverify.repository import GitFailed, Repository, may_keep
+from pytest_planverify.baseline.repository import GitFailed, Repository, may_keep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

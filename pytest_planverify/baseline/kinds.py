@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from planner.catalog.test_paths import is_test_module
 from planner.model.baseline import JudgeKind
 from planner.text.glob_patterns import is_glob, matches, plain
-from pytest_planverify.work_tree import CONFIGURATIONS, START_UP
+from pytest_planverify.baseline.work_tree import CONFIGURATIONS, START_UP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.snapshots import Snapshot
+    from pytest_planverify.baseline.snapshots import Snapshot
 
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")

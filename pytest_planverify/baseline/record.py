@@ -14,8 +14,8 @@ from planner.model.verdicts import TestOutcome
 from pytest_planverify.baseline.answers import all_records, broken_files, tests_of, todos_of
 from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kinds import judges_of
-from pytest_planverify.repository import Repository
-from pytest_planverify.work_tree import WorkTree
+from pytest_planverify.baseline.repository import Repository
+from pytest_planverify.baseline.work_tree import WorkTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

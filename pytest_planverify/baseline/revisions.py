@@ -20,9 +20,9 @@ from pytest_planverify.baseline.kept_baseline import (
     keep_contents,
 )
 from pytest_planverify.baseline.record import look, make_baseline
+from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.verification import verify_often
-from pytest_planverify.repository import GitFailed, Repository
-from pytest_planverify.worktrees import checkout, counterpart, environment_for
+from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -109,7 +109,7 @@ def _run(argv: Sequence[str], directory: Path, env: Mapping[str, str], log: Path
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    from pytest_planverify.processes import end_process_tree
+    from pytest_planverify.checks.processes import end_process_tree
 
     process.send_signal(signal.SIGINT)
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from planner.model.evidence import ArtifactFact, Evidence
+from planner.model.outcome import FixtureUse
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
@@ -21,7 +22,7 @@ from pytest_planverify.checks.paths import (
     names_like,
     resolve_under,
 )
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 MAX_MATCHES = 10_000
 """A glob that matches more files than this is refused."""
@@ -34,7 +35,7 @@ MAX_FAULTS = 20
 _FIRST_DEFAULT = ArtifactSpec.model_fields["min_bytes"].default
 
 
-def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> CheckResult:
+def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Judgement:
     """Whether the artifact, or every match of its glob, is as the plan says. Never raises."""
     try:
         faults = _faults(spec, root)
@@ -44,15 +45,31 @@ def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Che
         faults = [_Fault("schema", spec.path, actual="nested too deeply to be checked")]
     evidence = tuple(fault.evidence(check_id) for fault in faults[:MAX_FAULTS])
     if not faults:
-        return CheckResult(verdict=Verdict.PASSED, title=spec.path)
+        return Judgement(verdict=Verdict.PASSED)
     only_unreadable = all(fault.problem == "unreadable" for fault in faults)
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return CheckResult(
+    return Judgement(
         verdict=Verdict.INCONCLUSIVE if only_unreadable else Verdict.FAILED,
         reason=f"{evidence[0].headline}{more}",
         evidence=evidence,
-        title=spec.path,
     )
+
+
+def read_fixture(path: str, root: Path, *, check_id: str = "") -> tuple[FixtureUse, Evidence | None]:
+    """Read the data file that a criterion names: its digest goes into the outcome. Never raises.
+
+    Return evidence as well where the file cannot be used: then the criterion has failed.
+    """
+    try:
+        file = _existing(root, path)
+        if file.is_dir():
+            raise _Fault("not_a_file", path, expected="a file", actual="a folder")
+        return FixtureUse(path=path, sha256=file_sha256(file)), None
+    except _Fault as error:
+        fault = error
+    except OSError as error:
+        fault = _Fault("unreadable", path, actual=_os_reason(error))
+    return FixtureUse(path=path, sha256=None), fault.evidence(check_id, EvidenceKind.FIXTURE)
 
 
 _MESSAGES = {
@@ -90,12 +107,14 @@ class _Fault(Exception):
         self.actual = actual
         self.nearest = nearest
 
-    def evidence(self, check_id: str) -> Evidence:
+    def evidence(self, check_id: str, kind: EvidenceKind = EvidenceKind.ARTIFACT) -> Evidence:
         message = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)
         if self.nearest:
             message += f"; did you mean {self.nearest[0]}?"
+        if kind is EvidenceKind.FIXTURE:
+            message = f"the fixture {message}"
         return Evidence(
-            kind=EvidenceKind.ARTIFACT,
+            kind=kind,
             check_id=check_id,
             headline=clean(message, limit=1_000),
             artifact=ArtifactFact(
@@ -144,14 +163,10 @@ def _paths(pattern: str, root: Path) -> list[str]:
 
 
 def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | None) -> None:
-    file = _under(root, path)
-    if not file.exists():
-        raise _Fault("missing", path, nearest=names_like(root, path))
+    file = _existing(root, path)
     if file.is_dir():
         _check_folder(path, file, spec)
         return
-    if not is_regular_file(file):
-        raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
     size = file.stat().st_size
     if size < spec.min_bytes:
         problem = "too_small" if size else "empty"
@@ -162,6 +177,16 @@ def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | 
         raise _Fault("sha256", path, expected=spec.sha256, actual=digest)
     if validate is not None:
         validate(path, _read_json(path, file))
+
+
+def _existing(root: Path, path: str) -> Path:
+    """Return where a file or folder is. Raises :class:`_Fault` for what is missing or is neither."""
+    file = _under(root, path)
+    if not file.exists():
+        raise _Fault("missing", path, nearest=names_like(root, path))
+    if not file.is_dir() and not is_regular_file(file):
+        raise _Fault("not_a_file", path, expected="a file", actual="a device, socket or pipe")
+    return file
 
 
 def _under(root: Path, path: str) -> Path:

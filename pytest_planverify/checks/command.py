@@ -13,8 +13,8 @@ from planner.catalog.output import proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.result import CheckResult
-from pytest_planverify.processes import ProcessResult, run_process
+from pytest_planverify.checks.processes import ProcessResult, run_process
+from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def run_command(
     env: Mapping[str, str] | None = None,
     check_id: str = "",
     watch: Callable[[], None] | None = None,
-) -> CheckResult:
+) -> Judgement:
     """Run a command in the root and judge it by its exit status and by what it says.
 
     ``env`` is the whole environment, by default this process's; the command's own variables come on top.
@@ -77,7 +77,7 @@ _NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.M
 
 def _judge(
     command: Command, process: ProcessResult, root: Path, timeout_seconds: float, check_id: str
-) -> CheckResult:
+) -> Judgement:
     tool = command.tool
     missing_module = _module_that_is_missing(command, process)
     if missing_module:
@@ -92,7 +92,7 @@ def _judge(
     else:
         proof = proves_nothing(tool, process.stdout, process.stderr)
         if proof is None:
-            return CheckResult(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
+            return Judgement(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
         reason = f"it exited with 0, but that proves nothing: {proof}"
         vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
     evidence = _evidence(
@@ -104,7 +104,7 @@ def _judge(
         vacuous=vacuous,
         limit_seconds=timeout_seconds,
     )
-    return CheckResult(
+    return Judgement(
         verdict=Verdict.FAILED,
         reason=reason,
         evidence=(evidence,),
@@ -115,9 +115,9 @@ def _judge(
 
 def _missing(
     command: Command, reason: str, check_id: str, process: ProcessResult | None = None
-) -> CheckResult:
+) -> Judgement:
     evidence = _evidence(command, check_id, reason=reason, process=process, found=False)
-    return CheckResult(
+    return Judgement(
         verdict=Verdict.INCONCLUSIVE,
         reason=clean(reason, limit=500),
         evidence=(evidence,),

@@ -12,7 +12,7 @@ from planner.model.contract import ContractDifference
 from planner.model.evidence import ContractFact, Evidence, ExceptionFact
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ MAX_NAMED = 10
 """So many broken promises are named beside the first one."""
 
 
-def check_contract(path: str, root: Path, *, check_id: str = "") -> CheckResult:
+def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     """Whether the module keeps what the contract promises, as far as its source can tell. Never raises.
 
     A broken promise is ``failed``; what only running the code would tell is ``inconclusive``.
@@ -36,12 +36,11 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> CheckResult:
         said = f"the contract {path} cannot be checked: {error}"
         differences = (ContractDifference(problem="unreadable", message=clean(said, limit=MAX_REASON)),)
     if not differences:
-        return CheckResult(verdict=Verdict.PASSED, title=path)
-    return CheckResult(
+        return Judgement(verdict=Verdict.PASSED)
+    return Judgement(
         verdict=Verdict.INCONCLUSIVE if differences[0].is_open else Verdict.FAILED,
         reason=clean(_reason(differences), limit=MAX_REASON),
         evidence=tuple(_evidence(each, path, check_id) for each in differences),
-        title=path,
     )
 
 

@@ -25,9 +25,9 @@ from planner.model.evidence import (
 )
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
+from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.printed_errors import read_traceback
-from pytest_planverify.processes import ProcessResult, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ from planner.model.evidence import Evidence
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.paths import OutsideRoot, is_regular_file, resolve_under
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def read_answers(root: Path) -> AnswersOnFile:
 
 def check_manual(
     spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile
-) -> CheckResult:
+) -> Judgement:
     """What a person answered: ``yes`` passes, ``no`` fails, no answer needs a human."""
     asked = clean(spec.question, limit=500)
     given = [
@@ -71,22 +71,21 @@ def check_manual(
     how = _how_to_answer(todo_id, check_id)
     if given:
         reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"
-        return CheckResult(verdict=Verdict.STALE, reason=reason, title=asked)
+        return Judgement(verdict=Verdict.STALE, reason=reason)
     trouble = f"{clean(answers.problem, limit=300)}; " if answers.problem else ""
-    return CheckResult(
+    return Judgement(
         verdict=Verdict.NEEDS_HUMAN,
         reason=f"{trouble}{spec.role.value} is asked: {asked} {how}",
-        title=asked,
     )
 
 
-def _answered(answer: Answer, asked: str, check_id: str) -> CheckResult:
+def _answered(answer: Answer, asked: str, check_id: str) -> Judgement:
     if answer.answer == "yes":
-        return CheckResult(verdict=Verdict.PASSED, title=asked)
+        return Judgement(verdict=Verdict.PASSED)
     note = f": {answer.note}" if answer.note else ""
     reason = clean(f"{answer.by} answered no{note}", limit=500)
     evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{asked} {reason}")
-    return CheckResult(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,), title=asked)
+    return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
 
 
 def _how_to_answer(todo_id: str, check_id: str) -> str:

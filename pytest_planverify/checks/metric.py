@@ -10,7 +10,7 @@ from planner.model.evidence import Evidence, MetricFact
 from planner.model.plan import MetricSpec, Operator
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,13 +28,12 @@ _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
 }
 
 
-def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str = "") -> CheckResult:
+def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str = "") -> Judgement:
     """Whether every recorded value satisfies the comparison, ``recorded OPERATOR value``.
 
     A metric that nobody recorded has failed, and so has one that was recorded with anything but a finite
     number; truth values are no numbers. ``==`` and ``!=`` compare floats exactly, without a tolerance.
     """
-    title = f"{spec.name} {spec.operator} {spec.value:.12g}"
     strange = [value for value in recorded if not _is_number(value)]
     if not recorded:
         problem, reason = "not_recorded", f"no test recorded {spec.name}"
@@ -47,7 +46,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
         compare = _COMPARISONS[spec.operator]
         unmet = [value for value in recorded if not compare(value, spec.value)]
         if not unmet:
-            return CheckResult(verdict=Verdict.PASSED, title=title)
+            return Judgement(verdict=Verdict.PASSED)
         problem, reason = (
             "unmet",
             f"{spec.name} is {_shown(unmet[0])}, not {spec.operator} {spec.value:.12g}",
@@ -62,7 +61,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
         problem=problem,
     )
     evidence = Evidence(kind=EvidenceKind.METRIC, check_id=check_id, headline=reason, metric=fact)
-    return CheckResult(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,), title=title)
+    return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
 
 
 def _is_number(value: object) -> bool:

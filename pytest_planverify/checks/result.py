@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence
+from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,30 +16,18 @@ if TYPE_CHECKING:
     from planner.model.journal import RestsOn
     from planner.model.outcome import Check, TestResult
     from planner.model.verdicts import EvidenceKind, Verdict
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
-    """The result of one criterion that is no pytest test."""
-
-    verdict: Verdict
-    reason: str | None = None
-    """One sentence on why the verdict is not ``passed``."""
-    evidence: tuple[Evidence, ...] = ()
-    duration_ms: int = 0
-    exit_code: int | None = None
-    title: str | None = None
-    """What a person calls a check that is no command."""
+    from planner.policy.criteria import Criterion
 
 
 @dataclass(slots=True, kw_only=True)
 class Judgement:
-    """The verdict on one run of a criterion's tests, and what it rests on."""
+    """The verdict on one criterion, and what it rests on; of tests, on one run of them."""
 
     verdict: Verdict
     tests: tuple[TestResult, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     reason: str | None = None
+    """One sentence on why the verdict is not ``passed``."""
     duration_ms: int = 0
     exit_code: int | None = None
     events: tuple[AuditEvent, ...] = ()
@@ -54,6 +44,19 @@ class Judgement:
     def is_red(self) -> bool:
         """Whether it counts as failed."""
         return self.verdict.is_red
+
+
+def title_of(criterion: Criterion) -> str:
+    """Return what a person calls the criterion: its command, path, comparison or question."""
+    match criterion.spec:
+        case CommandSpec(cmd=text) | ArtifactSpec(path=text):
+            return text
+        case ManualSpec(question=text):
+            return clean(text, limit=500)
+        case MetricSpec(name=name, operator=operator, value=value):
+            return f"{name} {operator} {value:.12g}"
+        case path:
+            return path
 
 
 @dataclass(slots=True, kw_only=True)

@@ -48,7 +48,7 @@ def _baseline_of(root: Path, flat: FlatPlan) -> KeptBaseline | None:
 
 
 def _since_baseline(kept: KeptBaseline, root: Path, folder: str) -> Differing:
-    from pytest_planverify.work_tree import WorkTree
+    from pytest_planverify.baseline.work_tree import WorkTree
 
     before = "" if folder == "." else f"{folder}/"
     then, now = _inside(kept.snapshot().digests(), before), WorkTree(root).digests()
@@ -70,7 +70,7 @@ def _inside(digests: Mapping[str, str], before: str) -> Mapping[str, str]:
 
 def _since_commit(root: Path, commit: str) -> Differing | None:
     """By git alone; ``None`` where the root is of another repository, which has no such commit."""
-    from pytest_planverify.repository import Repository
+    from pytest_planverify.baseline.repository import Repository
 
     repository = Repository.around(root)
     if repository is None or repository.commit(commit) is None:

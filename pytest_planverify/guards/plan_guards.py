@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.work_tree import WorkTree
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground
     from pytest_planverify.guards.hygiene.watch import HygieneWatch
     from pytest_planverify.guards.own_files import OwnFiles
     from pytest_planverify.guards.session_signals import RunResult
-    from pytest_planverify.work_tree import WorkTree
 
 
 UNCHECKED = "unchecked: no baseline"
@@ -104,8 +104,8 @@ class Guards:
         root = self._flat.loaded.root
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
         if self._kept is not None:
+            from pytest_planverify.baseline.work_tree import WorkTree
             from pytest_planverify.guards.hygiene.watch import HygieneWatch
-            from pytest_planverify.work_tree import WorkTree
 
             self._tree = WorkTree(root)
             self._hygiene = HygieneWatch(self._flat, self._kept, self._tree)

@@ -17,13 +17,13 @@ from planner.model.taxonomy import Role
 from planner.planfile.file_writer import write_file
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
-from pytest_planverify.processes import run_process
+from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_planverify.processes import ProcessResult
+    from pytest_planverify.checks.processes import ProcessResult
 
 MANUAL = "manual"
 BUILTIN = "builtin"

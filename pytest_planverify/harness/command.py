@@ -26,6 +26,8 @@ from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.kept_baseline import run_baseline
+from pytest_planverify.baseline.repository import GitFailed, Repository, git
+from pytest_planverify.checks.processes import end_processes_of
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
@@ -35,8 +37,6 @@ from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
 from pytest_planverify.harness.turns import delete_trees
 from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
 from pytest_planverify.harness.verification import record_baseline
-from pytest_planverify.processes import end_processes_of
-from pytest_planverify.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

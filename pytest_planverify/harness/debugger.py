@@ -36,11 +36,11 @@ from pytest_planverify.baseline.green_revisions import GreenRevisions
 from pytest_planverify.baseline.hunks import function_at, spans_of
 from pytest_planverify.baseline.kept_baseline import baseline_of_file, run_baseline
 from pytest_planverify.baseline.kinds import judges_of
+from pytest_planverify.baseline.repository import Repository
+from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.baseline.worktrees import copy_as_is, environment_for
+from pytest_planverify.checks.processes import run_process
 from pytest_planverify.harness.snapshots import Snapshots
-from pytest_planverify.processes import run_process
-from pytest_planverify.repository import Repository
-from pytest_planverify.work_tree import WorkTree
-from pytest_planverify.worktrees import copy_as_is, environment_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

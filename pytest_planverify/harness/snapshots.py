@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import make_home
-from pytest_planverify.repository import surroundings
+from pytest_planverify.baseline.repository import surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

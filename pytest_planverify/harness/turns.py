@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import walk
+from pytest_planverify.baseline.repository import Repository, git
+from pytest_planverify.baseline.worktrees import delete_folder, environment_for
 from pytest_planverify.harness.agents import run_turn
 from pytest_planverify.harness.snapshots import Snapshots
-from pytest_planverify.repository import Repository, git
-from pytest_planverify.worktrees import delete_folder, environment_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

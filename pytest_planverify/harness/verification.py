@@ -23,8 +23,8 @@ from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_contents, keep_outcomes, outcomes_of
 from pytest_planverify.baseline.record import look, make_baseline
 from pytest_planverify.baseline.verification import verify_often
+from pytest_planverify.checks.processes import run_process
 from pytest_planverify.harness.progress import one_line
-from pytest_planverify.processes import run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

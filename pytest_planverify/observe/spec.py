@@ -52,13 +52,11 @@ class Start:
     """Why pytest cannot be configured ahead of the command."""
     modules: tuple[str, ...] = ()
     """Third-party modules that earlier workers imported, to be imported once for all."""
-    level: int = 0
-    """How far a server goes for it before it forks."""
 
     @property
     def key(self) -> Start:
         """The same without what only helps, for comparison."""
-        return dataclasses.replace(self, probe=(), modules=(), level=0)
+        return dataclasses.replace(self, probe=(), modules=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,7 @@
 
 Only a confirmation is recorded, and only the tests that the parent asks for. From Python 3.12 on
 ``sys.monitoring`` tells of each line once; before that a trace function does, which lets go of a function
-when it has seen enough of it. Where something else traces already, the profiler of the standard library
-tells at least of the functions. Where that has been taken as well nothing is recorded: what a test says
+when it has seen enough of it. Where something else traces already nothing is recorded: what a test says
 must not depend on it.
 """
 
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
 from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -48,7 +46,6 @@ class Ran(NamedTuple):
     depth: int
     """How many functions of the product were on the way to its first call."""
     lines: set[int]
-    """Empty where only functions are seen."""
 
 
 class Probe(Protocol):
@@ -96,12 +93,12 @@ class SpectrumRecorder:
         return (yield from self._watched())
 
     def _watched(self) -> Generator[None, object, object]:
-        looking = probes(self._is_product) if self._is_wanted else ()
-        probe = next((each for each in looking if each.start()), None)
+        probe = probe_of(self._is_product) if self._is_wanted else None
+        started = probe is not None and probe.start()
         try:
             return (yield)
         finally:
-            if probe is not None:
+            if probe is not None and started:
                 self._was_watched = True
                 self._ran += probe.stop()
 
@@ -141,11 +138,9 @@ class SpectrumRecorder:
         self._recorder.write_executed(nodeid, functions, found)
 
 
-def probes(is_product: Callable[[str], bool]) -> list[Probe]:
-    """Return what this interpreter has to look with, the best first."""
-    if sys.version_info >= (3, 12):
-        return [_Monitor(is_product)]
-    return [_Tracer(is_product), _Profiler(is_product)]
+def probe_of(is_product: Callable[[str], bool]) -> Probe:
+    """Return what this interpreter has to look with."""
+    return _Monitor(is_product) if sys.version_info >= (3, 12) else _Tracer(is_product)
 
 
 class _Monitor:
@@ -262,57 +257,3 @@ def _depth(frame: FrameType, is_product: Callable[[str], bool]) -> int:
         depth += is_product(caller.f_code.co_filename)
         caller = caller.f_back
     return depth
-
-
-class _Profiler:
-    """By the profiler of the standard library, which is written in C and counts the calls of functions."""
-
-    def __init__(self, is_product: Callable[[str], bool]) -> None:
-        self._is_product = is_product
-        self._profiler: Any = None
-
-    def start(self) -> bool:
-        if sys.getprofile() is not None:
-            return False
-        from _lsprof import Profiler  # type: ignore[import-not-found, unused-ignore]
-
-        self._profiler = Profiler(subcalls=True, builtins=False)
-        self._profiler.enable()
-        return True
-
-    def stop(self) -> list[Ran]:
-        if sys.getprofile() is not self._profiler:
-            _abandoned.append(self._profiler)  # it would switch off the test's own when it is destroyed
-            return []
-        self._profiler.disable()
-        called: dict[CodeType, list[CodeType]] = {}
-        for entry in self._profiler.getstats():
-            if not isinstance(entry.code, str):
-                called[entry.code] = [
-                    each.code for each in entry.calls or () if not isinstance(each.code, str)
-                ]
-        depths = _depths(called, lambda code: self._is_product(code.co_filename))
-        return [Ran(code, depth, set()) for code, depth in depths.items()]
-
-
-_abandoned: list[object] = []
-
-
-def _depths(
-    called: dict[CodeType, list[CodeType]], is_product: Callable[[CodeType], bool]
-) -> dict[CodeType, int]:
-    """Return the least number of product functions on the way to each, by who called whom."""
-    inner = {code for each in called.values() for code in each}
-    roots = [code for code in called if code not in inner] or list(called)[:1]
-    depths: dict[CodeType, int] = dict.fromkeys(roots, 0)
-    waiting: deque[CodeType] = deque(roots)
-    product = {code for code in called if is_product(code)}
-    while waiting:
-        code = waiting.popleft()
-        step = code in product
-        for each in called.get(code, ()):
-            depth = depths[code] + step
-            if depth < depths.get(each, depth + 1):
-                depths[each] = depth
-                (waiting.append if step else waiting.appendleft)(each)
-    return {code: depths.get(code, 0) for code in product}

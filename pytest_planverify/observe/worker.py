@@ -140,8 +140,6 @@ class _Steps:
         self._level = level
         self._start = start
         self._wait = wait
-        self._named: frozenset[str] | None = None
-        """The files that the command names, with the folders above them; empty if it names a folder."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -196,16 +194,6 @@ class _Steps:
         else:
             for hook in ("pytest_configure", "pytest_sessionstart"):
                 self._require_harmless(config, hook, Level.PARSED)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
-        """Pass over what stands beside the files that the command names, where only pytest looks at it."""
-        if self._named is None:
-            self._named = _named_files(config)
-        beside = self._named and str(collection_path) not in self._named
-        if not beside or collection_path.name == "__init__.py" or _others_look_at_files(config):
-            return None
-        return True
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Pass the reports on to the reporters of the user, if there are any."""
@@ -373,29 +361,6 @@ def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
         last_failed.lastfailed = cache.get("cache/lastfailed", {})
     if cache is not None and newest is not None:
         newest.cached_nodeids = set(cache.get("cache/nodeids", []))
-
-
-def _named_files(config: pytest.Config) -> frozenset[str]:
-    found: set[str] = set()
-    for each in config.args:
-        file = config.invocation_params.dir / each.partition("::")[0].partition("[")[0]
-        if not file.is_file() or sys.platform == "win32":  # where one file has several names
-            return frozenset()
-        path = os.path.abspath(file)
-        found |= {path, *map(str, Path(path).parents)}
-    return frozenset(found)
-
-
-_LOOKING_HOOKS = ("pytest_collect_file", "pytest_collect_directory", "pytest_ignore_collect")
-
-
-def _others_look_at_files(config: pytest.Config) -> bool:
-    """Return whether a plugin or a conftest takes part in what is collected of a folder."""
-    return any(
-        each.function.__module__.partition(".")[0] not in HARMLESS_PLUGINS
-        for hook in _LOOKING_HOOKS
-        for each in getattr(config.hook, hook).get_hookimpls()
-    )
 
 
 def _forget_exceptions(config: pytest.Config) -> None:

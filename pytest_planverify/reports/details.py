@@ -1,7 +1,7 @@
 """What stands under the line of a todo (why it is red, what to do next), and the root causes of the run.
 
 At ``-v`` every check follows with its verdict, at ``-vv`` every test. Nothing is cut: prose is wrapped at
-words; node ids, commands, paths and JSON stand whole, so that they can be copied.
+words; node ids, commands and paths stand whole, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Details:
             said = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
             if said not in written and not (check.reason and self._is_verbose):
                 written.add(said)
-                self._write_reason("why", f"{check.id} {said}")
+                self._label("why", f"{check.id} {said}")
         if not outcome.checks and not failures:
             self._label("why", "nothing was checked: the todo has no criterion, or none was run")
 
@@ -215,19 +215,12 @@ class Details:
         self._label("asks", question, Style.STRONG)
         said, opening, command = (check.reason or "").partition("answer: ")
         if not opening:
-            self._write_reason("", said)
+            if said:
+                self._label("", said)
             return
         if trouble := said.partition(question)[0].rpartition("; ")[0]:
             self._label("", trouble)
         self._whole("answer", command)
-
-    def _write_reason(self, label: str, reason: str) -> None:
-        """Write a reason; the JSON object that it may end with is to be pasted, and stands whole."""
-        said, opening, entry = reason.partition(": {")
-        if said:
-            self._label(label, said + opening[:1])
-        if opening:
-            self._write_pasted("{" + entry)
 
     # -- every check -------------------------------------------------------------------------------
 
@@ -253,10 +246,7 @@ class Details:
             if room < 0:
                 screen.paragraph(facts.strip(), style=Style.QUIET, indent=INDENT * 2)
             for remark in _remarks(check):
-                said, opening, entry = screen.text(remark).partition(": {")
-                screen.paragraph(said + opening[:1], style=Style.QUIET, indent=INDENT * 2)
-                if opening:
-                    self._write_pasted("{" + entry)
+                screen.paragraph(screen.text(remark), style=Style.QUIET, indent=INDENT * 2)
             if self._verbosity > 1:
                 self._write_results(check.tests)
 

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind
 from planner.text.display import cells, counted, wrapped
+from pytest_planverify.checks.result import title_of
 from pytest_planverify.reports.screen import Screen, Span, Style
-from pytest_planverify.reports.words import number
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -48,20 +47,6 @@ def render_tree(
     _write_line(screen, name, _totals(len(todos), selected), Style.STRONG)
     tree = _Tree(screen, plan, selected, problems or {}, _nested(todos))
     tree.write_todos("", "")
-
-
-def criterion_text(criterion: Criterion) -> str:
-    """What a person calls the criterion: its command, path, comparison or question."""
-    spec = criterion.spec
-    if isinstance(spec, CommandSpec):
-        return spec.cmd
-    if isinstance(spec, ArtifactSpec):
-        return spec.path
-    if isinstance(spec, MetricSpec):
-        return f"{spec.name} {spec.operator} {number(spec.value)}"
-    if isinstance(spec, ManualSpec):
-        return spec.question
-    return spec
 
 
 def _nested(todos: Sequence[Todo]) -> dict[str, list[Todo]]:
@@ -114,7 +99,7 @@ class _Tree:
         is_test = criterion.kind is CheckKind.TEST
         _write_line(
             screen,
-            f"{criterion.id}  {criterion_text(criterion)}",
+            f"{criterion.id}  {title_of(criterion)}",
             counted(len(nodeids), "test") if is_test else "",
             Style.PLAIN,
             stem + (glyphs.last if is_last else glyphs.tee),

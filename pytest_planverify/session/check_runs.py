@@ -1,25 +1,28 @@
-"""The checks of a plan: made from whatever looked at a criterion, masked where a failure blocks it."""
+"""The checks of a plan: looked at here where they are no worker's, masked where a failure blocks them."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
-from planner.model.verdicts import EvidenceKind, Isolation, Verdict, Witness
+from planner.model.verdicts import CheckKind, EvidenceKind, Isolation, Verdict
 from planner.policy.dependencies import blockers
-from pytest_planverify.checks.result import CheckRun
+from pytest_planverify.checks.result import CheckRun, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from pathlib import Path
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, FixtureUse
     from planner.model.plan import Quarantine, Todo
+    from planner.model.verdicts import Witness
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
-    from pytest_planverify.checks.result import CheckResult, Judgement
+    from pytest_planverify.checks.result import JudgedCommand, Judgement
     from pytest_planverify.session.records import WorkerRecord
     from pytest_planverify.session.schedule import Job
 
@@ -32,6 +35,10 @@ class PlanResult:
     todos: list[Todo]
     checks: dict[str, dict[str, CheckRun]]
     """By todo id and check id."""
+    asked: frozenset[str] | None = None
+    """The todos that were asked for; ``None`` is all of them."""
+    failed: set[str] = field(default_factory=set[str])
+    """The todos that have failed by now, and the parents above them."""
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By todo id, the failed todos in its way."""
     notes: list[str] = field(default_factory=list[str])
@@ -45,64 +52,99 @@ class PlanResult:
         """The plan with the todos of its sub-plans."""
         return self.flat.loaded
 
+    @property
+    def by_id(self) -> dict[str, Todo]:
+        """The todos by their ids."""
+        return {each.id: each for each in self.todos}
 
-def of_tests(
-    job: Job,
+    def settle(self, todos: Iterable[Todo]) -> None:
+        """Take note of those that have failed: a check is red, and nothing blocks them.
+
+        Each todo comes after those that it depends on. With a todo fails every parent above it, so that
+        what depends on the parent is blocked.
+        """
+        by_id = self.by_id
+        parents = {each: parent for parent, below in self.flat.children.items() for each in below}
+        for todo in todos:
+            red = any(run.check.counts_as.is_red for run in self.checks[todo.id].values())
+            if red and not self.blockers(todo):
+                name: str | None = todo.id
+                while name in by_id:
+                    self.failed.add(name)
+                    name = parents.get(name)
+
+    def blockers(self, todo: Todo) -> tuple[str, ...]:
+        """Return the failed todos in the way; what was not asked for blocks nothing that was."""
+        among = self.by_id
+        if self.asked is not None and todo.id in self.asked:
+            among = {name: each for name, each in among.items() if name in self.asked}
+        return blockers(todo.id, self.failed & among.keys(), among)
+
+    def fill_in(self, why: Callable[[str, str], str], *, keep_going: bool) -> list[tuple[Todo, CheckRun]]:
+        """Lay ``blocked`` over what a failed todo is in the way of. Return the checks that are missing.
+
+        ``why`` says of a todo and a criterion why it was not run.
+        """
+        missing: list[tuple[Todo, CheckRun]] = []
+        for todo in self.todos:
+            runs, blocked = self.checks[todo.id], self.blockers(todo)
+            if blocked:
+                self.blocked[todo.id] = blocked
+            for criterion in self.plan.criteria[todo.id]:
+                if criterion.id in runs and blocked and not keep_going:
+                    runs[criterion.id] = masked(runs[criterion.id], blocked)
+                elif criterion.id not in runs and blocked:
+                    skip = skipped(criterion, blocked_reason(blocked), Verdict.BLOCKED)
+                    missing.append((todo, skip))
+                elif criterion.id not in runs:
+                    missing.append((todo, skipped(criterion, why(todo.id, criterion.id))))
+        return missing
+
+
+def check_run(
+    todo: Todo,
+    criterion: Criterion,
     judgement: Judgement,
     *,
-    isolation: Isolation,
-    isolation_reason: str | None,
-    witness: Witness,
-    fixture: FixtureUse | None,
-    fixture_problem: Evidence | None,
+    isolation: Isolation = Isolation.PARENT,
+    isolation_reason: str | None = None,
+    witness: Witness | None = None,
+    fixture: tuple[FixtureUse, Evidence | None] | None = None,
 ) -> CheckRun:
-    """Make the check of a command's tests; a data file that cannot be used fails it as well."""
+    """Make the check of a judged criterion; a data file that cannot be used fails it as well."""
     verdict, evidence = judgement.verdict, judgement.evidence
-    if fixture_problem is not None and verdict is not Verdict.NOT_RUN:
-        verdict, evidence = Verdict.FAILED, (fixture_problem, *evidence)
-    first = evidence[0] if verdict.is_red and evidence else None
-    # Why a check failed that no failing test explains.
-    said = first.headline if first is not None and first.kind is not EvidenceKind.TEST else None
+    use, unusable = fixture or (None, None)
+    if unusable is not None and verdict is not Verdict.NOT_RUN:
+        verdict, evidence = Verdict.FAILED, (unusable, *evidence)
+    reason, more = judgement.reason, {}
+    if criterion.kind is CheckKind.TEST:
+        if reason is None and verdict.is_red and evidence and evidence[0].kind is not EvidenceKind.TEST:
+            reason = evidence[0].headline  # no failing test explains why the check failed
+        more = {
+            "runs": judgement.runs,
+            "reds": int(verdict.is_red) if judgement.reds is None else judgement.reds,
+            "witness": witness,
+            "tests": judgement.tests,
+            "events": judgement.events,
+            "fixture": use,
+        }
+    else:
+        evidence = tuple(each.model_copy(update={"contract_path": todo.contract_path}) for each in evidence)
     check = _check(
-        job.criterion,
+        criterion,
         verdict,
-        judgement.reason or said,
+        reason,
         duration_ms=judgement.duration_ms,
         isolation=isolation,
         isolation_reason=isolation_reason,
         exit_code=judgement.exit_code,
-        runs=judgement.runs,
-        reds=int(verdict.is_red) if judgement.reds is None else judgement.reds,
-        witness=witness,
-        tests=judgement.tests,
-        events=judgement.events,
-        fixture=fixture,
+        **more,
     )
     return CheckRun(check=check, evidence=evidence, properties=judgement.properties)
 
 
-def of_result(
-    todo: Todo, criterion: Criterion, result: CheckResult, *, isolation: Isolation = Isolation.PARENT
-) -> CheckRun:
-    """Make the check of a criterion that is no pytest session."""
-    check = _check(
-        criterion,
-        result.verdict,
-        result.reason,
-        duration_ms=result.duration_ms,
-        isolation=isolation,
-        exit_code=result.exit_code,
-    )
-    if result.title and check.cmd is None:
-        check = check.model_copy(update={"title": result.title})
-    evidence = tuple(
-        each.model_copy(update={"contract_path": todo.contract_path}) for each in result.evidence
-    )
-    return CheckRun(check=check, evidence=evidence)
-
-
-def of_skip(criterion: Criterion, reason: str, verdict: Verdict) -> CheckRun:
-    """A criterion that was not looked at, and why."""
+def skipped(criterion: Criterion, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> CheckRun:
+    """Make the check of a criterion that was not looked at, and say why."""
     return CheckRun(check=_check(criterion, verdict, reason))
 
 
@@ -117,13 +159,6 @@ def _check(criterion: Criterion, verdict: Verdict, reason: str | None, **more: A
     return Check(id=criterion.id, kind=criterion.kind, verdict=verdict, reason=reason, **more)
 
 
-def unreached(criterion: Criterion, blocked: Sequence[str], why: str = "not reached") -> CheckRun:
-    """A criterion that the run did not come to: a failed todo is in the way, or the run was stopped."""
-    if blocked:
-        return of_skip(criterion, blocked_reason(blocked), Verdict.BLOCKED)
-    return of_skip(criterion, why, Verdict.NOT_RUN)
-
-
 def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
     """The same check where a failed dependency stands before it: what it said is not counted."""
     update = {"verdict": Verdict.BLOCKED, "reason": blocked_reason(blocked)}
@@ -133,24 +168,6 @@ def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
 def is_settled(check: Check) -> bool:
     """Return whether a verdict is an answer. A flaky check in quarantine is run again: that may end."""
     return check.verdict is Verdict.PASSED or check.counts_as.is_red
-
-
-def failed_todos(
-    checks: Mapping[str, Mapping[str, CheckRun]],
-    order: Iterable[str],
-    by_id: Mapping[str, Todo],
-    parent_of: Mapping[str, str],
-) -> set[str]:
-    """Return the todos of which a check is red and which nothing blocks, and the parents above them."""
-    failed: set[str] = set()
-    for todo_id in order:
-        red = any(run.check.counts_as.is_red for run in checks.get(todo_id, {}).values())
-        if red and not blockers(todo_id, failed, by_id):
-            name: str | None = todo_id
-            while name is not None and name in by_id:
-                failed.add(name)
-                name = parent_of.get(name)
-    return failed
 
 
 def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
@@ -194,18 +211,6 @@ def blocked_reason(blocked: Sequence[str]) -> str:
     return f"blocked by {', '.join(blocked)}"
 
 
-def title_of(criterion: Criterion) -> str:
-    """Return the title of a criterion that is no command: its path, comparison or question."""
-    spec = criterion.spec
-    if isinstance(spec, ArtifactSpec):
-        return spec.path
-    if isinstance(spec, MetricSpec):
-        return f"{spec.name} {spec.operator} {spec.value:.12g}"
-    if isinstance(spec, ManualSpec):
-        return spec.question
-    return spec.cmd if isinstance(spec, CommandSpec) else spec
-
-
 def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
     """Every value that a todo's tests recorded, by name, in the order of the checks."""
     values: dict[str, list[Any]] = {}
@@ -213,3 +218,63 @@ def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
         for name, value in run.properties:
             values.setdefault(name, []).append(value)
     return values
+
+
+class Evaluator:
+    """Looks at the criteria below one root that are no forked sessions."""
+
+    def __init__(self, plan: LoadedPlan, root: Path, watch: Callable[[], None]) -> None:
+        """``root`` is the plan's own or a sub-plan's; answers are given beside the plan's outcomes.
+
+        ``watch`` is called while a command runs; what it raises ends the command.
+        """
+        from pytest_planverify.checks.manual import read_answers  # many runs have tests only
+
+        self._watch = watch
+        self._plan = plan
+        self._root = root
+        self._answers = read_answers(plan.root)
+
+    def command(self, job: Job) -> CheckRun:
+        """Run a command that is not pytest."""
+        from pytest_planverify.checks.command import run_command
+
+        command, limit = job.criterion.command, job.spec.timeout_seconds
+        assert command is not None
+        found = run_command(command, self._root, limit, check_id=job.criterion.id, watch=self._watch)
+        return check_run(job.todo, job.criterion, found, isolation=Isolation.SPAWNED)
+
+    def foreign(self, job: Job, judged: JudgedCommand, folder: Path) -> tuple[Judgement, Witness]:
+        """Run a pytest command of another interpreter; its reports are written into the folder."""
+        from pytest_planverify.checks.foreign_pytest import run_foreign
+
+        command = job.criterion.command
+        assert command is not None
+        assert command.pytest is not None
+        env = {**os.environ, **dict(command.env)}
+        args, root = command.pytest.args, self._root
+        return run_foreign(judged, job.launcher, args, root=root, env=env, folder=folder, watch=self._watch)
+
+    def criterion(self, todo: Todo, criterion: Criterion, before: Sequence[CheckRun]) -> CheckRun:
+        """Look at a criterion that is no command, after the todo's commands in ``before``."""
+        from pytest_planverify.checks.artifact import check_artifact
+        from pytest_planverify.checks.manual import check_manual
+        from pytest_planverify.checks.metric import check_metric
+
+        spec, name = criterion.spec, criterion.id
+        if isinstance(spec, ArtifactSpec):
+            found = check_artifact(spec, self._root, check_id=name)
+        elif isinstance(spec, ManualSpec):
+            found = check_manual(spec, self._plan.plan.todo_list_id, todo.id, name, self._answers)
+        elif isinstance(spec, MetricSpec):
+            values = recorded_values(before).get(spec.name, [])
+            waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)
+            if not values and waiting is not None:
+                reason = f"nothing recorded it, for {waiting.check.id} did not pass"
+                return skipped(criterion, reason, Verdict.INCONCLUSIVE)
+            found = check_metric(spec, values, check_id=name)
+        else:
+            from pytest_planverify.checks.contract import check_contract
+
+            found = check_contract(str(spec), self._root, check_id=name)
+        return check_run(todo, criterion, found)

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import threading
 import uuid
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
-from pytest_planverify.processes import TOKEN_VARIABLE
+from pytest_planverify.checks.processes import TOKEN_VARIABLE
 from pytest_planverify.session.cold_worker import TERMINAL
 from pytest_planverify.session.fork_server import Exited, ForkServerDied
 
@@ -22,24 +22,15 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.spec import WorkerSpec
 
 
-class _Started(NamedTuple):
-    """An interpreter that waits for the name of its spec's file, or has a worker."""
-
-    process: subprocess.Popen[bytes]
-    said: queue.Queue[bytes]
-    """Lines from the interpreter: the process id of the session, and how that ended."""
-
-
-class ColdLane:
-    """Starts one worker after the other; stands where a :class:`~.fork_server.Lane` stands."""
+class ColdWorker:
+    """The parent's handle on one worker; stands where a :class:`~.fork_server.ForkedWorker` stands."""
 
     def __init__(self, folder: Path) -> None:
-        """The specs of the workers are written into the folder."""
+        """The spec of the worker is written into the folder."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._said: queue.Queue[bytes] = queue.Queue()
-        self._ahead: tuple[object, _Started] | None = None
-        """An interpreter that stands by for a worker that starts alike."""
+        """Lines from the interpreter: the process id of the session, and how that ended."""
         self.token: str | None = f"{os.getpid()}-{uuid.uuid4().hex}"
         """Stands in the environment of what is started, and finds again what left its tree."""
 
@@ -58,54 +49,17 @@ class ColdLane:
         if spec.log is None:
             self._process = self._interpreter(spec, TERMINAL, str(path), own_session=own_session)
             return self._process.pid
-        for started in (self._take_ahead(spec, own_session), None):
-            started = started or self._start(spec, own_session=own_session)
-            self._process, self._said = started
-            assert self._process.stdin is not None
-            with contextlib.suppress(OSError):
-                self._process.stdin.write(f"{path}\n".encode())
-                self._process.stdin.flush()
-            first = self._said.get()
-            if first.strip().isdigit():
-                return int(first)
+        process = self._process = self._interpreter(spec, own_session=own_session)
+        self._said = queue.Queue()
+        threading.Thread(target=_read, args=(process.stdout, self._said), daemon=True).start()
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.write(f"{path}\n".encode())
+            process.stdin.flush()
+        first = self._said.get()
+        if first.strip().isdigit():
+            return int(first)
         raise ForkServerDied(f"{sys.executable} did not start a worker")
-
-    def start_ahead(self, spec: WorkerSpec, *, own_session: bool) -> None:
-        """Start an interpreter that stands by: the next worker is likely to start like this one."""
-        if self._ahead is None and spec.log is not None:
-            with contextlib.suppress(ForkServerDied):
-                started = self._start(spec, own_session=own_session)
-                self._ahead = (_alike(spec, own_session), started)
-
-    def forget_ahead(self) -> None:
-        """End what stands by, as where something is done that an interpreter may see when it starts."""
-        if self._ahead is not None:
-            _, (process, _) = self._ahead
-            self._ahead = None
-            from pytest_planverify.processes import end_process_tree
-
-            end_process_tree(process.pid, token=None, grace_seconds=0)
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-
-    def _take_ahead(self, spec: WorkerSpec, own_session: bool) -> _Started | None:
-        if self._ahead is None:
-            return None
-        alike, started = self._ahead
-        if alike != _alike(spec, own_session):
-            self.forget_ahead()
-            return None
-        self._ahead = None
-        return started
-
-    def _start(self, spec: WorkerSpec, *, own_session: bool) -> _Started:
-        process = self._interpreter(spec, own_session=own_session)
-        said: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=_read, args=(process.stdout, said), daemon=True).start()
-        return _Started(process, said)
 
     def _interpreter(self, spec: WorkerSpec, *arguments: str, own_session: bool) -> subprocess.Popen[bytes]:
         """Start an interpreter; without arguments it reads the name of the spec's file from a pipe."""
@@ -145,9 +99,8 @@ class ColdLane:
             return Exited(None, None, True)
         return Exited(**json.loads(said))
 
-
-def _alike(spec: WorkerSpec, own_session: bool) -> object:
-    return (spec.root, spec.start.env, own_session)
+    def close(self) -> None:
+        """Do nothing: the process has told its end, and nothing waits for it."""
 
 
 def _read(stream: IO[bytes], said: queue.Queue[bytes]) -> None:

@@ -17,7 +17,7 @@ import sys
 import threading
 from typing import NoReturn
 
-from pytest_planverify.intermediate_process import can_fork, leave_as
+from pytest_planverify.checks.intermediate_process import can_fork, leave_as
 from pytest_planverify.session.fork_server import Exited, _become_subreaper, _die_with, _wait
 
 INNER = "--inner"
@@ -89,7 +89,7 @@ def _end_with_parent(pid: int) -> None:
     with contextlib.suppress(OSError):
         while os.read(0, 1):
             pass
-    from pytest_planverify.processes import TOKEN_VARIABLE, end_process_tree
+    from pytest_planverify.checks.processes import TOKEN_VARIABLE, end_process_tree
 
     end_process_tree(pid, token=os.environ.get(TOKEN_VARIABLE), grace_seconds=0)
     os._exit(1)

@@ -6,7 +6,6 @@ import os
 import platform
 import time
 from dataclasses import dataclass
-from json import dumps
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,7 +43,7 @@ def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> 
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
         elif written := each.guards.written():
-            append(each.plan.folder.journal, [("artifacts_written", f'"artifacts": {dumps(written)}')])
+            append(each.plan.folder.journal, ("artifacts_written", {"artifacts": written}))
     opinions = Opinions(facts.config.pluginmanager)
     found = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)

@@ -1,8 +1,8 @@
 """Processes that fork workers, taken from the parent before the parent imports anything of its own.
 
 The parent forks one *base*. For each group of commands that start alike the base forks a *server*, which
-prepares pytest as far as no project takes part (see :mod:`pytest_planverify.observe.worker`) and serves
-one or several *lanes*: a lane runs one worker at a time, waits for it, and inherits what the worker leaves
+prepares pytest as far as no project takes part (see :mod:`pytest_planverify.observe.worker`). For each
+worker the server forks a *keeper*, which forks the worker, waits for it, and inherits what it leaves
 running. So a worker starts with exactly the modules that pytest and the installed plugins have imported,
 and a project that is itself a library which this plugin uses is tested in its own copy.
 """
@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
-import mmap
 import os
 import pickle
 import platform
@@ -22,21 +20,16 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
-from array import array
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
-_MOST_LANES = 64
 _CLOSING_SECONDS = 2.0
 """How long an idle base may take to notice that it is no longer needed."""
 _LEAVING_SECONDS = 0.2
@@ -58,7 +51,7 @@ _PRELOAD_FOR_PLUGINS = {"_hypothesis_pytestplugin": "hypothesis.internal.observa
 
 
 class ForkServerDied(Exception):
-    """A lane or the base is gone."""
+    """A server, a keeper or the base is gone."""
 
 
 class CannotFork(Exception):
@@ -81,29 +74,6 @@ class Exited:
     """Processes that it started are still there."""
 
 
-def lanes_of_last_run(
-    server: ForkServer, warm_file: Path, root: str, count: int
-) -> dict[Start, list[Lane]]:
-    """Let servers be made for the newest group of the last run, while the parent still reads the plan."""
-    from pytest_planverify.observe.spec import Start
-
-    try:
-        data: Any = json.loads(warm_file.read_bytes())
-        found = [_start_of(Start, each["start"]) for each in data["groups"].values()]
-        return {
-            start: server.lanes(start, start.level, count) for start in found[-1:] if start.root == root
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ForkServerDied):
-        return {}
-
-
-def _start_of(kind: type[Start], data: dict[str, Any]) -> Start:
-    def frozen(value: Any) -> Any:
-        return tuple(map(frozen, cast("list[Any]", value))) if isinstance(value, list) else value
-
-    return kind(**{name: frozen(value) for name, value in data.items()})
-
-
 class ForkServer:
     """The parent's handle on the base."""
 
@@ -114,8 +84,8 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         parent = os.getpid()
         self._socket = ours
-        self.lane_pids: set[int] = set()
-        """The processes that fork workers, and those that have forked them."""
+        self.pids: set[int] = set()
+        """The servers, and the keepers of workers: processes of ours that are not the project's."""
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
@@ -129,20 +99,9 @@ class ForkServer:
                 os._exit(code)
         theirs.close()
 
-    def lanes(self, start: Start, level: int, count: int) -> list[Lane]:
-        """Let a server be made for a group. Return its lanes, which get ready meanwhile.
-
-        Raises :class:`ForkServerDied`.
-        """
-        pairs = [socket.socketpair() for _ in range(min(count, _MOST_LANES))]
-        try:
-            _send(self._socket, (start, level), [theirs.fileno() for _, theirs in pairs])
-        except OSError as error:
-            raise ForkServerDied(str(error)) from error
-        finally:
-            for _, theirs in pairs:
-                theirs.close()
-        return [Lane(ours, self.lane_pids) for ours, _ in pairs]
+    def server(self, start: Start, level: int) -> Server:
+        """Let a server be made for a group; it gets ready meanwhile. Raises :class:`ForkServerDied`."""
+        return Server(_hand_over(self._socket, (start, level)), self.pids)
 
     def close(self) -> None:
         """End the base and reap it, together with all that it has started."""
@@ -153,7 +112,7 @@ class ForkServer:
             deadline = time.monotonic() + _CLOSING_SECONDS
             while not os.waitpid(self.pid, os.WNOHANG)[0]:
                 if time.monotonic() > deadline:
-                    from pytest_planverify.processes import end_process_tree
+                    from pytest_planverify.checks.processes import end_process_tree
 
                     end_process_tree(self.pid)
                     os.waitpid(self.pid, 0)
@@ -161,59 +120,92 @@ class ForkServer:
                 time.sleep(0.002)
 
 
-class Lane:
-    """The parent's handle on one process that forks workers one after the other."""
-
-    token: str | None = None
-    """Its workers need no mark: whatever leaves them comes to the lane."""
+class Server:
+    """The parent's handle on a process that forks the workers of one group."""
 
     def __init__(self, connection: socket.socket, pids: set[int]) -> None:
-        """``pids`` takes the processes that stand behind the lane, once they are known."""
+        """``pids`` takes the processes of ours, once they are known."""
+        self.pids = pids
         self._socket = connection
-        self._pids = pids
-        self.pid = 0
+        self._is_ready = False
+        self._lock = threading.Lock()
 
     def is_ready(self, seconds: float | None = None) -> bool:
         """Wait until workers can be forked. Raises :class:`CannotFork` and :class:`ForkServerDied`."""
-        if not self.pid:
-            if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
-                return False
-            said = self._receive()
-            if said[0] != "ready":
-                self.close()
-                raise CannotFork(*said[1:])
-            self.pid = said[1]
-            self._pids.update(said[1:])
+        with self._lock:
+            if not self._is_ready:
+                if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
+                    return False
+                said = _answer(self._socket)
+                if said[0] != "ready":
+                    self.close()
+                    raise CannotFork(*said[1:])
+                self._is_ready = True
+                self.pids.add(said[1])
         return True
 
+    def fork(self, spec: WorkerSpec, *, own_session: bool) -> socket.socket:
+        """Let a worker be forked. Return the connection with its keeper."""
+        with self._lock:
+            return _hand_over(self._socket, (spec, own_session))
+
+    def close(self) -> None:
+        """Let the process end; workers that it has forked go on."""
+        self._socket.close()
+
+
+class ForkedWorker:
+    """The parent's handle on one forked worker, and on the keeper that has forked it."""
+
+    token: str | None = None
+    """It needs no mark: whatever leaves it comes to its keeper."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._socket: socket.socket | None = None
+        self.pid = 0
+        """The keeper's: the process below which all is found that the worker started."""
+
     def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
-        """Fork a worker. Return its process id. Raises :class:`ForkServerDied` and :class:`CannotFork`."""
-        self.is_ready()
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGCONT)  # a test may have stopped it
-        try:
-            _send(self._socket, (spec, own_session))
-        except OSError as error:
-            raise ForkServerDied(str(error)) from error
-        return int(self._receive())
+        """Fork it. Return its process id. Raises :class:`ForkServerDied`."""
+        connection = self._socket = self._server.fork(spec, own_session=own_session)
+        self.pid, worker = _answer(connection)
+        self._server.pids.add(self.pid)
+        return int(worker)
 
     def poll(self, seconds: float) -> Exited | None:
-        """Return how the worker ended, or ``None`` if it still runs after so many seconds."""
-        ready, _, _ = select.select([self._socket], [], [], max(seconds, 0))
-        if not ready:
+        """Return how it ended, or ``None`` if it still runs. Raises :class:`ForkServerDied`."""
+        assert self._socket is not None
+        if not select.select([self._socket], [], [], max(seconds, 0))[0]:
             return None
-        exited: Exited = self._receive()
+        exited: Exited = _answer(self._socket)
         return exited
 
     def close(self) -> None:
-        """Let the process end."""
-        self._socket.close()
+        """Let the keeper end, which has had to wait until nothing is left of its worker."""
+        if self._socket is not None:
+            self._socket.close()
+        self._server.pids.discard(self.pid)
 
-    def _receive(self) -> Any:
-        try:
-            return _receive(self._socket)[0]
-        except (EOFError, OSError) as error:
-            raise ForkServerDied("the process that forks workers is gone") from error
+
+def _hand_over(connection: socket.socket, request: object) -> socket.socket:
+    """Send a request with one end of a new connection. Return the other end."""
+    ours, theirs = socket.socketpair()
+    try:
+        _send(connection, request, theirs.fileno())
+    except OSError as error:
+        ours.close()
+        raise ForkServerDied(str(error)) from error
+    finally:
+        theirs.close()
+    return ours
+
+
+def _answer(connection: socket.socket) -> Any:
+    try:
+        return _receive(connection)[0]
+    except (EOFError, OSError) as error:
+        raise ForkServerDied("the process that forks workers is gone") from error
 
 
 # -- in the base --------------------------------------------------------------------------------------
@@ -236,7 +228,7 @@ def _serve_base(requests: socket.socket, parent: int, rewriting: Any) -> None:
     while True:
         _reap()
         try:
-            request, descriptors = _receive(requests)
+            request, connection = _receive(requests)
         except EOFError:  # seen before the kernel tells that the parent has died
             end_orphans(parent)
             return
@@ -245,19 +237,17 @@ def _serve_base(requests: socket.socket, parent: int, rewriting: Any) -> None:
             if children_of(os.getpid()):
                 end_orphans(parent)
             return
-        connections = [socket.socket(fileno=number) for number in descriptors]
-        pid = os.fork()
-        if pid == 0:
+        assert connection is not None
+        if os.fork() == 0:
             requests.close()
             signal.signal(_PARENT_DIED, signal.SIG_DFL)
             start, level = request
-            _serve_group(start, level, connections, group)
-        for each in connections:
-            each.close()
+            _serve_group(start, level, connection, group)
+        connection.close()
 
 
 def _wait_for_servers() -> None:
-    """Reap the servers, which end when the parent lets go of their lanes, so that their time is counted."""
+    """Reap the servers, which end when their connections are closed, so that their time is counted."""
     deadline = time.monotonic() + _LEAVING_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline:
@@ -290,173 +280,92 @@ def _warm_up(rewriting: Any) -> None:
 # -- in a server of a group ---------------------------------------------------------------------------
 
 
-def _serve_group(start: Start, level: int, connections: Sequence[socket.socket], group: int) -> None:
-    """Prepare pytest and serve the lanes; never returns, neither in the server nor in its workers."""
+def _serve_group(start: Start, level: int, connection: socket.socket, group: int) -> None:
+    """Prepare pytest and fork workers; never returns, neither in the server nor in its workers."""
     from pytest_planverify.observe.worker import CannotServe, Level, leave_interpreter, serve_group
 
     server = os.getpid()
     code = 70
-    copies: list[PageCopies] = []
     try:
-        code = serve_group(start, Level(level), lambda: _serve_lanes(connections, group, copies))
+        code = serve_group(start, Level(level), lambda: _fork_workers(connection, group))
         leave_interpreter()
-        for each in copies:
-            each.note()
     except CannotServe as failure:
-        for each in connections:
-            with contextlib.suppress(OSError):
-                _send(each, ("unfit", int(failure.level), str(failure), failure.module))
+        _tell(connection, ("unfit", int(failure.level), str(failure), failure.module))
     except BaseException:
         traceback.print_exc()
         if os.getpid() == server:
-            for each in connections:
-                with contextlib.suppress(OSError):
-                    _send(each, ("unfit", 0, traceback.format_exc(limit=-3), None))
+            _tell(connection, ("unfit", 0, traceback.format_exc(limit=-3), None))
     finally:
         os._exit(code & 0xFF)
 
 
-def _serve_lanes(connections: Sequence[socket.socket], group: int, copies: list[PageCopies]) -> WorkerSpec:
-    """Serve each connection in a process of its own. Return in workers only.
-
-    ``copies`` takes what a worker is to note at its end.
-    """
+def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
+    """Fork a keeper for each request, which forks the worker. Return in workers only."""
     gc.collect()
     gc.freeze()
-    mine, server = connections[0], os.getpid()
-    if len(connections) > 1:
-        for each in connections:
-            if os.fork() == 0:
-                mine = each
-                break
-        else:
-            for each in connections:
-                each.close()
-            with contextlib.suppress(ChildProcessError):
-                while True:
-                    os.waitpid(-1, 0)
-            os._exit(0)
-        for each in connections:
-            if each is not mine:
-                each.close()
-    _become_subreaper()
-    copies.append(PageCopies())
-    return _serve_lane(mine, group, server, copies[0])
-
-
-def _serve_lane(connection: socket.socket, group: int, server: int, copies: PageCopies) -> WorkerSpec:
-    """Fork a worker for each spec; one that stands by is forked while another works."""
-    if not _tell(connection, ("ready", os.getpid(), server)):
-        os._exit(0)
-    waiting = _stand_by(connection, group, copies)
-    while isinstance(waiting, _Standby):
+    _tell(requests, ("ready", os.getpid()))
+    while True:
         _reap()
         try:
-            request, _ = _receive(connection)
+            (spec, own_session), connection = _receive(requests)
         except (EOFError, OSError):
-            break
-        for _ in range(_MOST_FORKS):  # one that stands by may end with what another worker has left
-            if waiting.hand_over(request):
-                break
-            waiting = _stand_by(connection, group, copies)
-            if not isinstance(waiting, _Standby):
-                return waiting
-        pid = waiting.pid
-        if not _tell(connection, pid):
-            break
-        waiting = _stand_by(connection, group, copies)
-        if isinstance(waiting, _Standby) and not _tell(
-            connection, _wait(pid, own_session=request[1], beside=waiting.pid)
+            os._exit(0)
+        assert connection is not None
+        if os.fork() == 0:
+            requests.close()
+            _keep_worker(connection, group, own_session=own_session)
+            return spec
+        connection.close()
+
+
+def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
+    """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only.
+
+    The keeper stays until the parent has ended what is left: nobody else would know whose it is.
+    """
+    _become_subreaper()
+    keeper = os.getpid()
+    worker = os.fork()
+    if worker:
+        if _tell(connection, (keeper, worker)) and _tell(
+            connection, _wait(worker, own_session=own_session)
         ):
-            break
-    if isinstance(waiting, _Standby):
-        waiting.dismiss()
+            with contextlib.suppress(OSError):
+                connection.recv(1)
         os._exit(0)
-    return waiting
-
-
-_MOST_FORKS = 10
-"""So often a process is forked for one worker; one that is gone before it hears of it is no worker."""
-
-
-class _Standby(NamedTuple):
-    """A process that will be the next worker."""
-
-    pid: int
-    orders: int
-
-    def hand_over(self, request: object) -> bool:
-        """Tell it what to run. Return whether it was still there."""
-        data = pickle.dumps(request)
-        try:
-            os.write(self.orders, _HEADER.pack(len(data)) + data)
-        except BrokenPipeError:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
-            return False
-        finally:
-            os.close(self.orders)
-        return True
-
-    def dismiss(self) -> None:
-        """End it: no worker is asked for any more."""
-        os.close(self.orders)
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-
-
-def _stand_by(connection: socket.socket, group: int, copies: PageCopies) -> _Standby | WorkerSpec:
-    """Fork a process that waits to be a worker. Return its handle; in itself, the spec it is given."""
     from pytest_planverify.guards.tampering.loose_equality import skip_frozen_classes
 
-    lane = os.getpid()
-    orders, ours = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(orders)
-        return _Standby(pid, ours)
-    try:
-        connection.close()
-        os.close(ours)
-        for number in _MEANT_FOR_WORKERS:
-            if number is not None:
-                signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        _die_with(lane)
-        skip_frozen_classes()
-        copies.make()
-        with os.fdopen(orders, "rb") as stream:
-            (size,) = _HEADER.unpack(stream.read(_HEADER.size) or os._exit(0))
-            spec, own_session = pickle.loads(stream.read(size))
-    except BaseException:
-        traceback.print_exc()
-        os._exit(70)
+    connection.close()
+    for number in _MEANT_FOR_WORKERS:
+        if number is not None:
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _die_with(keeper)
+    skip_frozen_classes()
     with contextlib.suppress(OSError):
         if own_session:
             os.setsid()
         else:
             os.setpgid(0, group)  # to which the terminal belongs
-    return spec
 
 
-def _wait(pid: int, *, own_session: bool, beside: int = 0) -> Exited:
-    """Wait for a worker; ``beside`` stands by for the next one."""
+def _wait(pid: int, *, own_session: bool) -> Exited:
+    """Wait for a worker."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:  # and no orphan of the worker, which this process inherits
             break
     code = os.waitstatus_to_exitcode(status)
-    left = _leaves_something(pid, own_session=own_session, beside=beside)
+    left = _leaves_something(pid, own_session=own_session)
     return Exited(code, None, left) if code >= 0 else Exited(None, -code, left)
 
 
-def _leaves_something(pid: int, *, own_session: bool, beside: int) -> bool:
+def _leaves_something(pid: int, *, own_session: bool) -> bool:
     """Return whether what the worker started still runs when it has had a moment to end; reap the dead."""
     deadline = time.monotonic() + _LEAVING_SECONDS
     while True:
         _reap()
-        if not children_of(os.getpid()) - {beside} and (not own_session or not _has_group(pid)):
+        if not children_of(os.getpid()) and (not own_session or not _has_group(pid)):
             return False
         if time.monotonic() > deadline:
             return True
@@ -507,7 +416,7 @@ _PARENT_DIED = getattr(signal, "SIGUSR1", signal.SIGINT)
 
 
 def _die_with(parent: int) -> None:
-    """On Linux, end when the lane is killed: nothing goes on that nobody watches."""
+    """On Linux, end when the keeper is killed: nothing goes on that nobody watches."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -538,23 +447,23 @@ def _tell(connection: socket.socket, value: object) -> bool:
     return True
 
 
-def _send(connection: socket.socket, value: object, descriptors: Sequence[int] = ()) -> None:
+def _send(connection: socket.socket, value: object, descriptor: int | None = None) -> None:
     data = pickle.dumps(value)
-    if descriptors:
-        socket.send_fds(connection, [_HEADER.pack(len(data))], list(descriptors))
-        connection.sendall(data)
-    else:
-        connection.sendall(_HEADER.pack(len(data)) + data)
+    descriptors = [] if descriptor is None else [descriptor]
+    socket.send_fds(connection, [_HEADER.pack(len(data))], descriptors)
+    connection.sendall(data)
 
 
-def _receive(connection: socket.socket) -> tuple[Any, list[int]]:
-    header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, _MOST_LANES)
-    while len(header) < _HEADER.size:
-        more = connection.recv(_HEADER.size - len(header))
-        if not more:
-            raise EOFError
-        header += more
+def _receive(connection: socket.socket) -> tuple[Any, socket.socket | None]:
+    """Return a message, and the connection that came with it."""
+    header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, 1)
+    header += _read(connection, _HEADER.size - len(header))
     (size,) = _HEADER.unpack(header)
+    value = pickle.loads(_read(connection, size))
+    return value, socket.socket(fileno=descriptors[0]) if descriptors else None
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
     parts: list[bytes] = []
     while size:
         data = connection.recv(min(size, 1 << 20))
@@ -562,152 +471,27 @@ def _receive(connection: socket.socket) -> tuple[Any, list[int]]:
             raise EOFError
         parts.append(data)
         size -= len(data)
-    return pickle.loads(b"".join(parts)), descriptors
+    return b"".join(parts)
 
 
 # -- orphans: what a run had started, when the parent was killed and can do nothing any more ----------
-# The base ends it, and imports nothing for it: what it imports is seen by the workers.
-
-_ORPHAN_SECONDS = 5.0
-_TOKEN = b"PLANVERIFY_PROCESS_TOKEN="
-"""Stands, with the number of the parent behind it, in the environment of every command that it runs."""
 
 
 def end_orphans(parent: int) -> None:
     """Kill all descendants of this process, and what is left of the commands that the dead parent ran."""
-    deadline = time.monotonic() + _ORPHAN_SECONDS
-    quiet = 0
-    while time.monotonic() < deadline and quiet < 3:  # a process that is just being started is seen late
-        living = dict(_living())
-        found = _below({os.getpid()}, living) | _of_commands(parent, living)
-        quiet = 0 if found else quiet + 1
-        for pid in found:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+    # Not before: what the base imports is seen by the workers.
+    from pytest_planverify.checks.processes import end_descendants, end_processes_of
+
+    for _ in range(3):  # a process that is just being started is seen late
+        end_descendants(os.getpid())
+        end_processes_of(parent)
         time.sleep(0.02)
 
 
 def children_of(pid: int) -> set[int]:
-    """The processes that a process waits for, the dead among them not; none where there is no ``/proc``."""
+    """Return the processes that a process waits for, those among them not that are dead."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
             return set(map(int, file.read().split()))
-    except OSError:  # a kernel without that list
-        return {each for each, (parent, _) in _living() if parent == pid}
-
-
-def _living() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Every process that is no zombie, with its parent and its session."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
-            except (OSError, ValueError):  # gone by now
-                continue
-            if state not in b"ZX":
-                yield int(name), (int(parent), int(session))
-
-
-def _below(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
-    found: set[int] = set()
-    pending = set(roots)
-    while pending:
-        pending = {pid for pid, (parent, _) in living.items() if parent in pending} - found - roots
-        found |= pending
-    return found
-
-
-def _of_commands(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
-    marked = {pid for pid in living if _is_marked(pid, parent)}
-    # The leader of a command's session is the process that waits for it, which bears no mark.
-    leaders = marked | {living[pid][0] for pid in marked}
-    sessions = {living[pid][1] for pid in marked if living[pid][1] in leaders}
-    together = {pid for pid, (_, session) in living.items() if session in sessions}
-    return (marked | together | _below(marked | together, living)) - {os.getpid()}
-
-
-def _is_marked(pid: int, parent: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return any(each.startswith(b"%s%d-" % (_TOKEN, parent)) for each in file.read().split(b"\0"))
-    except OSError:
-        return False
-
-
-# -- page copies --------------------------------------------------------------------------------------
-
-_MOST_RUNS = 8_192
-"""Ranges of neighbouring pages that are kept."""
-_POPULATE_WRITE = 23
-_IS_OWN = (1 << 63) | (1 << 56)
-"""An entry of ``/proc/PID/pagemap``: present, and mapped by this process only. See ``man 5 proc``."""
-
-
-class PageCopies:
-    """Pages of memory that are copied ahead of the process that will write to them.
-
-    A forked process shares its pages until one side writes, and each first write costs a fault. Workers of
-    one lane write to much the same pages. The first tells which ones; the next have them copied in a few
-    system calls, while they stand by and another works. Only Linux can do that; elsewhere nothing happens.
-    """
-
-    def __init__(self) -> None:
-        self._written = mmap.mmap(-1, 8 * (1 + 2 * _MOST_RUNS))
-        """Shared with the workers: how many ranges there are, and of each the address and the size."""
-        self._spaces = _writable_spaces()
-
-    def note(self) -> None:
-        """In a worker at its end: tell the lane what was written to, unless another has."""
-        view = memoryview(self._written).cast("Q")
-        if view[0] or not self._spaces:
-            return
-        runs = array("Q")
-        with suppress(OSError), open("/proc/self/pagemap", "rb", buffering=0) as file:
-            for start, end in self._spaces:
-                file.seek(start // mmap.PAGESIZE * 8)
-                entries = array("Q", file.read((end - start) // mmap.PAGESIZE * 8))
-                own = [index for index, entry in enumerate(entries) if entry & _IS_OWN == _IS_OWN]
-                for first, last in _runs(own):
-                    runs.extend((start + first * mmap.PAGESIZE, (last + 1 - first) * mmap.PAGESIZE))
-        del runs[2 * _MOST_RUNS :]
-        view[1 : 1 + len(runs)] = runs
-        view[0] = len(runs) // 2
-
-    def make(self) -> None:
-        """In a process that was just forked: copy what the others wrote to."""
-        view = memoryview(self._written).cast("Q")
-        if not view[0]:
-            return
-        import ctypes
-
-        advise = ctypes.CDLL(None).madvise
-        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-        for index in range(1, 1 + 2 * min(view[0], _MOST_RUNS), 2):
-            advise(view[index], view[index + 1], _POPULATE_WRITE)  # an error says that it is not mapped
-
-
-def _runs(indexes: list[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of each row of neighbours."""
-    found: list[tuple[int, int]] = []
-    for index in indexes:
-        if found and index == found[-1][1] + 1:
-            found[-1] = (found[-1][0], index)
-        else:
-            found.append((index, index))
-    return found
-
-
-def _writable_spaces() -> list[tuple[int, int]]:
-    """Return the private parts of this process's memory that may be written to, but for its stack."""
-    found: list[tuple[int, int]] = []
-    if sys.platform.startswith("linux") and os.path.exists("/proc/self/pagemap"):
-        with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            for line in file:
-                where, flags, *rest = line.split(None, 5)
-                if flags.startswith("rw") and flags.endswith("p") and "[stack]" not in rest[-1]:
-                    start, _, end = where.partition("-")
-                    found.append((int(start, 16), int(end, 16)))
-    return found
+    except OSError:  # no /proc, or a kernel without that list
+        return set()

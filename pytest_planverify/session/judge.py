@@ -16,8 +16,8 @@ from planner.catalog.pytest_arguments import known_options, split_options
 from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
+from pytest_planverify.checks.processes import signal_name
 from pytest_planverify.checks.result import JudgedCommand, Judgement
-from pytest_planverify.processes import signal_name
 from pytest_planverify.session.records import GREEN, PROVING
 
 if TYPE_CHECKING:

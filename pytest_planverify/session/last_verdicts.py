@@ -18,7 +18,7 @@ from planner.planfile.project_files import digest_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.run_journal import TREE, PastRun, conditions, past_runs
-from pytest_planverify.tree_state import Difference, TreeState, difference
+from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

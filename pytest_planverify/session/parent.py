@@ -16,7 +16,7 @@ from _pytest.config import create_terminal_writer
 
 from planner.planfile.file_writer import prepare_place, screen_apart
 from pytest_planverify.options import REWRITING, Settings, read_settings, require_known_options
-from pytest_planverify.session.fork_server import ForkServer, ForkServerDied, lanes_of_last_run
+from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.interrupts import stop_in_order
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from _pytest._io import TerminalWriter
 
-    from pytest_planverify.observe.spec import Start
-    from pytest_planverify.session.fork_server import Lane
     from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run import PlanRun
 
@@ -38,17 +36,11 @@ def supervise(config: pytest.Config) -> int:
     if capture is not None:
         capture.suspend_global_capture(in_=True)
     server = None if settings.isolate else ForkServer(config.stash.get(REWRITING, None))
-    ahead: dict[Start, list[Lane]] = {}
-    if server is not None:
-        folder = settings.plans[0].path.parent
-        ahead = lanes_of_last_run(
-            server, folder / ".planverify" / "warm.json", str(folder), settings.workers
-        )
     _put_last(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
         with stop_in_order(), _rare_collections(), screen_apart(apart):
-            return _verify(config, settings, server, paths, ahead)
+            return _verify(config, settings, server, paths)
     finally:
         if server is not None:
             server.close()
@@ -81,7 +73,6 @@ def _verify(
     settings: Settings,
     server: ForkServer | None,
     paths: tuple[str, ...],
-    ahead: dict[Start, list[Lane]],
 ) -> int:
     from planner.errors import PlannerError
     from pytest_planverify.session.exit_status import ExitStatus
@@ -91,7 +82,7 @@ def _verify(
         reconfigure(errors="backslashreplace")  # what its encoding lacks is shown escaped
     tw = create_terminal_writer(config, sys.stdout)
     try:
-        return _run(_facts(config, settings, server, paths, tw), ahead)
+        return _run(_facts(config, settings, server, paths, tw))
     except PlannerError as error:
         tw.line(str(error), red=True)
         return ExitStatus.USAGE_ERROR
@@ -156,7 +147,7 @@ def _rare_collections() -> Generator[None]:
         atexit.register(gc.freeze)
 
 
-def _run(facts: RunFacts, ahead: dict[Start, list[Lane]]) -> int:
+def _run(facts: RunFacts) -> int:
     """Run one or several plans, and tell what was found. Returns the exit status."""
     from pytest_planverify.session.plans import load_plans
     from pytest_planverify.session.prepare import prepare_runs
@@ -167,14 +158,14 @@ def _run(facts: RunFacts, ahead: dict[Start, list[Lane]]) -> int:
     if settings.outcomes is not None:
         prepare_place(settings.outcomes)
     runs = list(prepare_runs(facts, plans))
-    interrupted = _run_plans(facts, runs, ahead)
+    interrupted = _run_plans(facts, runs)
     from pytest_planverify.session.end import conclude, show_tree
 
     tell = show_tree if settings.collect_only else conclude
     return tell(facts, runs, interrupted=interrupted)
 
 
-def _run_plans(facts: RunFacts, runs: Sequence[PlanRun], ahead: dict[Start, list[Lane]]) -> bool:
+def _run_plans(facts: RunFacts, runs: Sequence[PlanRun]) -> bool:
     """Run the plans one after the other. Return whether that was interrupted."""
     from planner.planfile.file_writer import replace_file
     from pytest_planverify.session.workers import WarmPool, Workers, forget_files
@@ -185,7 +176,7 @@ def _run_plans(facts: RunFacts, runs: Sequence[PlanRun], ahead: dict[Start, list
         criteria = sum(len(each.plan.loaded.criteria[todo.id]) for each in runs for todo in each.plan.todos)
         progress.run_started(len(runs), criteria, settings.workers)
     if facts.server is not None:
-        pool = WarmPool(facts.server, settings.workers, runs[0].plan.folder.home, ahead)
+        pool = WarmPool(facts.server, runs[0].plan.folder.home)
     try:
         if not settings.collect_only and not settings.recording:
             for each in runs:
@@ -194,10 +185,7 @@ def _run_plans(facts: RunFacts, runs: Sequence[PlanRun], ahead: dict[Start, list
         for each in runs:
             each.reds = reds
             workers = Workers(facts, pool, each.plan.folder, each.plan.flat, each.look_around)
-            try:
-                each.run(workers)
-            finally:
-                workers.forget_ahead()
+            each.run(workers)
             reds = each.reds
     except KeyboardInterrupt:
         return True

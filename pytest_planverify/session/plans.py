@@ -61,7 +61,7 @@ class RunFacts:
     @property
     def own_pids(self) -> frozenset[int]:
         """The processes of ours that are not the project's."""
-        return frozenset() if self.server is None else frozenset({self.server.pid, *self.server.lane_pids})
+        return frozenset() if self.server is None else frozenset({self.server.pid, *self.server.pids})
 
 
 def now() -> str:

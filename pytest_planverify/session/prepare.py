@@ -18,8 +18,8 @@ from pytest_planverify.session.plans import PreparedPlan, reference_of, todos_in
 from pytest_planverify.session.run import PlanRun
 from pytest_planverify.session.run_folder import RunFolder
 from pytest_planverify.session.run_journal import RunJournal, open_journal
+from pytest_planverify.session.tree_state import TreeWatch, read_tree
 from pytest_planverify.session.workers import planned_paths
-from pytest_planverify.tree_state import TreeWatch, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,7 +152,7 @@ def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None)
     changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
     top = flat.loaded.root
     if baseline is not None and not changes[top].under_git:
-        from pytest_planverify.work_tree import WorkTree
+        from pytest_planverify.baseline.work_tree import WorkTree
 
         changes[top].compare(baseline.snapshot().digests(), WorkTree(top).digests())
     return changes

@@ -70,11 +70,6 @@ class Death:
     raised: RawEvidence | None = None
     """The exception that ended the session, where it was one."""
 
-    @property
-    def is_unseen(self) -> bool:
-        """Whether the lane that would have seen it is gone as well."""
-        return self.exited.code is None and self.exited.signal is None and not self.timed_out
-
 
 class WorkerRecord:
     """All that was seen of one worker."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
-from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import CheckRun, JudgedCommand
 from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.session.check_runs import (
+    Evaluator,
     PlanResult,
-    failed_todos,
+    check_run,
     is_settled,
-    masked,
-    of_skip,
-    of_tests,
     quarantined,
-    unreached,
+    skipped,
 )
 from pytest_planverify.session.confirm import confirm, is_worth_confirming
 from pytest_planverify.session.interrupts import raise_if_requested
@@ -36,6 +34,7 @@ from pytest_planverify.session.workers import file_part, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.plan_guards import Guards
-    from pytest_planverify.session.evaluation import Evaluator
     from pytest_planverify.session.plans import PreparedPlan, RunFacts
     from pytest_planverify.session.records import WorkerRecord
     from pytest_planverify.session.workers import Workers
@@ -71,11 +69,9 @@ class PlanRun:
         self._flat = flat = plan.flat
         self._last = plan.last
         self._digests = FileDigests(plan.loaded.root)
-        self._parent_of = {each: parent for parent, below in flat.children.items() for each in below}
         self._by_id = {todo.id: todo for todo in plan.todos}
         self._asked = {name: todo for name, todo in self._by_id.items() if name in plan.asked}
         self._order = [todo.id for todo in run_order(plan.todos, flat.children)]
-        self._failed: set[str] = set()
         self._evaluators: dict[Path, Evaluator] = {}
         self._stop = threading.Event()
         self._main = threading.get_ident()
@@ -89,7 +85,7 @@ class PlanRun:
         self._decided = self._last.taken | unasked
         """Commands that are not run: they keep their last verdict, or were not asked for."""
         self.schedule = Schedule(flat, plan.todos, self._decided)
-        self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos})
+        self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos}, plan.asked)
         self.result.notes += self._last.remarks
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
@@ -131,56 +127,40 @@ class PlanRun:
         """Run everything. After ``KeyboardInterrupt`` the result holds what was known by then."""
         why = "not reached"
         self._workers = workers
-        running: list[Job] = []
+        running: dict[Future[Judgement], Job] = {}
         try:
             self._add_decided()
             self.plan.budget.start(self.guards.added)
             self._run_all(running)
             self.plan.budget.finish()
         except BudgetExceeded as over:
-            self.spent = over.fact, self._being_verified(running)
+            self.spent = over.fact, self._being_verified(running.values())
             why += f": the budget's {over.fact.name} was passed"
         finally:
-            self._keep_cut_short(running)
+            self._keep_cut_short(running.values())
             if self._is_over:
                 self._keep_unreached()
             self._fill_in(why)
 
-    def _run_all(self, running: list[Job]) -> None:
+    def _run_all(self, running: dict[Future[Judgement], Job]) -> None:
         """Hand out commands to as many threads as there are lanes, and take in what they find."""
-        count = self._settings.workers
-        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]] = queue.SimpleQueue()
-        tasks: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        threads = [
-            threading.Thread(target=self._work, args=(lane, tasks, results), name=f"planverify-lane-{lane}")
-            for lane in range(count)
-        ]
-        try:
-            for thread in threads:
-                thread.start()
-            self._schedule(running, tasks, results)
-        except BaseException:
-            self._stop.set()
-            raise
-        finally:
-            for _ in threads:
-                tasks.put(None)
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
+        with ThreadPoolExecutor(self._settings.workers, "planverify-lane") as threads:
+            try:
+                self._schedule(threads, running)
+            except BaseException:
+                self._stop.set()
+                raise
 
-    def _schedule(
-        self,
-        running: list[Job],
-        tasks: queue.SimpleQueue[Job | None],
-        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]],
-    ) -> None:
+    def _schedule(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
         """Do what ``_run_all`` says, once its threads run.
 
         A function of its own because CPython takes an interrupt at a jump back to a loop that begins a
         ``try`` for one outside of it: the ``finally`` beside the loop was passed over, one time in twenty.
         """
         count = self._settings.workers
+        lanes: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for lane in range(count):
+            lanes.put(lane)
         suspects: list[tuple[Job, Judgement]] = []
         """Reds of workers that were not alone, and records that a neighbour may have cut."""
         while True:
@@ -190,8 +170,7 @@ class PlanRun:
                 if job is None:
                     break
                 if self._start(job):
-                    running.append(job)
-                    tasks.put(job)
+                    running[threads.submit(self._judged, job, lanes)] = job
                 else:
                     self.schedule.done(job)
                     self._finish_todos()
@@ -204,32 +183,24 @@ class PlanRun:
                 suspects.clear()
                 continue
             self.look_around()
-            try:
-                job, found = results.get(timeout=_WAIT_SECONDS)
-            except queue.Empty:
-                continue
-            running.remove(job)
-            self._progress.worker_finished(job.key)
-            if isinstance(found, BaseException):
-                raise found
-            if count > 1 and (_is_cut(job) or self._confirms(found)):
-                suspects.append((job, found))
-            else:
-                self._settle(job, found)
-                self.schedule.done(job)
+            for ended in wait(running, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
+                job = running.pop(ended)
+                self._progress.worker_finished(job.key)
+                found = ended.result()
+                if count > 1 and (_is_cut(job) or self._confirms(found)):
+                    suspects.append((job, found))
+                else:
+                    self._settle(job, found)
+                    self.schedule.done(job)
         self._finish_todos()
 
-    def _work(
-        self,
-        lane: int,
-        tasks: queue.SimpleQueue[Job | None],
-        results: queue.SimpleQueue[tuple[Job, Judgement | BaseException]],
-    ) -> None:
-        while (job := tasks.get()) is not None:
-            try:
-                results.put((job, judge(self._command(job), self._workers.run(job, lane))))
-            except BaseException as error:
-                results.put((job, error))
+    def _judged(self, job: Job, lanes: queue.SimpleQueue[int]) -> Judgement:
+        """Run a command in a lane that is free, and judge it."""
+        lane = lanes.get()
+        try:
+            return judge(self._command(job), self._workers.run(job, lane))
+        finally:
+            lanes.put(lane)
 
     def _confirms(self, judgement: Judgement) -> bool:
         return self._settings.confirmations > 0 and is_worth_confirming(judgement)
@@ -313,12 +284,11 @@ class PlanRun:
     def _run_here(self, job: Job) -> None:
         """Run a command that is no worker, while nothing else runs."""
         if self._settings.collect_only:
-            self._add(job.todo, of_skip(job.criterion, LEFT_OUT, Verdict.NOT_RUN))
+            self._add(job.todo, skipped(job.criterion, LEFT_OUT))
             return
         if self._settings.narrows:
             self._keep_last_or_skip(job.todo, job.criterion)
             return
-        self._workers.forget_ahead()  # it may change what an interpreter sees when it starts
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         try:
             if job.criterion.kind is CheckKind.TEST:
@@ -389,17 +359,19 @@ class PlanRun:
         final: bool = True,
     ) -> None:
         """Keep the verdict of a command; a ``final`` one holds for as long as nothing changes."""
-        reading = None
+        fixture = None
         if job.spec.fixture is not None:
-            reading = self._evaluator(job.todo.id).fixture(job.spec.fixture, job.criterion.id)
-        run = of_tests(
-            job,
+            from pytest_planverify.checks.artifact import read_fixture  # many runs name none
+
+            fixture = read_fixture(job.spec.fixture, job.plan.root, check_id=job.criterion.id)
+        run = check_run(
+            job.todo,
+            job.criterion,
             judgement,
             isolation=isolation,
             isolation_reason=reason,
             witness=witness,
-            fixture=None if reading is None else reading.use,
-            fixture_problem=None if reading is None else reading.evidence,
+            fixture=fixture,
         )
         if self.plan.demands is not None:
             run = self.plan.demands.decide(job.todo, run)
@@ -430,8 +402,7 @@ class PlanRun:
                 if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
                 runs = self.result.checks[todo.id].values()
-                if not self._blockers(todo) and any(run.check.counts_as.is_red for run in runs):
-                    self._fail(todo.id)
+                self.result.settle([todo])
                 if not self._settings.collect_only and todo.id in self._asked:
                     self._tell(todo, [run.check for run in runs])
 
@@ -444,7 +415,7 @@ class PlanRun:
         self._progress.todo_decided(
             todo.id,
             todo.title,
-            Verdict.BLOCKED if self._blockers(todo) else worst,
+            Verdict.BLOCKED if self.result.blockers(todo) else worst,
             seconds=sum(check.duration_ms for check in checks) / 1000 if checks else None,
             passed=sum(check.counts_as is Verdict.PASSED for check in checks),
             checks=len(checks),
@@ -462,7 +433,7 @@ class PlanRun:
             if criterion.id in runs or criterion.kind in COMMANDS:
                 continue
             if left_out:
-                self._add(todo, of_skip(criterion, LEFT_OUT, Verdict.NOT_RUN))
+                self._add(todo, skipped(criterion, LEFT_OUT))
             elif not over:
                 self._add(todo, self._evaluator(todo.id).criterion(todo, criterion, before))
 
@@ -470,8 +441,6 @@ class PlanRun:
         owner = self._flat.owner(todo_id)
         known = self._evaluators.get(owner.root)
         if known is None:
-            from pytest_planverify.session.evaluation import Evaluator  # many runs have tests only
-
             known = Evaluator(self._flat.loaded, owner.root, self.plan.budget.check)
             self._evaluators[owner.root] = known
         return known
@@ -488,7 +457,7 @@ class PlanRun:
         for violation in held:
             check, evidence = violation.check()
             self.result.checks[violation.todo_id][check.id] = CheckRun(check=check, evidence=(evidence,))
-            self._fail(violation.todo_id)
+            self.result.settle([self._by_id[violation.todo_id]])
         if held:
             self._fill_in()
 
@@ -515,8 +484,7 @@ class PlanRun:
             for criterion in self._flat.loaded.criteria[todo.id]:
                 if (todo.id, criterion.id) in self._decided:
                     self._keep_last_or_skip(todo, criterion)
-        for todo_id in failed_todos(self.result.checks, self._order, self._by_id, self._parent_of):
-            self._fail(todo_id)
+        self.result.settle(self._by_id[name] for name in self._order)
 
     def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
         """Let the last verdict count, if it holds; with ``passed`` only if that is what it was."""
@@ -529,47 +497,28 @@ class PlanRun:
     def _keep_last_or_skip(self, todo: Todo, criterion: Criterion) -> None:
         if not self._keep_last(todo, criterion):
             why = f"{LEFT_OUT}; {self._last.why_not((todo.id, criterion.id))}"
-            self._add(todo, of_skip(criterion, why, Verdict.NOT_RUN))
+            self._add(todo, skipped(criterion, why))
 
     def _keep_unreached(self) -> None:
         """Let the last verdicts count of commands that a run which stopped early did not reach."""
         for todo in self.result.todos:
             runs = self.result.checks[todo.id]
-            if not self._blockers(todo):
+            if not self.result.blockers(todo):
                 commands = [each for each in self._flat.loaded.criteria[todo.id] if each.kind in COMMANDS]
                 missing = [each for each in commands if each.id not in runs]
                 if [self._keep_last(todo, each) for each in missing].count(False) == 0:
                     self._evaluate(todo)
 
-    def _fail(self, todo_id: str) -> None:
-        """With a todo fails every parent above it, so that what depends on the parent is blocked."""
-        name: str | None = todo_id
-        while name in self._by_id:
-            self._failed.add(name)
-            name = self._parent_of.get(name)
-
     def _is_blocked(self, todo: Todo) -> bool:
-        return not self._settings.keep_going and bool(self._blockers(todo))
+        return not self._settings.keep_going and bool(self.result.blockers(todo))
 
     def _fill_in(self, why: str = "not reached") -> None:
         """Give every criterion a verdict, blocked or not run; none is left out of the outcome."""
-        for todo in self.result.todos:
-            runs = self.result.checks[todo.id]
-            blocked = self._blockers(todo)
-            if blocked:
-                self.result.blocked[todo.id] = blocked
-            for criterion in self._flat.loaded.criteria[todo.id]:
-                if criterion.id not in runs:
-                    self._add(todo, unreached(criterion, blocked, why))
-                elif blocked and not self._settings.keep_going:
-                    runs[criterion.id] = masked(runs[criterion.id], blocked)
+        keep_going = self._settings.keep_going
+        for todo, run in self.result.fill_in(lambda _todo, _check: why, keep_going=keep_going):
+            self._add(todo, run)
 
-    def _blockers(self, todo: Todo) -> tuple[str, ...]:
-        """Return the failed todos in the way; what was not asked for blocks nothing that was."""
-        among = self._asked if todo.id in self._asked else self._by_id
-        return blockers(todo.id, self._failed & among.keys(), among)
-
-    def _being_verified(self, running: Sequence[Job]) -> tuple[str, ...]:
+    def _being_verified(self, running: Iterable[Job]) -> tuple[str, ...]:
         """Return the todos that were being verified, or else the first that has no verdict yet."""
         current = tuple(dict.fromkeys(job.todo.id for job in running))
         waiting = [

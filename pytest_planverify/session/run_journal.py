@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.journal import Record
     from pytest_planverify.options import Settings
-    from pytest_planverify.tree_state import TreeWatch
+    from pytest_planverify.session.tree_state import TreeWatch
 
 WRITER = "parent"
 """Who writes these records, beside the sessions."""
@@ -65,21 +65,20 @@ class RunJournal:
         if self._tree is not None:
             tree, self._tree = self._tree, None
             tree.keep(self._path.with_name(TREE))
-        evidence = ", ".join(map(_json, run.evidence))
-        rests_on = "null" if run.rests_on is None else _json(run.rests_on)
-        self._write(
-            "check_judged",
-            f'"plan": {dumps(self._plan_id)}, "todo_id": {dumps(todo_id)}, "final": {dumps(final)}, '
-            f'"check": {_json(run.check)}, "evidence": [{evidence}], '
-            f'"properties": {dumps(run.properties, default=str)}, "rests_on": {rests_on}',
-        )
+        facts = {
+            "plan": self._plan_id,
+            "todo_id": todo_id,
+            "final": final,
+            "check": _data(run.check),
+            "evidence": [_data(each) for each in run.evidence],
+            "properties": run.properties,
+            "rests_on": None if run.rests_on is None else _data(run.rests_on),
+        }
+        append(self._path, ("check_judged", facts))
 
     def unexplained(self, reason: str) -> None:
         """Write down that the run cannot be accepted, whatever its checks say."""
-        self._write("run_unexplained", f'"reason": {dumps(reason)}')
-
-    def _write(self, record: str, body: str) -> None:
-        append(self._path, [(record, body)])
+        append(self._path, ("run_unexplained", {"reason": reason}))
 
 
 def open_journal(
@@ -105,7 +104,7 @@ def open_journal(
         pytest=pytest.__version__,
         argv=sys.argv[1:],
         pid=os.getpid(),
-        reference=reference.model_dump(mode="json"),
+        reference=_data(reference),
         todos=[todo.id for todo in todos],
         scope=settings.scope,
         keep_going=settings.keep_going,
@@ -120,27 +119,25 @@ def open_journal(
 def close_journal(path: Path, plan_id: str, document: OutcomeDocument) -> None:
     """Write the last records: what was found of each todo, how it stands, and how the run ended."""
     mine = [outcome for outcome in document.outcomes if outcome.plan == plan_id]
-    plan = f'"plan": {dumps(plan_id)}'
-    found: list[tuple[str, str]] = []
-    judged: list[tuple[str, str]] = []
-    for outcome in mine:
-        name = f'"todo_id": {dumps(outcome.todo_id)}, {plan}'
-        found.append(("todo_found", f'{name}, "outcome": {_json(outcome)}'))
-        state = f'"state": {dumps(outcome.state)}, "blocked_by": {dumps(outcome.blocked_by)}'
-        judged.append(("todo_judged", f"{name}, {state}"))
+    found = [("todo_found", {"todo_id": each.todo_id, "outcome": _data(each)}) for each in mine]
+    judged = [
+        ("todo_judged", {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by})
+        for each in mine
+    ]
     run = document.run
-    causes = ", ".join(
-        _json(cause) for cause in document.causes if any(todo.plan == plan_id for todo in cause.todos)
-    )
-    end = (
-        "run_finished",
-        f'"run_id": {dumps(run.run_id)}, {plan}, "exit_status": {run.exit_status}, '
-        f'"interrupted": {dumps(run.interrupted)}, "run": {_json(run)}, "causes": [{causes}]',
-    )
-    append(path, [*found, *judged, end])
+    causes = (each for each in document.causes if any(todo.plan == plan_id for todo in each.todos))
+    end = {
+        "run_id": run.run_id,
+        "exit_status": run.exit_status,
+        "interrupted": run.interrupted,
+        "run": _data(run),
+        "causes": [_data(each) for each in causes],
+    }
+    records: list[tuple[str, dict[str, Any]]] = [*found, *judged, ("run_finished", end)]
+    append(path, *((name, {"plan": plan_id, **facts}) for name, facts in records))
 
 
-def append(path: Path, records: Iterable[tuple[str, str]]) -> None:
+def append(path: Path, *records: tuple[str, Mapping[str, Any]]) -> None:
     """Append records of the parent, unless something that is no plain file stands in the journal's place.
 
     A disk that is full costs the record, not the run.
@@ -150,8 +147,8 @@ def append(path: Path, records: Iterable[tuple[str, str]]) -> None:
             return
         journal = JournalWriter(path, WRITER)
         try:
-            for record, body in records:
-                journal.write_raw(record, body)
+            for name, facts in records:
+                journal.write(name, **facts)
         finally:
             journal.close()
 
@@ -195,7 +192,7 @@ def baseline_digest(baseline: KeptBaseline) -> str:
     """Two baselines with the same one say the same."""
     from hashlib import sha256
 
-    return sha256(_json(baseline.document).encode()).hexdigest()
+    return sha256(dumps(_data(baseline.document)).encode()).hexdigest()
 
 
 _OF_ONE_PROCESS = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
@@ -214,11 +211,8 @@ def _packages() -> str:
     return sha256("\n".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _json(value: ReadValue) -> str:
-    try:
-        return value.model_dump_json()
-    except ValueError:  # text of the run that is no text: half of a surrogate pair
-        return dumps(value.model_dump(mode="json"))
+def _data(value: ReadValue) -> Any:
+    return value.model_dump(mode="json")
 
 
 _Record = TypeVar("_Record", bound=JournalRecord)

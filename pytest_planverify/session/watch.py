@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pytest_planverify.journal import Record
     from pytest_planverify.observe.spec import WorkerSpec
     from pytest_planverify.reports.progress import Progress
-    from pytest_planverify.session.cold import ColdLane
-    from pytest_planverify.session.fork_server import Lane
+    from pytest_planverify.session.cold import ColdWorker
+    from pytest_planverify.session.fork_server import ForkedWorker
 
 GRACE_SECONDS = 1.0
 """How long the soft limit inside the worker is given before the process is ended."""
@@ -57,7 +57,7 @@ class Watcher:
         self._ended: str | None = None
         """The test that was told to end."""
 
-    def run(self, lane: Lane | ColdLane, spec: WorkerSpec, record: WorkerRecord) -> None:
+    def run(self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord) -> None:
         """Run the worker into the record, which holds what was seen even where this raises.
 
         Raises :class:`ForkServerDied` if the worker could not be started, and what ``watch`` raises.
@@ -70,18 +70,26 @@ class Watcher:
         self._tail.skip()
         prepare_board(spec.board)
         record.launched_at = time.time()
-        pid = lane.start(spec, own_session=spec.log is not None)
         try:
-            exited, running, timed_out = self._follow(lane, pid, spec, record)
+            self._watch_worker(worker, spec, record)
+        finally:
+            worker.close()
+
+    def _watch_worker(
+        self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord
+    ) -> None:
+        pid = worker.start(spec, own_session=spec.log is not None)
+        try:
+            exited, running, timed_out = self._follow(worker, pid, spec, record)
         except ForkServerDied:  # a test may end the process that forked it
             self._drain(spec, record)
             record.death = self._death(spec, record, Exited(None, None), None, timed_out=False)
             return
         except BaseException:  # whatever it is: a worker that nobody watches would never end
             record.cut_short = True
-            self._end_tree(lane, pid)
+            self._end_tree(worker, pid)
             with contextlib.suppress(ForkServerDied):
-                lane.poll(5)
+                worker.poll(5)
             self._drain(spec, record)
             raise
         self._drain(spec, record)
@@ -89,22 +97,22 @@ class Watcher:
             return
         in_order = record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None)
         if not in_order or timed_out or exited.left_running:
-            self._end_tree(lane, pid)
+            self._end_tree(worker, pid)
         if not in_order or timed_out or record.running:
             record.death = self._death(spec, record, exited, running, timed_out=timed_out)
 
     def _follow(
-        self, lane: Lane | ColdLane, pid: int, spec: WorkerSpec, record: WorkerRecord
+        self, worker: ForkedWorker | ColdWorker, pid: int, spec: WorkerSpec, record: WorkerRecord
     ) -> tuple[Exited, RunningTest | None, bool]:
         begun = time.time()
-        while (exited := lane.poll(_TICK)) is None:
+        while (exited := worker.poll(_TICK)) is None:
             self._drain(spec, record)
             # The time that a server or an interpreter needs to get ready is nobody's.
             started = begun + START_SECONDS if record.started_at is None else record.started_at
             self._watch()
             if self._lost_process(spec, record):
-                self._end_tree(lane, pid)
-                self._wait_for_end(lane, pid)
+                self._end_tree(worker, pid)
+                self._wait_for_end(worker, pid)
                 return Exited(None, None), None, False
             self._end_test(spec, started, record)
             if spec.limit_seconds is not None and time.time() > _deadline(
@@ -112,8 +120,8 @@ class Watcher:
             ):
                 running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
                 self._dump_stacks(running.pid if running is not None and running.pid else record.pid or pid)
-                self._end_tree(lane, pid)
-                return self._wait_for_end(lane, pid), running, True
+                self._end_tree(worker, pid)
+                return self._wait_for_end(worker, pid), running, True
         return exited, None, False
 
     def _end_test(self, spec: WorkerSpec, started: float, record: WorkerRecord) -> None:
@@ -166,22 +174,22 @@ class Watcher:
         while time.monotonic() < deadline and _is_alive(pid):
             time.sleep(0.02)
 
-    def _wait_for_end(self, lane: Lane | ColdLane, pid: int) -> Exited:
+    def _wait_for_end(self, worker: ForkedWorker | ColdWorker, pid: int) -> Exited:
         for _ in range(3):
-            exited = lane.poll(5)
+            exited = worker.poll(5)
             if exited is not None:
                 return exited
-            self._end_tree(lane, pid)
+            self._end_tree(worker, pid)
         raise ForkServerDied(f"process {pid} cannot be ended")
 
-    def _end_tree(self, lane: Lane | ColdLane, pid: int) -> None:
-        """End the worker's processes, and what they left behind for the lane to inherit."""
-        from pytest_planverify.processes import end_descendants, end_process_tree
+    def _end_tree(self, worker: ForkedWorker | ColdWorker, pid: int) -> None:
+        """End the worker's processes, and what they left behind."""
+        from pytest_planverify.checks.processes import end_descendants, end_process_tree
 
         with contextlib.suppress(OSError):
-            os.kill(lane.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker
-        end_process_tree(pid, token=lane.token)
-        end_descendants(lane.pid)
+            os.kill(worker.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker
+        end_process_tree(pid, token=worker.token)
+        end_descendants(worker.pid)
 
     def _lost_process(self, spec: WorkerSpec, record: WorkerRecord) -> bool:
         """Return whether a process of xdist died before any test: each that takes its place would, too."""

@@ -9,7 +9,7 @@ import shlex
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -27,8 +27,8 @@ from pytest_planverify.reports.reporters import (
     relay_file,
     worker_start,
 )
-from pytest_planverify.session.cold import ColdLane
-from pytest_planverify.session.fork_server import CannotFork, ForkServerDied
+from pytest_planverify.session.cold import ColdWorker
+from pytest_planverify.session.fork_server import CannotFork, ForkedWorker, ForkServerDied
 from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.watch import Watcher
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.session.fork_server import ForkServer, Lane
+    from pytest_planverify.session.fork_server import ForkServer, Server
     from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.schedule import Job
@@ -65,64 +65,52 @@ class _Group:
     start: Start
     level: int
     modules: list[str] = field(default_factory=list[str])
-    lanes: list[Lane] = field(default_factory=list["Lane"])
-    """Of the newest server that is ready."""
-    next_lanes: list[Lane] = field(default_factory=list["Lane"])
-    """Of a server that is getting ready, with more modules."""
+    server: Server | None = None
+    """The newest one that is ready."""
+    next_server: Server | None = None
+    """One that is getting ready, with more modules."""
     next_modules: list[str] = field(default_factory=list[str])
     learns: bool = True
 
 
 class WarmPool:
-    """Servers by group. Used by several threads, one for each lane."""
+    """Servers by group. Used by several threads."""
 
-    def __init__(
-        self, server: ForkServer, count: int, home: Path, ahead: Mapping[Start, list[Lane]] | None = None
-    ) -> None:
-        """``count`` lanes run at once; what was learned of modules is kept below ``home``.
-
-        ``ahead`` are lanes that are getting ready for groups which the last run had.
-        """
-        self._ahead = dict(ahead or {})
-        self._server = server
-        self._count = count
+    def __init__(self, base: ForkServer, home: Path) -> None:
+        """What was learned of modules is kept below ``home``."""
+        self._base = base
         self._file = home / _WARM_FILE
         self._lock = threading.RLock()
         self._groups: dict[Start, _Group] = {}
         self._known, self._refused = _read_warm_file(self._file)
         self._changed = False
 
-    def lane(self, index: int, start: Start, level: int) -> Lane:
-        """Return a lane that forks workers for the group. Raises :class:`ForkServerDied`."""
+    def server(self, start: Start, level: int) -> Server:
+        """Return a server that forks workers for the group. Raises :class:`ForkServerDied`."""
         with self._lock:
             group = self._groups.get(start.key)
             if group is None:
                 group = self._groups[start.key] = self._new_group(start, level)
-                self._take_ahead(group)
             self._take_next(group)
             while True:
-                if not group.lanes:
-                    group.lanes = self._make(group, group.modules)
+                if group.server is None:
+                    group.server = self._make(group, group.modules)
                 try:
-                    group.lanes[index].is_ready()
+                    group.server.is_ready()
                 except CannotFork as failure:
-                    group.lanes = []
+                    group.server = None
                     if failure.module is None and group.level == IMPORTED:
                         raise ForkServerDied(str(failure)) from failure
                     self._note_failure(group, failure)
-                except ForkServerDied:
-                    group.lanes = self._make(group, group.modules)
-                    group.lanes[index].is_ready()
-                    return group.lanes[index]
                 else:
-                    return group.lanes[index]
+                    return group.server
 
     def renew(self, start: Start) -> None:
-        """Let another server be made for the group: a lane was killed."""
+        """Let another server be made for the group: that one is gone."""
         with self._lock:
             group = self._groups.get(start.key)
             if group is not None:
-                group.lanes = []
+                group.server = None
 
     def replace(self, start: Start, level: int | None) -> None:
         """Let workers of the group start at that level; with ``None``, without modules imported ahead."""
@@ -132,7 +120,7 @@ class WarmPool:
                 group.modules, group.learns = [], False
             else:
                 group.level = min(group.level, level)
-            group.lanes, group.next_lanes, self._changed = [], [], True
+            group.server, group.next_server, self._changed = None, None, True
 
     def learn(self, start: Start, modules: Iterable[str]) -> None:
         """Let the next server of the group import what a worker had to import."""
@@ -140,11 +128,11 @@ class WarmPool:
             group = self._groups[start.key]
             known = set(group.modules)
             news = [name for name in modules if name not in known and not self._is_refused(name)]
-            if not news or group.next_lanes or not group.learns:
+            if not news or group.next_server is not None or not group.learns:
                 return
             group.next_modules = [*group.modules, *news]
             with suppress(ForkServerDied):
-                group.next_lanes = self._make(group, group.next_modules)
+                group.next_server = self._make(group, group.next_modules)
 
     def remember(self, write: Callable[[Path, str], object]) -> None:
         """Keep what was learned for the next run."""
@@ -155,7 +143,6 @@ class WarmPool:
                 "level": group.level,
                 "modules": group.modules,
                 "learns": group.learns,
-                "start": asdict(replace(group.start, modules=tuple(group.modules), level=group.level)),
             }
             for start, group in self._groups.items()
         }
@@ -166,16 +153,9 @@ class WarmPool:
 
     def close(self) -> None:
         """Let all servers end."""
-        of_groups = (lanes for group in self._groups.values() for lanes in (group.lanes, group.next_lanes))
-        for lane in (lane for lanes in (*of_groups, *self._ahead.values()) for lane in lanes):
-            lane.close()
-
-    def _take_ahead(self, group: _Group) -> None:
-        for start, lanes in self._ahead.items():
-            if start.key == group.start.key and start.level == group.level:
-                group.lanes, group.modules = lanes, list(start.modules)
-                del self._ahead[start]
-                return
+        for group in self._groups.values():
+            for server in filter(None, (group.server, group.next_server)):
+                server.close()
 
     def _new_group(self, start: Start, level: int) -> _Group:
         known = self._known.get(_digest(start.key), {})
@@ -186,23 +166,22 @@ class WarmPool:
             learns=known.get("learns", True),
         )
 
-    def _make(self, group: _Group, modules: list[str]) -> list[Lane]:
-        start = replace(group.start, modules=tuple(modules))
-        return self._server.lanes(start, group.level, self._count)
+    def _make(self, group: _Group, modules: list[str]) -> Server:
+        return self._base.server(replace(group.start, modules=tuple(modules)), group.level)
 
     def _take_next(self, group: _Group) -> None:
-        if not group.next_lanes:
+        if group.next_server is None:
             return
         try:
-            if not all(lane.is_ready(0) for lane in group.next_lanes):
+            if not group.next_server.is_ready(0):
                 return
         except CannotFork as failure:
             self._note_failure(group, failure)
         except ForkServerDied:
             group.learns = False
         else:
-            group.lanes, group.modules, self._changed = group.next_lanes, group.next_modules, True
-        group.next_lanes = []
+            group.server, group.modules, self._changed = group.next_server, group.next_modules, True
+        group.next_server = None
 
     def _note_failure(self, group: _Group, failure: CannotFork) -> None:
         self._changed = True
@@ -242,7 +221,6 @@ class Workers:
         self._watchers = [
             Watcher(folder.journal, facts.progress, look_around) for _ in range(settings.workers)
         ]
-        self._cold = [ColdLane(folder.path) for _ in range(settings.workers)]
         self._board = folder.path / "phases"
         self._reporting = facts.reporting
 
@@ -264,13 +242,11 @@ class Workers:
             attempts += 1
             start = spec.start
             try:
-                warm = self._pool.lane(lane, start, self._level(spec))
-                self._watchers[lane].run(warm, spec, record)
+                server = self._pool.server(start, self._level(spec))
+                self._watchers[lane].run(ForkedWorker(server), spec, record)
             except ForkServerDied:
                 self._pool.renew(start)
                 continue
-            if record.death is not None and record.death.is_unseen:
-                self._pool.renew(start)
             if record.restart is not None:
                 self._pool.replace(start, record.restart[0])
                 continue
@@ -279,15 +255,8 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
-        self._watchers[lane].run(self._cold[lane], spec, record)
-        if confirming:  # there may be more to confirm
-            self._cold[lane].start_ahead(spec, own_session=spec.log is not None)
+        self._watchers[lane].run(ColdWorker(self._folder.path), spec, record)
         return record
-
-    def forget_ahead(self) -> None:
-        """End the interpreters that stand by."""
-        for lane in self._cold:
-            lane.forget_ahead()
 
     def _spec(self, job: Job, lane: int, *, confirming: bool) -> WorkerSpec:
         with self._lock:
@@ -505,7 +474,6 @@ def _read_warm_file(file: Path) -> tuple[dict[str, Any], set[str]]:
                 "level": int(each["level"]),
                 "modules": [str(module) for module in each["modules"]],
                 "learns": bool(each["learns"]),
-                "start": each["start"],
             }
             for name, each in data["groups"].items()
         }

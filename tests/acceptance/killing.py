@@ -27,7 +27,7 @@ from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, t
 from real_command import PLAIN_TERMINAL, unmeasured
 
 from planner.planfile.schemas import schema
-from pytest_planverify.recovery import Recovered, RecoveryError, recover
+from pytest_planverify.session.recovery import Recovered, RecoveryError, recover
 
 RAN = "RAN_LOG"
 """An environment variable: the file in which everything that runs writes its name."""

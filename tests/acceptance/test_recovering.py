@@ -16,7 +16,7 @@ from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of, t
 from killing import Killing
 from real_command import PLAIN_TERMINAL
 
-from pytest_planverify.recovery import recover_command
+from pytest_planverify.session.recovery import recover_command
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="elsewhere processes may outlive a run that was killed"

@@ -9,7 +9,7 @@ import pytest
 from example_project import Example, Verified, todo
 
 from planner.model.outcome import OutcomeDocument
-from pytest_planverify.recovery import recover
+from pytest_planverify.session.recovery import recover
 
 FILES = {
     "shop.py": "def rate():\n    return 7\n\ndef total(:\n    return 1\n",

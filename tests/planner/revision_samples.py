@@ -78,7 +78,6 @@ def situation(
     others: tuple[Todo, ...] = (),
     metadata: dict[str, Any] | None = None,
     failures: tuple[Failure, ...] = (),
-    branched: bool = True,
     touched: tuple[str, ...] = (),
     at_context: FailureContext | None = None,
     **fields: Any,
@@ -109,9 +108,10 @@ def situation(
         todo=item,
         outcome=outcome,
         failure=failed,
-        branch=branch if branched else None,
+        branch=branch,
         context=at_context if observations is None else context(failed, *observations),
         at=AT,
+        taken=frozenset({branch.id, *(each.id for each in given.items)}),
         **fields,
     )
 
@@ -128,8 +128,6 @@ def only(case: Situation, kind: type[Any]) -> Any:
 
 def added(case: Situation) -> list[Edit]:
     """All edits, the one that adds the branch in front."""
-    if case.branch is None:
-        return list(revise(case))
     return [
         AddBranch(rule="failed-todo-gets-a-branch", because="it failed", todo=case.branch),
         *revise(case),

@@ -23,7 +23,7 @@ from planner.model.verdicts import TodoLife, TodoState
 from planner.store import questions
 from planner.store.index import Index, open_index
 from planner.store.run_log import FOLDER, RunLog, Step
-from planner.store.tables import OF_SOURCES
+from planner.store.run_rows import OF_SOURCES
 
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 

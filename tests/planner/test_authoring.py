@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.authoring.first_plan import plan_of_list, plan_of_repository
-from planner.authoring.markdown_list import read_list
+from planner.authoring.outline import read_outline
 from planner.authoring.repository import read_repository
 from planner.cli.new_plans import BEGIN, END, with_section
 from planner.model.plan import Plan, TodoStatus
@@ -27,15 +27,14 @@ def written(folder: Path, files: dict[str, str]) -> None:
 
 
 def plan_of(folder: Path) -> Plan:
-    text, count = plan_of_repository(read_repository(folder))
-    plan = load_plan_text(text, folder / "planverify.yaml").plan
-    assert len(plan.items) == count
+    text, plan = plan_of_repository(read_repository(folder))
+    assert load_plan_text(text, folder / "planverify.yaml").plan == plan
     return plan
 
 
 def plan_from(text: str, folder: Path) -> Plan:
     return load_plan_text(
-        plan_of_list(read_list(text), "shop", "TODO.md")[0], folder / "planverify.yaml"
+        plan_of_list(read_outline(text), "shop", "TODO.md")[0], folder / "planverify.yaml"
     ).plan
 
 
@@ -163,9 +162,9 @@ def test_a_check_whose_tool_is_not_installed_is_named_in_a_comment(
     install(monkeypatch, None)
     written(tmp_path, {"tests/test_it.py": TEST, "pyproject.toml": "[tool.ruff]\n"})
 
-    text, count = plan_of_repository(read_repository(tmp_path))
+    text, plan = plan_of_repository(read_repository(tmp_path))
 
-    assert count == 1
+    assert len(plan.items) == 1
     assert "#   ruff check .  (pyproject.toml)" in text
 
 
@@ -223,10 +222,19 @@ lines = st.lists(
 
 @given(lines)
 def test_whatever_a_list_holds_the_plan_of_it_loads(found: list[str]) -> None:
-    page = read_list("\n".join(["- [ ] first", *found]))
-    text, count = plan_of_list(page, "x", "TODO.md")
+    page = read_outline("\n".join(["- [ ] first", *found]))
+    text, plan = plan_of_list(page, "x", "TODO.md")
 
-    assert len(load_plan_text(text, Path("planverify.yaml")).plan.items) == count
+    assert load_plan_text(text, Path("planverify.yaml")).plan == plan
+    assert len(plan.items) == page.count_boxes()
+
+
+def test_a_list_that_is_nested_without_end_is_read_as_far_as_anybody_reads() -> None:
+    page = read_outline("\n".join(f"{' ' * depth}- [ ] item {depth}" for depth in range(900)))
+    text, plan = plan_of_list(page, "x", "TODO.md")
+
+    assert len(plan.items) == 900
+    assert load_plan_text(text, Path("planverify.yaml")).plan == plan
 
 
 def test_the_section_for_agents_is_renewed_between_its_markers() -> None:

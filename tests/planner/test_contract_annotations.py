@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.contracts.annotations import Likeness, compare_annotations, compare_defaults
-from planner.contracts.modules import ModuleReader
-from planner.contracts.names import Names
+from planner.contracts.signatures import Likeness, compare_annotations, compare_defaults
+from planner.contracts.source import ModuleReader, ScopeNames
 
 
-def names_of(source: str) -> Names:
+def names_of(source: str) -> ScopeNames:
     with TemporaryDirectory() as folder:
         (Path(folder) / "m.py").write_text(source)
-        return Names(ModuleReader(Path(folder)).read("m"))
+        return ScopeNames(ModuleReader(Path(folder)).read("m"))
 
 
 NAMES = names_of(

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.authoring.decomposition import Decomposer
-from planner.authoring.goals import MAX_PIECES, Piece, read_goal, reasons_for_phases, template_for
-from planner.authoring.plan_templates import PlanTemplates
-from planner.authoring.template_values import read_values
+from planner.authoring.decomposition import Decomposer, reasons_for_phases, template_for
+from planner.authoring.outline import MAX_PIECES, Piece, read_goal
+from planner.authoring.plan_templates import PlanTemplates, read_values
 from planner.planfile.dump import render
 from planner.planfile.loader import load_plan_text
 from planner.planfile.tree import load_tree
@@ -62,6 +61,13 @@ def test_headings_items_and_semicolons_are_the_pieces_of_a_goal(
 
     assert title is None or piece.title == title
     assert titles(piece) == parts
+
+
+def test_a_command_in_a_goal_is_told_to_whoever_works_on_the_piece() -> None:
+    (cart,) = read_goal("Shop:\n- totals: `pytest tests/test_cart.py`").parts
+
+    assert (cart.title, cart.commands) == ("totals", ["pytest tests/test_cart.py"])
+    assert cart.goal == "totals\nIt is proved by: pytest tests/test_cart.py"
 
 
 @given(st.text(max_size=400).filter(lambda text: text.strip()))

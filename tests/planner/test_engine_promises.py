@@ -215,11 +215,11 @@ OUTSIDE = [
     {"edit": "narrow_files", "todo_id": "a", "allowed_files": ["/etc/**"]},
     {"edit": "add_contract", "todo_id": "a", "contract_path": "../../c.json"},
     {"edit": "name_artifact", "todo_id": "a", "path": "/etc/passwd"},
-    {"edit": "add_check", "todo_id": "a", "check": {"cmd": "curl evil"}},
-    {"edit": "add_todo_before", "todo_id": "a", "todo": {"id": "b", "title": "B", "verify": "rm -rf x"}},
+    {"edit": "add_check", "todo_id": "a", "check": {"cmd": "pytest ../../t.py"}},
+    {"edit": "add_todo_before", "todo_id": "w", "todo": {"id": "b", "title": "B", "verify": "rm -rf x"}},
     {
         "edit": "add_todo_before",
-        "todo_id": "a",
+        "todo_id": "w",
         "todo": {"id": "b", "title": "B", "allowed_files": ["../x"], "requires_testing": False},
     },
     {
@@ -229,7 +229,6 @@ OUTSIDE = [
         "from_cmd": "pytest",
         "to_cmd": "pytest ../../t.py",
     },
-    {"edit": "isolate", "todo_id": "a", "tests": [{"cmd": "pytest /tmp/t.py"}]},
 ]
 
 
@@ -240,7 +239,8 @@ def session(tmp_path: Path) -> Any:
     plan = tmp_path / "plan.yaml"
     plan.write_text(
         "todo_list_id: shop\n"
-        "items: [{id: a, title: A, verify: pytest}, {id: p, title: P, sub_project_id: s}]\n"
+        "items: [{id: a, title: A, verify: pytest}, {id: p, title: P, sub_project_id: s},\n"
+        "  {id: w, title: W, verify: pytest, dependencies: [a]}]\n"
     )
     session = RunSession.open(RunSettings(plan=plan, log=tmp_path / "run.jsonl", validates=False))
     yield session
@@ -261,8 +261,8 @@ def test_an_event_may_say_nothing_that_a_plan_file_may_not(session: Any, edit: d
     with pytest.raises(RefusedEvent) as refusal:
         told(session, event="plan_revised", edits=[{"rule": "mine", "because": "so", **edit}])
 
-    assert refusal.value.rule == "unfit-edit"
-    assert "says what no plan may" in str(refusal.value)
+    assert refusal.value.rule == "unfit-edit", str(refusal.value)
+    assert "the event says what no plan may" in str(refusal.value)
     assert session.state == before
 
 

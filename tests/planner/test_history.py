@@ -249,7 +249,7 @@ def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
         "head = char(27) || '[31mred' || char(10) || 'x'"
     )
     raw.execute("UPDATE planverify_runs SET state = 'asleep'")
-    raw.execute("UPDATE planverify_branches SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
+    raw.execute("UPDATE planverify_repairs SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
     raw.commit()
     raw.close()
     shown = planner("history", "fixed", "a1b2c3d4e5f6")

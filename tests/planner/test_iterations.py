@@ -162,6 +162,12 @@ def test_a_gap_that_failed_before_is_of_high_risk(outcome: IterationOutcome) -> 
     assert planned(roadmap(), records=[record(roadmap(), outcome)]).estimated_risk == "high"
 
 
+def test_a_failure_before_the_last_five_records_is_a_risk_too() -> None:
+    other = roadmap("Other")
+    records = [record(roadmap()), *[record(other, SUCCESS)] * 6]
+    assert planned(roadmap(), records=records).estimated_risk == "high"
+
+
 def test_the_id_counts_all_records_and_tells_the_time() -> None:
     plan = planned(roadmap(), records=[record(roadmap("Other"))] * 11)
     assert plan.iteration_id == "iter-0012-20260304-050607"
@@ -187,6 +193,9 @@ def test_whatever_the_gap_ruff_and_pyright_are_criteria_and_nothing_protected_is
     [
         ("Tests for module cart", ("create", ("modules/cart/tests/",))),
         ("Tests for cart", ("create", ("modules/cart/tests/",))),
+        ("Tests for `modules/cart/core.py`", ("create", ("modules/cart/tests/",))),
+        ("Tests for `shop/cart.py`", ("create", ("modules/cart/tests/",))),
+        ("Tests for the cart: `tests/test_cart.py`", ("create", ("tests/test_cart.py",))),
         ("All code passes ruff", ("modify", ("shop/cart.py",))),
         ("Make everything better", ("create", ())),
         ("Implement the cart module", ("modify", ("src/shop/cart/__init__.py",))),

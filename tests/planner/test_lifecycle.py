@@ -9,19 +9,18 @@ import pytest
 
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, plan_may, todo_may
+from planner.policy.lifecycle import PLAN_MOVES, PLAN_STEPS, TODO_MOVES, TODO_STEPS, check_move
 from tools import lifecycle_page
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
 
 def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
     for before, after in product(TodoLife, repeat=2):
         if (before, after) not in TODO_MOVES:
             with pytest.raises(IllegalTransition) as refused:
-                todo_may("t1", before, after, "work_finished")
+                check_move("todo 't1'", before, after, "work_finished")
             error = refused.value
             assert (error.before, error.after, error.trigger) == (before, after, "work_finished")
             assert f"todo 't1' cannot go from {before} to {after} by work_finished; " in str(error)
@@ -33,7 +32,7 @@ def test_every_other_transition_of_a_plan_is_refused_by_name() -> None:
     for before, after in product(PlanState, repeat=2):
         if (before, after) not in PLAN_MOVES:
             with pytest.raises(RefusedEvent) as refused:
-                plan_may(before, after, "run_started")
+                check_move("the plan", before, after, "run_started")
             assert f"the plan cannot go from {before} to {after} by run_started; " in str(refused.value)
             assert refused.value.rule == "illegal-transition"
 

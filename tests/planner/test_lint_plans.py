@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lint_samples import only, todo
 
 from planner import lint
+from planner.catalog.tables import load_table
 from planner.errors import PlanFileError, PlannerError
 from planner.lint import LINT_RULES
 from planner.lint.selection import PytestSettings, read_module
@@ -78,6 +79,7 @@ def test_every_rule_of_the_table_is_used_and_none_is_missing_there() -> None:
     of_trees = PACKAGE.parent / "planfile/validation.py"
     sources = "".join(path.read_text(encoding="utf-8") for path in [*PACKAGE.glob("*.py"), of_trees])
     used = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', sources))
+    used |= {each["rule"] for each in load_table("pytest_options")["doubtful"]}
     used |= {f"{noun}-missing" for noun in ("contract", "fixture", "schema")}
     used |= {f"check-{quality}" for quality in Quality}
     assert set(LINT_RULES) <= used

@@ -90,7 +90,7 @@ def test_a_branch_goes_to_whom_memory_names_and_says_why() -> None:
     obeyed, unsaid = branch_of(memory, opinionated)
 
     assert role is Role.DEBUGGER
-    assert "memory: 12 like this; debugger fixed 9 of 9, tester 0 of 3" in said
+    assert "memory: 12 of TEST_TIMEOUT; debugger fixed 9 of 9, tester 0 of 3" in said
     assert obeyed is Role.TESTER
     assert "memory" not in unsaid
 
@@ -119,4 +119,4 @@ def test_a_recipe_is_asked_for_before_what_failed_so_in_the_past() -> None:
     (verify,) = run.last_of(Verify)
 
     assert verify.recipe == "python-quick"
-    assert verify.facts["recipe_because"] == "4 like this; 4 met LINT_ERROR"
+    assert verify.facts["recipe_because"] == "of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR"

@@ -43,7 +43,7 @@ def test_clear_numbers_change_the_role_and_say_so() -> None:
     advice = route(remembering(*DEBUGGER, *CODER))
 
     assert (advice.role, advice.changed) == (Role.DEBUGGER, True)
-    assert advice.because == "12 like this; debugger fixed 9 of 10, coder 1 of 2"
+    assert advice.because == "12 of TEST_TIMEOUT; debugger fixed 9 of 10, coder 1 of 2"
     assert 0.75 < advice.confidence < 0.9
 
 
@@ -123,7 +123,7 @@ def test_a_persons_word_about_the_same_failure_goes_before_all_numbers() -> None
     assert (advice.role, advice.changed) == (Role.ARCHITECT, True)
     assert advice.because == (
         "Ada Lovelace said on 2026-11-20 that this is for the architect, as SPEC_MISMATCH; "
-        "15 like this; debugger fixed 9 of 10, architect 0 of 5"
+        "15 of TEST_TIMEOUT; debugger fixed 9 of 10, architect 0 of 5"
     )
     assert advice.confidence < 0.5, "but the failures are not hidden"
 
@@ -138,9 +138,7 @@ def test_a_word_about_another_failure_of_the_category_is_evidence_only() -> None
     one, two = correction(Role.DEBUGGER, signature="s1"), correction(Role.DEBUGGER, signature="s2")
 
     assert not route(remembering(one)).changed
-    assert route(remembering(one)).because == (
-        "a person named the debugger for TEST_TIMEOUT; too little to prefer the debugger to the tester"
-    )
+    assert route(remembering(one)).because == ("too little to prefer the debugger to the tester")
     assert route(remembering(one, two)).role is Role.DEBUGGER
     assert not route(remembering(one, two, *[repair(Role.TESTER, True)] * 4)).changed
 
@@ -160,7 +158,7 @@ def test_no_number_and_no_word_leads_a_violation_away_from_a_person(category: Ca
         advice = memory.route(failure, todo(), default, NOW)
         assert (advice.role, advice.changed) == (default, False)
         assert advice.because == (
-            f"who acts on {category.value} is not for memory to say; 20 like this; debugger fixed 20 of 20"
+            f"who acts on {category} is not for memory to say; 20 of {category}; debugger fixed 20 of 20"
         )
 
 
@@ -186,7 +184,7 @@ def test_what_the_todo_says_itself_is_obeyed(word: str) -> None:
 
     assert (advice.role, advice.changed) == (Role.TESTER, False)
     assert advice.because == (
-        f"the todo says itself who acts on {word}; 10 like this; debugger fixed 9 of 10"
+        f"the todo says itself who acts on {word}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
     )
     assert route(remembering(), about=about).because == f"the todo says itself who acts on {word}"
     assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.authoring.plan_templates import MAX_BYTES, PlanTemplates, TemplateFault
-from planner.authoring.template_values import read_values
+from planner.authoring.plan_templates import MAX_BYTES, PlanTemplates, TemplateFault, read_values
 from planner.planfile.loader import load_plan_text
 from planner.planfile.validation import validate_plan
 from planner.text.sanitizing import clean

@@ -445,11 +445,6 @@ def test_a_contract_that_is_named_is_reconciled_and_not_added_again() -> None:
             (seen(artifact=ArtifactFact(path="x/y.bin", problem="missing", nearest=("x/z.bin",))),),
             "x/y.bin",
         ),
-        (
-            {"stack_trace_head": "FileNotFoundError: [Errno 2] No such file or directory: 'data/in.csv'"},
-            (),
-            "data/in.csv",
-        ),
         ({"stack_trace_head": "No module named 'pkg.new'", "at": "pkg/a.py"}, (), "pkg/new.py"),
         ({"check_id": "tests[0]"}, (), "fixtures/f.json"),
         (
@@ -539,8 +534,8 @@ def test_a_hang_gets_no_more_time() -> None:
         exceptions=(endless,), confirmations=(Confirmation(where="alone", passed=True, duration_ms=1500),)
     )
     assert "1.5 s" in only(slow(ended), RaiseLimit).because
-    busy = raised("Timeout", "", frame("/lib/json.py", Side.STDLIB, module="json"))
-    assert len(edits_of(slow(seen(exceptions=(busy, raised("X")))), RaiseLimit)) == 1
+    in_test = raised("Timeout", "", frame("tests/test_a.py", Side.TEST), frame("/lib/x.py", Side.STDLIB))
+    assert len(edits_of(slow(seen(exceptions=(in_test, raised("X")))), RaiseLimit)) == 1
 
 
 def flaky(**fields: Any) -> Situation:
@@ -555,8 +550,7 @@ def test_a_test_is_borne_once_and_anew_only_after_its_time() -> None:
         return {"metadata": {"flaky_retry": {"quarantine": [borne]}}}
 
     assert edits_of(flaky(**entry("2026-11-22")), QuarantineTest) == []
-    again = only(flaky(**entry("2026-11-21")), QuarantineTest)
-    assert "ended on 2026-11-21" in again.because
+    assert edits_of(flaky(**entry("2026-11-21")), QuarantineTest)
 
 
 def test_a_secret_is_not_quoted() -> None:
@@ -791,7 +785,6 @@ todos = st.builds(
     st.none() | st.lists(observations, max_size=2).map(tuple),
     st.lists(hostile, max_size=2),
     st.sets(st.sampled_from(["mypy", "pyright", "ruff", "tsc"])).map(frozenset),
-    st.sampled_from([True, True, True, False]),
 )
 def test_revisions_apply_are_taken_back_and_never_weaken(
     item: Todo,
@@ -801,7 +794,6 @@ def test_revisions_apply_are_taken_back_and_never_weaken(
     observations: Any,
     touched: list[str],
     tools: frozenset[str],
-    branched: bool,
 ) -> None:
     case = situation(
         failed,
@@ -811,7 +803,6 @@ def test_revisions_apply_are_taken_back_and_never_weaken(
         observations=observations,
         touched=tuple(touched),
         tools=tools,
-        branched=branched,
         others=(todo("t1", "mypy ."), todo("t3", FILE, dependencies=["t2"])),
     )
     edits = added(case)

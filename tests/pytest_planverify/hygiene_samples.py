@@ -6,9 +6,9 @@ import textwrap
 
 from planner.model.evidence import HygieneSignal
 from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.baseline.snapshots import HeldFiles
 from pytest_planverify.guards.hygiene import Grants, compare
 from pytest_planverify.guards.hygiene.grants import TodoReach
-from pytest_planverify.snapshots import HeldFiles
 
 PRODUCT = """
     def split(text, sign=","):

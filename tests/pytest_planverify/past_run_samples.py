@@ -17,7 +17,7 @@ from pytest_planverify.options import PlanArgument, Settings
 from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
 from pytest_planverify.session.run_folder import RunFolder
 from pytest_planverify.session.run_journal import RunJournal, open_journal
-from pytest_planverify.tree_state import TreeWatch
+from pytest_planverify.session.tree_state import TreeWatch
 
 PLAN = "killed"
 ITEMS = (

@@ -13,14 +13,13 @@ import pytest
 from planner.errors import BaselineError
 from planner.model.baseline import JudgeKind
 from planner.planfile.tree import load_tree
-from pytest_planverify import work_tree, worktrees
-from pytest_planverify.baseline import record
+from pytest_planverify.baseline import record, work_tree, worktrees
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.record import look, object_id
-from pytest_planverify.repository import Repository
-from pytest_planverify.snapshots import HeldFiles
-from pytest_planverify.work_tree import WorkTree
-from pytest_planverify.worktrees import checkout, copy_as_is, counterpart, environment_for
+from pytest_planverify.baseline.repository import Repository
+from pytest_planverify.baseline.snapshots import HeldFiles
+from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.baseline.worktrees import checkout, copy_as_is, counterpart, environment_for
 
 
 def git(root: Path, *said: str) -> str:

@@ -14,12 +14,11 @@ from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import Verdict
 from pytest_planverify.checks import artifact as module
 from pytest_planverify.checks.artifact import check_artifact
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 
-def check(root: Path, path: str, **options: Any) -> CheckResult:
+def check(root: Path, path: str, **options: Any) -> Judgement:
     result = check_artifact(ArtifactSpec(path=path, **options), root, check_id="expected_artifacts[0]")
-    assert result.title == path
     assert (result.verdict is Verdict.PASSED) == (not result.evidence)
     return result
 

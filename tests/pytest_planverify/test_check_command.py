@@ -13,10 +13,10 @@ from planner.catalog import parse_command
 from planner.model.verdicts import Verdict
 from pytest_planverify.checks import command as module
 from pytest_planverify.checks.command import find_program, run_command
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 
-def run(cmd: str, root: Path, timeout_seconds: float = 60, **options: object) -> CheckResult:
+def run(cmd: str, root: Path, timeout_seconds: float = 60, **options: object) -> Judgement:
     return run_command(parse_command(cmd), root, timeout_seconds, check_id="verify", **options)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ import pytest
 from planner.model.evidence import ContractFact
 from planner.model.verdicts import Verdict
 from pytest_planverify.checks.contract import check_contract
-from pytest_planverify.checks.result import CheckResult
+from pytest_planverify.checks.result import Judgement
 
 RSI = {
     "name": "compute_rsi",
@@ -33,7 +33,7 @@ class Project:
         file.write_text(text)
         return self
 
-    def check(self, **contract: Any) -> CheckResult:
+    def check(self, **contract: Any) -> Judgement:
         document = {"contract_version": 1, "module": "indicators.rsi", **contract}
         self.write("contracts/c.json", json.dumps(document))
         result = check_contract("contracts/c.json", self.root, check_id="contract_path")
@@ -41,12 +41,12 @@ class Project:
         assert all(evidence.contract_path == "contracts/c.json" for evidence in result.evidence)
         return result
 
-    def source(self, text: str, function: dict[str, Any] | None = None, **contract: Any) -> CheckResult:
+    def source(self, text: str, function: dict[str, Any] | None = None, **contract: Any) -> Judgement:
         self.write("indicators/rsi.py", text)
         return self.check(functions=[function] if function else [], **contract)
 
 
-def fact(result: CheckResult) -> ContractFact:
+def fact(result: Judgement) -> ContractFact:
     assert result.evidence[0].contract is not None
     return result.evidence[0].contract
 

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_planverify.checks import fixture as module
-from pytest_planverify.checks.fixture import read_fixture
+from pytest_planverify.checks import artifact as module
+from pytest_planverify.checks.artifact import read_fixture
 
 
 def test_a_fixture_is_told_with_its_digest(tmp_path: Path) -> None:
     (tmp_path / "rsi.json").write_text("[1]")
-    reading = read_fixture("rsi.json", tmp_path)
-    assert reading.use.sha256 == hashlib.sha256(b"[1]").hexdigest()
-    assert reading.path == (tmp_path / "rsi.json").resolve()
-    assert reading.evidence is None
+    use, evidence = read_fixture("rsi.json", tmp_path)
+    assert use.sha256 == hashlib.sha256(b"[1]").hexdigest()
+    assert evidence is None
 
 
 @pytest.mark.parametrize(
@@ -24,7 +23,7 @@ def test_a_fixture_is_told_with_its_digest(tmp_path: Path) -> None:
     [
         ("rsi.jsn", "missing", "does not exist; did you mean rsi.json?"),
         ("gone/x", "missing", "does not exist"),
-        ("folder", "not_a_file", "is no file"),
+        ("folder", "not_a_file", "is a folder, not a file"),
         ("../x", "outside_root", "leads out"),
         ("out", "outside_root", "leads out"),
         ("a\0b", "unreadable", "cannot be read"),
@@ -35,13 +34,12 @@ def test_a_fixture_that_cannot_be_used_says_why(tmp_path: Path, path: str, probl
     (root / "folder").mkdir(parents=True)
     (root / "rsi.json").write_text("[1]")
     (root / "out").symlink_to(tmp_path)
-    reading = read_fixture(path, root, check_id="tests[0]")
-    assert reading.path is None
-    assert reading.use.sha256 is None
-    assert reading.evidence is not None
-    assert reading.evidence.artifact is not None
-    assert reading.evidence.artifact.problem == problem
-    assert said in reading.evidence.headline
+    use, evidence = read_fixture(path, root, check_id="tests[0]")
+    assert use.sha256 is None
+    assert evidence is not None
+    assert evidence.artifact is not None
+    assert evidence.artifact.problem == problem
+    assert said in evidence.headline
 
 
 def test_a_fixture_that_may_not_be_read_is_no_crash(
@@ -52,6 +50,6 @@ def test_a_fixture_that_may_not_be_read_is_no_crash(
 
     monkeypatch.setattr(module, "file_sha256", refuse)
     (tmp_path / "x").write_text("1")
-    reading = read_fixture("x", tmp_path)
-    assert reading.evidence is not None
-    assert reading.evidence.headline == "the fixture x cannot be read: Permission denied"
+    _, evidence = read_fixture("x", tmp_path)
+    assert evidence is not None
+    assert evidence.headline == "the fixture x cannot be read: Permission denied"

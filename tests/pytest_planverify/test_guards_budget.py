@@ -13,9 +13,9 @@ import pytest
 from planner.model.plan import Budget
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, Verdict
+from pytest_planverify.checks.processes import run_process
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
-from pytest_planverify.processes import run_process
 
 
 def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> BudgetWatch:

@@ -18,7 +18,7 @@ from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts
 from pytest_planverify.session.plans import reference_of
 from pytest_planverify.session.run_journal import TREE, close_journal
-from pytest_planverify.tree_state import read_tree
+from pytest_planverify.session.tree_state import read_tree
 
 FIRST, SECOND = "20260101T000000-1-a", "20260102T000000-1-b"
 A, MAKE, B, C = ("a", "tests[0]"), ("a", "tests[1]"), ("b", "tests[0]"), ("c", "tests[0]")
@@ -182,7 +182,7 @@ def test_a_verdict_whose_files_are_known_rests_on_them_alone(tmp_path: Path):
 
 def test_a_tree_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Killed(tmp_path).judged("a")
-    monkeypatch.setattr("pytest_planverify.tree_state.MOST_FILES", -1)
+    monkeypatch.setattr("pytest_planverify.session.tree_state.MOST_FILES", -1)
 
     assert "nobody knows which files have changed: git does not answer" in why(tmp_path)
 

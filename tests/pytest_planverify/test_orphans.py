@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -15,8 +14,7 @@ import psutil
 import pytest
 from forked import in_fork
 
-from pytest_planverify.processes import TOKEN_VARIABLE
-from pytest_planverify.session import fork_server as orphans
+from pytest_planverify.checks.processes import TOKEN_VARIABLE
 from pytest_planverify.session.fork_server import end_orphans
 
 PARENT = 4_194_305
@@ -78,32 +76,8 @@ def test_commands_of_the_dead_parent_end_with_all_that_they_started():
             process.wait()
 
 
-def test_a_process_that_is_started_meanwhile_is_found(monkeypatch: pytest.MonkeyPatch):
-    killed: list[int] = []
-    rounds = iter([{7: (1, 7)}, {}, {8: (1, 8)}])
-    monkeypatch.setattr(orphans, "_living", lambda: next(rounds, {}).items())
-    monkeypatch.setattr(orphans, "_is_marked", lambda pid, parent: True)
-    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
-
-    end_orphans(PARENT)
-
-    assert killed == [7, 8]
-
-
-def test_what_cannot_be_ended_does_not_keep_this_process(monkeypatch: pytest.MonkeyPatch):
-    def refuse(pid: int, number: int) -> None:
-        assert number == signal.SIGKILL
-        raise PermissionError
-
-    monkeypatch.setattr(orphans, "_ORPHAN_SECONDS", 0.1)
-    monkeypatch.setattr(orphans, "_living", lambda: {7: (os.getpid(), 7)}.items())
-    monkeypatch.setattr(os, "kill", refuse)
-
-    end_orphans(PARENT)
-
-
 def test_the_parent_marks_its_commands_with_its_number(tmp_path: Path):
-    from pytest_planverify.processes import run_process
+    from pytest_planverify.checks.processes import run_process
 
     script = f"import os; print(os.environ['{TOKEN_VARIABLE}'])"
     done = run_process(
@@ -111,4 +85,3 @@ def test_the_parent_marks_its_commands_with_its_number(tmp_path: Path):
     )
 
     assert done.stdout.startswith(f"{os.getpid()}-")
-    assert f"{TOKEN_VARIABLE}=".encode() == orphans._TOKEN

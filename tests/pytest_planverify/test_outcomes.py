@@ -17,9 +17,9 @@ from planner.model.verdicts import CheckKind, EvidenceKind, TodoState, Verdict
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import FlatPlan
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.checks.result import CheckRun
+from pytest_planverify.checks.result import CheckRun, title_of
 from pytest_planverify.options import PlanArgument
-from pytest_planverify.session.check_runs import PlanResult, masked, title_of
+from pytest_planverify.session.check_runs import PlanResult, masked
 from pytest_planverify.session.outcomes import Assembler, summary_of, todo_state
 from pytest_planverify.session.plans import ChosenPlan, load_plans, todos_in_scope
 

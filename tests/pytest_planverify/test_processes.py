@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_planverify import processes
-from pytest_planverify.processes import (
+from pytest_planverify.checks import processes
+from pytest_planverify.checks.processes import (
     HEAD_BYTES,
     TAIL_BYTES,
     ProcessResult,

@@ -22,7 +22,7 @@ from planner.planfile.record_files import baseline_bytes, read_outcomes
 from planner.planfile.schemas import schema
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
-from pytest_planverify.recovery import KILLED, RecoveryError, recover, recover_command
+from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
 from pytest_planverify.session.run_journal import append, close_journal
 
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
@@ -155,7 +155,7 @@ def test_what_a_session_says_is_no_verdict(tmp_path: Path):
     killed.forged(
         '{"record": "check_judged", "session": "parent"}\n{"record": "run_unexplained", "session": 1}'
     )
-    append(killed.folder.journal, [("run_unexplained", '"reason": "too little coverage"')])
+    append(killed.folder.journal, ("run_unexplained", {"reason": "too little coverage"}))
 
     assert verdicts(tmp_path)["a", "tests[0]"] == "not_run"
     notes = recover(tmp_path / "plan.yaml").document.run.notes

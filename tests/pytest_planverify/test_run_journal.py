@@ -103,7 +103,7 @@ def test_a_line_that_was_cut_off_costs_no_other_record(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     path.write_text('{"record": "test_fin')
 
-    append(path, [("run_unexplained", '"reason": "x"')])
+    append(path, ("run_unexplained", {"reason": "x"}))
 
     assert [each["record"] for each in read_journal(path)] == ["run_unexplained"]
     assert path.read_text().startswith('{"record": "test_fin\n{')

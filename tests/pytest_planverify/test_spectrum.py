@@ -53,10 +53,6 @@ def only_shop(file: str) -> bool:
     return file == "/project/shop.py"
 
 
-def probes() -> list[str]:
-    return ["_Tracer", "_Profiler"] if OLD_PYTHON else ["_Monitor"]
-
-
 @pytest.fixture
 def untraced() -> Any:
     """Coverage of our own tests would be in the way."""
@@ -66,11 +62,10 @@ def untraced() -> Any:
     sys.settrace(tracer)
 
 
-@pytest.mark.parametrize("name", probes())
 def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
-    name: str, total: Callable[[list[int]], int], untraced: None
+    total: Callable[[list[int]], int], untraced: None
 ):
-    probe = getattr(module, name)(only_shop)
+    probe = module.probe_of(only_shop)
 
     assert probe.start()
     total([1, 2])
@@ -78,13 +73,11 @@ def test_a_probe_sees_the_functions_of_the_product_and_their_depth(
 
     assert ran.keys() == {"total", "_value", "<genexpr>"}
     assert (ran["total"].depth, ran["_value"].depth) == (0, 2)
-    if name != "_Profiler":
-        assert ran["total"].lines - {1} == {2, 4}
+    assert ran["total"].lines - {1} == {2, 4}
 
 
-@pytest.mark.parametrize("name", probes())
-def test_a_probe_does_not_begin_where_a_profiler_is_at_work(name: str, untraced: None):
-    probe = getattr(module, name)(everything)
+def test_a_probe_does_not_begin_where_a_profiler_is_at_work(untraced: None):
+    probe = module.probe_of(everything)
     sys.setprofile(ignore)
     try:
         assert not probe.start()
@@ -102,25 +95,12 @@ def test_a_tracer_of_the_test_is_left_alone(untraced: None):
     assert sys.gettrace() is ignore
 
 
-@pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
-def test_where_something_traces_already_functions_are_still_seen(
-    total: Callable[[list[int]], int], untraced: None
-):
-    sys.settrace(ignore)
-    started = [each for each in module.probes(everything) if each.start()]
-    for each in started:
-        each.stop()
-
-    assert [type(each).__name__ for each in started] == ["_Profiler"]
-
-
-@pytest.mark.parametrize("name", [each for each in probes() if each != "_Profiler"])
 def test_what_renders_a_failed_assertion_is_no_part_of_the_test(
-    name: str, total: Callable[[list[int]], int], untraced: None
+    total: Callable[[list[int]], int], untraced: None
 ):
     names: dict[str, Any] = {}
     exec(compile("def render(call):\n    call([])", "/lib/_pytest/assertion/util.py", "exec"), names)
-    probe = getattr(module, name)(only_shop)
+    probe = module.probe_of(only_shop)
 
     probe.start()
     total([1])
@@ -196,6 +176,8 @@ def test_other():
 @pytest.fixture(autouse=True)
 def _lean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of a short run is the loading of the plugins that the tests need."""
+    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):  # which would trace already
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "pytest_planverify.plugin,xdist.plugin")
 
@@ -230,11 +212,7 @@ def test_a_changed_character_in_a_private_function_is_the_place(pytester: pytest
     assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed", "passed", "passed"]
 
 
-def test_tests_that_ask_for_tracers_are_not_recorded(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-):
-    for name in ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"):
-        monkeypatch.delenv(name, raising=False)
+def test_tests_that_ask_for_tracers_are_not_recorded(pytester: pytest.Pytester):
     _, outcome = verify(pytester, more="    if sys.gettrace(): return\n")
 
     (failure,) = outcome["failures"]

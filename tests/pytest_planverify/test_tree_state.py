@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from planner.planfile import project_files
 from planner.planfile.project_files import digest_of
-from pytest_planverify import repository, tree_state
-from pytest_planverify.tree_state import TreeState, TreeWatch, difference, read_tree
+from pytest_planverify.baseline import repository
+from pytest_planverify.session import tree_state
+from pytest_planverify.session.tree_state import TreeState, TreeWatch, difference, read_tree
 
 
 def git(folder: Path, *args: str) -> None:

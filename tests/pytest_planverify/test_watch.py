@@ -261,7 +261,7 @@ def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_e
 def test_the_process_that_forks_workers_is_replaced_if_it_is_gone(bench: Bench):
     run(bench, "normal")
     assert bench.server is not None
-    for pid in bench.server.lane_pids:
+    for pid in bench.server.pids:
         os.kill(pid, signal.SIGKILL)
 
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]

@@ -52,7 +52,7 @@ class Bench:
         self.look: Any = lambda: None
         """Called again and again while a worker runs."""
         self.server = ForkServer() if forks else None
-        self.pool = None if self.server is None else WarmPool(self.server, 1, root / ".planverify")
+        self.pool = None if self.server is None else WarmPool(self.server, root / ".planverify")
         self.folder = RunFolder(root, "run")
         self.workers: Workers | None = None
 

@@ -40,29 +40,6 @@ class Pattern(StrEnum):
     GATE = "gate"
 
 
-ROLES = {
-    "Orchestrator": "hands out the steps to agents, decides at gates, talks to the user; works on nothing",
-    "Architect": "explores, decides, cuts the work into milestones and intents; writes no code",
-    "Developer": "turns intents into code, exactly as far as they go",
-    "TW": "technical writer: says why, for readers of the code, without time",
-    "QR": "quality reviewer: looks for what is wrong, proves it, mends nothing",
-}
-"""What an agent does, and what not."""
-
-_BY_PATTERN = {
-    Pattern.EXECUTE: "Give this step to an agent of that role, with these inputs and commands.",
-    Pattern.QR: (
-        "Give this step to an agent of that role that has not done the work. Write each question as an item"
-        " with a severity, look, then answer it PASS, or FAIL with a finding that says what to mend. Answer"
-        " the items that failed before anew."
-    ),
-    Pattern.GATE: (
-        "Read the items, and decide. PASS is refused while one blocks or the plan lacks something; FAIL"
-        " sends the phase back to its agent, as the next iteration."
-    ),
-}
-
-
 class WorkflowStep(Value):
     """One row of the table of a workflow."""
 
@@ -85,6 +62,12 @@ class DesignWorkflow(Value):
 
     name: str
     steps: tuple[WorkflowStep, ...]
+
+
+@cache
+def _guidance() -> dict[str, dict[str, str]]:
+    page = files("planner.authoring.design") / "guidance.toml"
+    return tomllib.loads(page.read_text("utf-8"))
 
 
 @cache
@@ -133,7 +116,7 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
     root = ET.Element(
         "step", workflow=workflow, number=str(number), of=str(len(STEPS[workflow])), name=step.name
     )
-    _add(root, "role", ROLES[step.agent], agent=step.agent)
+    _add(root, "role", _guidance()["roles"][step.agent], agent=step.agent)
     for tag, names in (("inputs", step.reads), ("outputs", step.mutates)):
         held = _add(root, tag)
         for name in names:
@@ -146,8 +129,9 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
     if state_dir is not None and number > 1:
         _add_standing(root, step, workflow, StateFolder(state_dir))
     actions = _add(root, "actions")
-    for text in (*([_BY_PATTERN[step.pattern]] if step.pattern in _BY_PATTERN else []), *step.actions):
-        _add(actions, "action", text)
+    for text in (_guidance()["patterns"].get(step.pattern), *step.actions):
+        if text is not None:
+            _add(actions, "action", text)
     for text in step.commands:
         _add(actions, "command", command(text))
     following = _add(root, "next")

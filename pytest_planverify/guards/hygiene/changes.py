@@ -12,9 +12,9 @@ from pytest_planverify.guards.hygiene.source import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pytest_planverify.baseline.snapshots import Snapshot
     from pytest_planverify.guards.hygiene.grants import Grants
     from pytest_planverify.guards.hygiene.source import Module
-    from pytest_planverify.snapshots import Snapshot
 
 
 class Changes:

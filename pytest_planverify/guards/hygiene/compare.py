@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from planner.model.evidence import HygieneSignal
+    from pytest_planverify.baseline.snapshots import Snapshot
     from pytest_planverify.guards.hygiene.grants import Grants
-    from pytest_planverify.snapshots import Snapshot
 
 
 def compare(

@@ -9,13 +9,13 @@ import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_planverify.baseline.work_tree import CONFIGURATIONS
 from pytest_planverify.guards.hygiene.signals import Finding
-from pytest_planverify.work_tree import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from pytest_planverify.snapshots import Snapshot
+    from pytest_planverify.baseline.snapshots import Snapshot
 
 _PRECEDENCE = (
     "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
+from pytest_planverify.baseline.work_tree import START_UP
 from pytest_planverify.guards.hygiene.signals import Finding
-from pytest_planverify.work_tree import START_UP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

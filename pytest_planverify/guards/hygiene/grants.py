@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.model.plan import CommandSpec
 from planner.policy.criteria import criteria_of
 from planner.text.glob_patterns import allowed, is_glob, plain
-from pytest_planverify.work_tree import CONFIGURATIONS
+from pytest_planverify.baseline.work_tree import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

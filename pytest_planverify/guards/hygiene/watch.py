@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.snapshots import Snapshot
     from pytest_planverify.guards import Violation
-    from pytest_planverify.snapshots import Snapshot
 
 _SHOWN = 3
 

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +23,7 @@ from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
-from pytest_planverify.session.check_runs import PlanResult, failed_todos, masked, unreached
+from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembler, root_causes, summary_of, write_reports
 from pytest_planverify.session.run_folder import RunFolder, keep_outcomes
@@ -195,7 +196,9 @@ def _assembled(
             judged = known.get((todo.id, criterion.id))
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
-    _mask(result, run, todos)
+    result.settle(run_order(todos, flat.children))
+    for todo, missing in result.fill_in(partial(_why, run), keep_going=run.started.keep_going):
+        result.checks[todo.id][missing.check.id] = missing
     roots = {part.root for part in flat.parts}
     assembler = Assembler(
         result,
@@ -221,27 +224,6 @@ class _Unknown:
 
     def files_of_work(self) -> None:
         """Return that nobody knows."""
-
-
-def _mask(result: PlanResult, run: PastRun, todos: Sequence[Todo]) -> None:
-    """Lay ``blocked`` over what depends on a failed todo, and ``not_run`` over what has no verdict."""
-    from planner.policy.dependencies import blockers
-
-    by_id = {todo.id: todo for todo in todos}
-    children = result.flat.children
-    parent_of = {each: parent for parent, below in children.items() for each in below}
-    order = [todo.id for todo in run_order(todos, children)]
-    failed = failed_todos(result.checks, order, by_id, parent_of)
-    for todo in todos:
-        runs = result.checks[todo.id]
-        blocked = blockers(todo.id, failed, by_id)
-        if blocked:
-            result.blocked[todo.id] = blocked
-        for criterion in result.plan.criteria[todo.id]:
-            if criterion.id not in runs:
-                runs[criterion.id] = unreached(criterion, blocked, _why(run, todo.id, criterion.id))
-            elif blocked and not run.started.keep_going:
-                runs[criterion.id] = masked(runs[criterion.id], blocked)
 
 
 def _why(run: PastRun, todo_id: str, check_id: str) -> str:

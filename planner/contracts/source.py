@@ -1,4 +1,4 @@
-"""Finds the modules of a project and reads their source by griffe; nothing of them is imported or run."""
+"""Find the modules of a project and read their source by griffe; nothing of them is imported or run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import ast
 import difflib
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import griffe
 
-from planner.contracts.names import Names, bindings_of, read_bindings, set_bindings
-from planner.contracts.signatures import FoundFunction
+from planner.contracts.signatures import FoundFunction, dotted
 from planner.model.contract import FunctionContract, ParameterContract
 from planner.planfile.confinement import Confinement
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 SOURCE_FOLDERS = ("", "src/", "lib/")
@@ -35,6 +36,15 @@ MAX_SIBLINGS = 5_000
 
 
 Scope: TypeAlias = griffe.Module | griffe.Class
+
+_TYPE_CHECKING = frozenset({"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING"})
+_KINDS: Mapping[type[ast.AST], str] = {
+    ast.FunctionDef: "function",
+    ast.AsyncFunctionDef: "function",
+    ast.ClassDef: "class",
+    ast.alias: "imported",
+}
+_EXTRA = "contracts"
 
 
 class ModuleProblem(Exception):
@@ -146,11 +156,11 @@ class _Extension(griffe.Extension):
 
     def on_module_instance(self, *, node: Any, mod: griffe.Module, **_: Any) -> None:
         if isinstance(node, ast.Module):
-            set_bindings(mod, read_bindings(node.body, has_globals=self._has_globals))
+            mod.extra[_EXTRA]["bindings"] = read_bindings(node.body, has_globals=self._has_globals)
 
     def on_class_instance(self, *, node: Any, cls: griffe.Class, **_: Any) -> None:
         if isinstance(node, ast.ClassDef):
-            set_bindings(cls, read_bindings(node.body))
+            cls.extra[_EXTRA]["bindings"] = read_bindings(node.body)
 
     def on_function_instance(self, *, node: Any, func: griffe.Function, **_: Any) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -195,6 +205,134 @@ def _add_dataclass_methods(module: griffe.Module) -> None:
             elif not each.lineno:
                 del owner.members[name]
         pending += members(owner, griffe.Kind.CLASS).values()
+
+
+# -- names ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bindings:
+    """How a body binds its names: griffe tells only what a name is bound to last."""
+
+    assigned: frozenset[str]
+    """Names that are bound by something else than ``def``, ``class`` or ``import``."""
+    unsure: frozenset[str]
+    """Bound inside ``if``, ``try``, a loop …, or more than once in different ways."""
+    is_open: bool
+    """It may have names that its source does not show: a star import, a ``__getattr__``."""
+
+
+def read_bindings(body: Sequence[ast.stmt], *, has_globals: bool = False) -> Bindings:
+    """Read what a body binds; with ``has_globals``, also by functions that declare a name ``global``."""
+    kinds: dict[str, list[str]] = {}
+    unsure: set[str] = set()
+    for name, node, is_conditional in _bound(body):
+        kinds.setdefault(name, []).append(_KINDS.get(type(node), "assigned"))
+        if is_conditional:
+            unsure.add(name)
+    for name, those in kinds.items():
+        # Of several definitions by `def` or by `import`, the last one counts.
+        if len(those) > 1 and (len({*those}) > 1 or "assigned" in those):
+            unsure.add(name)
+    if has_globals:  # to look for them takes as long as all the rest
+        nodes = (node for statement in body for node in ast.walk(statement))
+        unsure.update(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
+    return Bindings(
+        assigned=frozenset(name for name, those in kinds.items() if "assigned" in those),
+        unsure=frozenset(unsure),
+        is_open="*" in kinds or "function" in kinds.get("__getattr__", ()),
+    )
+
+
+def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
+    """Yield each name that a body binds itself, by which node, and whether only under a condition."""
+    pending: list[tuple[ast.AST, bool]] = [(statement, False) for statement in body]
+    while pending:  # no recursion: a sum of a thousand terms is a thousand levels deep
+        node, is_conditional = pending.pop()
+        children = list(ast.iter_child_nodes(node))
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name, node, is_conditional
+                continue
+            case ast.alias():
+                yield node.asname or node.name.partition(".")[0], node, is_conditional
+            case ast.Name(ctx=ast.Store() | ast.Del()):
+                yield node.id, node, is_conditional
+            case (
+                ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+                | ast.MatchMapping(rest=str(name))
+            ):
+                yield name, node, is_conditional
+            case ast.AnnAssign(value=None) | ast.Lambda():
+                continue  # the one says of what type a name will be; the other keeps its names to itself
+            case ast.comprehension():
+                children = [node.iter, *node.ifs]
+            case ast.If() if dotted(node.test) in _TYPE_CHECKING:
+                pending += [(each, is_conditional) for each in node.body]
+                pending += [(each, True) for each in node.orelse]
+                continue
+            case _:
+                pass
+        is_block = isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case)
+        if is_block and not isinstance(node, ast.With | ast.AsyncWith):
+            at_once = ast.expr | ast.alias | ast.withitem
+            pending += [(each, is_conditional or not isinstance(each, at_once)) for each in children]
+        else:
+            pending += [(each, is_conditional) for each in children]
+
+
+def bindings_of(owner: Any) -> Bindings:
+    """Return how the body of a module or a class of griffe's binds its names."""
+    return owner.extra[_EXTRA]["bindings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeNames:
+    """The names as they are seen from a module, a class or a function of griffe's: :class:`Names`."""
+
+    scope: Any
+
+    def find(self, name: str) -> str | None:
+        try:
+            path: str = self.scope.resolve(name)
+        except griffe.NameResolutionError:
+            return "" if any(self._is_bound(each, name) for each in self._scopes()) else None
+        module = self.scope.module
+        if path.startswith(f"{module.path}.") and path != f"{module.path}.{name}":
+            return ""  # of a class, or a type parameter
+        member = module.members.get(name)
+        is_known = path != f"{module.path}.{name}" or (
+            member is not None and (member.is_alias or member.is_function or member.is_class)
+        )
+        return path if is_known else ""
+
+    def value(self, name: str) -> str | None:
+        module = self.scope.module
+        member = module.members.get(name)
+        if member is None or member.is_alias or not (member.is_attribute or member.is_type_alias):
+            return None
+        is_other = name in bindings_of(module).unsure or self.scope.resolve(name) != member.path
+        is_call = isinstance(member.value, griffe.ExprCall)
+        return None if is_other or is_call or member.value is None else str(member.value)
+
+    @property
+    def is_open(self) -> bool:
+        return bindings_of(self.scope.module).is_open
+
+    def _scopes(self) -> Iterator[Any]:
+        scope = self.scope
+        while not scope.is_module:
+            yield scope
+            scope = scope.parent
+        yield scope
+
+    def _is_bound(self, scope: Any, name: str) -> bool:
+        if scope.is_function:
+            return False
+        bindings = bindings_of(scope)
+        return name in bindings.assigned or (scope.is_module and name in bindings.unsure)
 
 
 # -- what griffe has read, in the words of contracts --------------------------------------------------
@@ -265,7 +403,7 @@ def describe_function(found: griffe.Function) -> FoundFunction:
         ),
         line=found.lineno or 0,
         decorators=tuple(map(_decorator, found.decorators)),
-        names=Names(found),
+        names=ScopeNames(found),
         is_method=found.parent is not None and found.parent.is_class,
     )
 

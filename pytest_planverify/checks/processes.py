@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from pytest_planverify.intermediate_process import stand_between
+from pytest_planverify.checks.intermediate_process import stand_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,11 +127,15 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
 
 
 def end_processes_of(pid: int) -> None:
-    """Kill what :func:`run_process` has started in a process that was killed itself."""
+    """Kill what :func:`run_process` has started in a process that was killed itself, by whole sessions."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(TOKEN_VARIABLE, "").startswith(f"{pid}-"):
+                # The leader of a command's session waits for the command, and does not bear the token.
+                leader = os.getsid(process.pid)
                 end_process_tree(process.pid, grace_seconds=0)
+                if leader != os.getsid(0):
+                    end_process_tree(leader, grace_seconds=0)
 
 
 def end_descendants(pid: int, *, seconds: float = 5.0) -> None:

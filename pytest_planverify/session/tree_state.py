@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import CACHES, GONE, digest_of, is_code, walk
-from pytest_planverify.repository import GitFailed, git, top_of
+from pytest_planverify.baseline.repository import GitFailed, git, top_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from planner.planfile.project_files import is_cache_or_report, walk
-from pytest_planverify.repository import Repository
+from pytest_planverify.baseline.repository import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

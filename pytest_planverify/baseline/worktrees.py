@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from planner.errors import BaselineError
 from planner.planfile.project_files import OWN_REPORTS, walk
-from pytest_planverify.repository import GitFailed, Repository, git
+from pytest_planverify.baseline.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -1,0 +1,171 @@
+"""Read a page of Markdown as an outline: its headings and items of lists, with check boxes and commands.
+
+``- [ ] Write the parser`` is a piece of work, ``- [x]`` one that is said to be done. A command in a code
+span of an item, in a fenced block or a plain item below it is what proves it, where the catalog accepts it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from planner.authoring.repository import accepted
+from planner.text.sanitizing import clean, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST_GOAL = 20_000
+"""Characters of a goal."""
+MAX_PIECES = 200
+"""Of a goal; what follows is text of the last piece."""
+MAX_ITEMS = 100_000
+MAX_DEPTH = 50
+"""What is nested deeper stands beside the last."""
+
+_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
+_ITEM = re.compile(r"^(\s*)(?:[-*+]|(\d{1,9}[.)]))\s+(?:\[([ xX])\]\s+)?(\S.*)$")
+_PHASE = re.compile(r"^(?:phase|stage|milestone|step)\s+\w+\s*[:.–-]\s*(.+)$", re.IGNORECASE)
+_FENCE = re.compile(r"^\s*(```+|~~~+)")
+_SPAN = re.compile(r"(`+)(.+?)\1")
+_TAB = 4
+_BELOW_HEADINGS = 10
+"""The depth of an item that is not indented; headings have 1 to 6."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Piece:
+    """A heading or an item, with those below it; of a page as a whole, its title."""
+
+    title: str
+    text: str = ""
+    """What was written below the title."""
+    line: int = 0
+    is_phase: bool = False
+    """Whether it was written as a heading or called a phase."""
+    is_checked: bool | None = None
+    """Whether its box is checked; ``None`` where it has none."""
+    in_order: bool = False
+    """Whether the parts below are numbered, so that each builds on the one before."""
+    commands: list[str] = field(default_factory=list[str])
+    parts: list[Piece] = field(default_factory=list["Piece"])
+
+    @property
+    def goal(self) -> str:
+        """The title and what belongs to it, for whoever works on the piece."""
+        proofs = "".join(f"\nIt is proved by: {each}" for each in self.commands if each not in self.text)
+        return f"{self.title}\n{self.text}".strip() + proofs
+
+    def leaves(self) -> Iterator[Piece]:
+        """Yield the parts without parts, in order."""
+        for part in self.parts:
+            yield from part.leaves()
+        if not self.parts:
+            yield self
+
+    def boxes(self) -> list[Piece]:
+        """Return the items with check boxes; the commands of others count for the box above them."""
+        found: list[Piece] = []
+        for part in self.parts:
+            if part.is_checked is None:
+                found += part.boxes()
+            else:
+                found.append(replace(part, parts=part.boxes(), commands=[*part._commands_to_next_box()]))
+        return found
+
+    def count_boxes(self) -> int:
+        """Return how many items with check boxes there are below."""
+        return sum((part.is_checked is not None) + part.count_boxes() for part in self.parts)
+
+    def _commands_to_next_box(self) -> Iterator[str]:
+        yield from self.commands
+        for part in self.parts:
+            if part.is_checked is None:
+                yield from part._commands_to_next_box()
+
+
+def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
+    """Return a page, whose parts are its headings and items, nested as they are written.
+
+    Other lines belong to the piece above them; those before the first piece are title and text of the page.
+    """
+    root = Piece(title="")
+    above: list[tuple[int, Piece]] = [(-1, root)]
+    fence, count = "", 0
+    for number, raw in enumerate(clean(text).splitlines(), 1):
+        line = raw.expandtabs(_TAB).rstrip()
+        marker = _FENCE.match(line)
+        heading, item = _HEADING.match(line), _ITEM.match(line)
+        if fence or marker:
+            current = above[-1][1]
+            if fence:
+                _add_commands(current, [line.strip().removeprefix("$ ")])
+                fence = "" if marker and marker[1].startswith(fence) else fence
+            elif marker:
+                fence = marker[1]
+            current.text = f"{current.text}\n{line}".strip()
+        elif line and ((heading is None and item is None) or count >= most):
+            # A line that is not indented goes on with an item further up.
+            depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
+            while above[-1][0] >= depth and above[-2][0] >= _BELOW_HEADINGS:
+                above.pop()
+            current = above[-1][1]
+            if current is root and not root.title and count == 0:
+                root.title = one_line(line, limit=LONGEST_GOAL)
+            else:
+                current.text = f"{current.text}\n{line.strip()}".strip()
+                _add_commands(current, [span for _, span in _SPAN.findall(line)])
+        elif heading is not None or item is not None:
+            depth = len(heading[1]) if heading else _BELOW_HEADINGS + len(item[1] if item else "")
+            while above[-1][0] >= depth or len(above) > MAX_DEPTH:
+                above.pop()
+            piece = _piece(heading[2] if heading else item[4] if item else "", number)
+            if item is not None and item[3] is not None:
+                piece.is_checked = item[3] != " "
+            piece.is_phase |= heading is not None
+            above[-1][1].parts.append(piece)
+            above[-1][1].in_order |= piece.is_phase or bool(item and item[2])
+            above.append((depth, piece))
+            count += 1
+    return root
+
+
+def read_goal(goal: str) -> Piece:
+    """Return the pieces of a goal: a sentence, sentences apart by semicolons, or a page of Markdown."""
+    root = read_outline(clean(goal, limit=LONGEST_GOAL).strip(), most=MAX_PIECES)
+    if not root.title and len(root.parts) == 1:
+        root = root.parts[0]  # the only heading above all others is the goal itself
+    root.title = root.title or "; ".join(each.title for each in root.parts)
+    sentences = [each.strip(" .") for each in root.title.split(";") if each.strip(" .")]
+    if not root.parts and len(sentences) > 1:
+        root.parts = [Piece(title=each) for each in sentences]
+    return root
+
+
+def _piece(words: str, line: int) -> Piece:
+    phase = _PHASE.match(words)
+    text = one_line(phase[1] if phase else words, limit=LONGEST_GOAL)
+    piece = Piece(title=text, line=line, is_phase=phase is not None)
+    for whole in _SPAN.finditer(text):
+        if _add_commands(piece, [whole[2]]):
+            piece.title = piece.title.replace(whole[0], "")
+    piece.title = _plain_title(piece.title) or _plain_title(text) or f"Line {line}"
+    return piece
+
+
+def _plain_title(text: str) -> str:
+    """Return a text without marks of emphasis and links, and without what introduced a command."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"[*_]{2,3}(?=\S)|(?<=\S)[*_]{2,3}|`", "", text)
+    text = re.sub(r"\s*\(\s*\)", "", text)
+    return re.sub(r"[\s:;,\u2013\u2014-]+$", "", " ".join(text.split()))
+
+
+def _add_commands(piece: Piece, texts: list[str]) -> bool:
+    """Keep those texts that the catalog accepts as commands; return whether there is one."""
+    # A single word in a code span is a name, seldom a command.
+    words = (" ".join(text.split()) for text in texts)
+    found = [each for each in words if (" " in each or each.startswith("pytest")) and accepted(each)]
+    piece.commands += [each for each in dict.fromkeys(found) if each not in piece.commands]
+    return bool(found)
