@@ -362,7 +362,8 @@ def test_what_is_refused_is_said_in_one_line(shop: Command, row: str):
 
 def test_a_flaky_test_without_a_name_is_not_quarantined(command: Command):
     command.plan(with_test("a"))
-    command.outcomes(failed("a", category="FLAKY_TEST", top_failing_tests=["", "tests/test_a.py::test_it"]))
+    names = ["", "tests/test_a.py::test_it"]
+    command.outcomes(failed("a", category="FLAKY_TEST", tests=[], top_failing_tests=names))
     ran = command("next", "--json", "--full")
     assert ran.status in (0, 11), ran.err
     assert '"nodeid": "tests/test_a.py::test_it"' in ran.out
