@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,25 +46,18 @@ class CommandResult:
     text: str
     status: int | None
     """``None`` where it was stopped."""
+    document: OutcomeDocument | None = None
+    """The outcomes that a verification has made."""
 
     @property
     def is_error(self) -> bool:
         """Return whether the command could not do what it was asked for."""
         return self.status is None or self.status in _ERRORS
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """A verification that an agent has asked for."""
-
-    result: CommandResult
-    document: OutcomeDocument | None = None
-    """Its outcomes; ``None`` where it has made none."""
-
     @property
     def is_accepted(self) -> bool:
         """Return whether all that was verified holds."""
-        return self.result.status == Status.OK and self.document is not None
+        return self.status == Status.OK and self.document is not None
 
 
 def run_planverify(
@@ -98,7 +91,7 @@ def verify_plan(
     options: Sequence[str] = (),
     seconds: float = VERIFY_SECONDS,
     watch: Callable[[], None] | None = None,
-) -> Verification:
+) -> CommandResult:
     """Verify ``PLAN[::TODO,...]``, by default the usual plan.
 
     Raises :class:`planner.errors.PlannerError` or ``UsageMistake`` where there is no plan that can be used.
@@ -111,7 +104,7 @@ def verify_plan(
     result = run_planverify(words, root, seconds=seconds, most=MOST_OF_A_VERIFICATION, watch=watch)
     after = _outcomes(outcomes)
     is_new = after is not None and (before is None or before.run.run_id != after.run.run_id)
-    return Verification(result=result, document=after if is_new else None)
+    return replace(result, document=after) if is_new else result
 
 
 def _outcomes(path: Path) -> OutcomeDocument | None:

@@ -14,44 +14,34 @@ if TYPE_CHECKING:
 MOST_WORKERS = 64
 PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
-_OWN_FLAGS = frozenset(
+_FLAGS_LEFT_OUT = frozenset(
     {"--planverify", "--planverify-isolate", "--planverify-keep-going", "--planverify-resume"}
-    | {"--planverify-recording"}
+    | {"--planverify-recording", "--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise"}
+    | {"--sw-skip", "--stepwise-skip", "--continue-on-collection-errors", "--cache-clear"}
 )
-_OWN_VALUES = frozenset(
-    {
-        "--planverify-scope",
-        "--planverify-outcomes",
-        "--planverify-report",
-        "--planverify-confirm",
-        "--planverify-confirm-seconds",
-        "--planverify-baseline",
-        "--planverify-worked",
-        "--planverify-baseline-file",
-    }
-)
-_DROPPED_FLAGS = frozenset(
-    {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
-    | {"--continue-on-collection-errors", "--cache-clear"}
-)
-_PATH_VALUES = frozenset(
-    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
-)
-_DEBUGGER_FLAGS = frozenset({"--pdb", "--trace"})
-_SELECTION_VALUES = frozenset({"-k", "-m", "--deselect", "--maxfail"})
-_SPACED_VALUES = frozenset(
-    {"-p", "-o", "-W", "-r", "--tb", "--dist", "-n", "--numprocesses", "--maxprocesses", "--cov-report"}
-    | {"--cov-fail-under", "--timeout", "--durations", "--color", "--capture", "--pdbcls", "--tx", "--cov"}
+"""Our own, and what would change which tests of a criterion run."""
+_VALUES_LEFT_OUT = frozenset(
+    {"--planverify-scope", "--planverify-outcomes", "--planverify-report", "--planverify-confirm"}
+    | {"--planverify-confirm-seconds", "--planverify-baseline", "--planverify-worked"}
+    | {"--planverify-baseline-file"}
 )
 _OF_XDIST = frozenset(
     {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
 )
 """Options of pytest-xdist that say how it hands out tests; here criteria are handed out."""
 _OTHER_MACHINES = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
+_PATH_VALUES = frozenset(
+    {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
+)
+_SHORT_VALUES = frozenset({"-k", "-m", "-n", "-c", "-p", "-o", "-W", "-r"})
+_SPACED_VALUES = frozenset(
+    {"--tb", "--dist", "--maxprocesses", "--cov-report", "--cov-fail-under", "--timeout", "--durations"}
+    | {"--color", "--capture", "--pdbcls", "--cov"}
+)
 
 
 def looks_like_plan(word: str) -> bool:
-    """Whether a word of the command line names a plan, or a todo of one."""
+    """Return whether a word of the command line names a plan, or a todo of one."""
     return word.partition("::")[0].endswith(PLAN_SUFFIXES)
 
 
@@ -90,65 +80,88 @@ class CommandLine:
         """Walk the words. Raises :class:`pytest.UsageError` for what cannot be meant."""
         while self._words:
             word = self._words.pop(0)
-            if word == "--":
-                continue
             if word.startswith("--"):
-                self._long(word)
+                name, equals, value = word.partition("=")
+                if name != "--":
+                    self._option(name, value if equals else None)
             elif word.startswith("-") and len(word) > 1:
-                self._short(word)
+                self._letters(word[1:])
             else:
-                self._positional_word(word)
+                self._plan(word)
         return self
 
-    def _value(self, name: str) -> str:
+    def _letters(self, letters: str) -> None:
+        """Take options of one letter that stand together; the value of one may stand behind it."""
+        for at, letter in enumerate(letters, start=1):
+            name, rest = f"-{letter}", letters[at:]
+            if name in _SHORT_VALUES:
+                self._option(name, rest.removeprefix("=") or self._next_word(name))
+                return
+            self._option(name, None)
+
+    def _next_word(self, name: str) -> str:
         if not self._words:
             raise pytest.UsageError(f"{name} needs a value")
         return self._words.pop(0)
 
-    def _long(self, word: str) -> None:
-        name, equals, value = word.partition("=")
-        if name in _OWN_FLAGS:
+    def _option(self, name: str, given: str | None) -> None:
+        """Take an option; ``given`` is the value that was written in the same word."""
+        if name in _FLAGS_LEFT_OUT:
             return
-        if name in _OWN_VALUES:
-            if not equals:
-                self._value(name)
-        elif name in _SELECTION_VALUES:
-            self._select(name, value if equals else self._value(name))
-        elif name == "--exitfirst":
+        if name in _VALUES_LEFT_OUT:
+            if given is None:
+                self._next_word(name)
+        elif name in _OTHER_MACHINES:
+            raise pytest.UsageError(
+                f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
+            )
+        elif name in ("-x", "--exitfirst"):
             self.maxfail = 1
         elif name in ("--lf", "--last-failed"):
             self.last_failed = True
         elif name in ("--co", "--collect-only", "--collectonly"):
             self.collect_only = True
-        elif name in _DEBUGGER_FLAGS:
-            self.debugger = self.interactive = True
-            self.every.append(word)
-        elif name in _PATH_VALUES:
-            self.every += self._absolute(name, value if equals else self._value(name))
-        elif name not in _DROPPED_FLAGS:
-            self._pass_on(name, word, equals)
-
-    def _pass_on(self, name: str, word: str, equals: str) -> None:
-        words = [word]
-        if not equals and self._takes_next(name):
-            words.append(self._value(name))
-        value = words[-1].partition("=")[2] if equals else words[-1]
-        if name == "--capture" and value == "no":
+        elif name in ("-s", "--pdb", "--trace"):
             self.interactive = True
-        if name in _OTHER_MACHINES:
-            self._refuse_other_machines(name)
-        if name == "--numprocesses":
-            self.workers = worker_count(value)
-        elif name not in _OF_XDIST:
-            self.every.extend(words)
+            self.debugger = self.debugger or name != "-s"
+            self.every.append(name)
+        elif name in ("-k", "-m", "-n", "--deselect", "--maxfail", "--numprocesses"):
+            self._set(name, given if given is not None else self._next_word(name))
+        elif name in _PATH_VALUES:
+            # Sessions run in the plan's root, so a path is made independent of the folder.
+            path = str(self._directory / (given if given is not None else self._next_word(name)))
+            self.every += [f"{name}={path}"] if name.startswith("--") else [name, path]
+        elif name in _SHORT_VALUES:
+            self.every += [name, str(given)]
+        else:
+            self._pass_on(name, given)
 
-    def _refuse_other_machines(self, name: str) -> None:
-        raise pytest.UsageError(
-            f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
-        )
+    def _set(self, name: str, value: str) -> None:
+        if name == "-k":
+            self.keyword = value
+        elif name == "-m":
+            self.markexpr = value
+        elif name == "--deselect":
+            self.deselect.append(value)
+        elif name != "--maxfail":
+            self.workers = worker_count(value)
+        elif value.isdecimal():
+            self.maxfail = int(value)
+        else:
+            raise pytest.UsageError(f"--maxfail: {value!r} is no number")
+
+    def _pass_on(self, name: str, given: str | None) -> None:
+        words = [name if given is None else f"{name}={given}"]
+        if given is None and name.startswith("--") and self._takes_next(name):
+            given = self._words.pop(0)
+            words.append(given)
+        if name == "--capture" and given == "no":
+            self.interactive = True
+        if name not in _OF_XDIST:
+            self.every += words
 
     def _takes_next(self, name: str) -> bool:
-        """Whether the next word is this option's value, as pytest's own parser has understood it."""
+        """Return whether the next word is this option's value, as pytest's own parser has understood it."""
         if not self._words or self._words[0].startswith("-"):
             return False
         following = self._words[0]
@@ -156,52 +169,7 @@ class CommandLine:
             return name != "--cov" or following not in self._positional
         return following not in self._positional or not looks_like_plan(following)
 
-    def _short(self, word: str) -> None:
-        for index, letter in enumerate(word[1:], start=1):
-            name, rest = f"-{letter}", word[index + 1 :]
-            if letter == "x":
-                self.maxfail = 1
-            elif letter == "s":
-                self.interactive = True
-                self.every.append(name)
-            elif name in ("-k", "-m"):
-                self._select(name, rest.removeprefix("=") or self._value(name))
-                return
-            elif name in _OTHER_MACHINES:
-                self._refuse_other_machines(name)
-            elif name == "-n":
-                self.workers = worker_count(rest.removeprefix("=") or self._value(name))
-                return
-            elif name == "-c":
-                self.every += self._absolute(name, rest.removeprefix("=") or self._value(name))
-                return
-            elif name in ("-p", "-o", "-W", "-r"):
-                self.every += [name, rest or self._value(name)]
-                return
-            else:
-                self.every.append(name)
-
-    def _select(self, name: str, value: str) -> None:
-        if name == "-k":
-            self.keyword = value
-        elif name == "-m":
-            self.markexpr = value
-        elif name == "--deselect":
-            self.deselect.append(value)
-        elif not value.isdecimal():
-            raise pytest.UsageError(f"--maxfail: {value!r} is no number")
-        else:
-            self.maxfail = int(value)
-
-    def _absolute(self, name: str, value: str) -> list[str]:
-        """Sessions run in the plan's root, so a path given here is made independent of the folder."""
-        return (
-            [f"{name}={self._directory / value}"]
-            if name.startswith("--")
-            else [name, str(self._directory / value)]
-        )
-
-    def _positional_word(self, word: str) -> None:
+    def _plan(self, word: str) -> None:
         path = self._directory / word.partition("::")[0]
         if not looks_like_plan(word) and (path.suffix == ".py" or path.is_dir()):
             raise pytest.UsageError(

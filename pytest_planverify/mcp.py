@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from planner.model.outcome import Failure
-    from pytest_planverify.agent_commands import Verification
 
     Watch = Callable[[], None]
 
@@ -82,7 +81,7 @@ class PlanServer:
             if todo is not None:
                 target = f"{self._chosen(plan)}::{todo}"
             found = verify_plan(target, self._root, seconds=self._seconds, watch=watch)
-            return _said(found.result, _verdicts(found))
+            return _said(found, _verdicts(found))
 
         return await _in_thread(work)
 
@@ -240,9 +239,9 @@ def _said(result: CommandResult, structured: dict[str, Any] | None = None) -> Ca
     )
 
 
-def _verdicts(found: Verification) -> dict[str, Any]:
+def _verdicts(found: CommandResult) -> dict[str, Any]:
     """Return the verdicts of a verification for programs; nothing is accepted without outcomes."""
-    held: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.result.status}
+    held: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.status}
     if found.document is not None:
         outcomes = found.document.outcomes
         held["todos"] = {
@@ -283,7 +282,7 @@ def _for_a_person(command: str) -> str:
 def _asks_no_person(plan: Path, todo: str) -> bool:
     """Return whether all that is asked about a todo is asked of other roles than a person's."""
     state = PlanRun.open(plan).state
-    todo_id = known_todo(state, todo, "todo")
+    todo_id = known_todo(state, todo, "todo ")
     specs = state.records[todo_id].todo.acceptance_criteria.manual
     kinds = {each.kind for each in state.questions.values() if each.todo_id == todo_id}
     return kinds <= {QuestionKind.ANSWER} and all(each.role is not Role.HUMAN for each in specs)

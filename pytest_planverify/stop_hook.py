@@ -79,17 +79,16 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
     is_cursor = "loop_count" in told or "cursor_version" in told
     _enter_project()
     status, text, root = _verify(plan, seconds)
+    head = text.partition("\n\n")[0]
     if status == Status.OK:
         _write_count(root, told, 0)
         return _let_go(None, is_cursor=is_cursor)
     if status not in _AGENTS_CAN_MEND:
-        return _let_go(f"not done, and a person is needed: {_head(text)}", is_cursor=is_cursor)
+        return _let_go(f"not done, and a person is needed: {head}", is_cursor=is_cursor)
     held = _read_count(root, told)
     if held >= times or not _write_count(root, told, held + 1):  # what is not counted goes round for ever
         _write_count(root, told, 0)
-        return _let_go(
-            f"not done, though the agent was told {held} times: {_head(text)}", is_cursor=is_cursor
-        )
+        return _let_go(f"not done, though the agent was told {held} times: {head}", is_cursor=is_cursor)
     if is_cursor:
         say(json.dumps({"followup_message": f"planverify: not done.\n{text}"}))
         return Status.OK
@@ -154,15 +153,15 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
         found = verify_plan(None if plan is None else str(plan), here, seconds=seconds)
     except (PlannerError, UsageMistake) as error:
         return Status.UNREADABLE, one_line(error, limit=1_000), here
-    text = found.result.text
+    text = found.text
     red = () if found.document is None else found.document.outcomes
     first = next((each.todo_id for each in red if each.failure_evidence is not None), None)
     if first is not None:
         words = [f"--brief={first}", "--", str(choose_plan(plan).path)]
         brief = run_planverify(["next", *words], here)
         text = text if brief.is_error else f"{text}\n\n{brief.text}"
-    is_unproved = found.document is None and found.result.status == Status.OK
-    return Status.UNREADABLE if is_unproved else found.result.status, text, root
+    is_unproved = found.document is None and found.status == Status.OK
+    return Status.UNREADABLE if is_unproved else found.status, text, root
 
 
 def _enter_project() -> None:
@@ -178,7 +177,13 @@ def _read_call() -> dict[str, Any]:
     if os.isatty(_STANDARD_INPUT):
         return {}
     parts: list[bytes] = []
-    reader = threading.Thread(target=_read_all, args=(_STANDARD_INPUT, parts), daemon=True)
+
+    def read() -> None:
+        with suppress(OSError):
+            while sum(map(len, parts)) < MOST_INPUT and (part := os.read(_STANDARD_INPUT, 65_536)):
+                parts.append(part)
+
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
     reader.join(INPUT_SECONDS)  # an agent may leave its end open
     try:
@@ -186,12 +191,6 @@ def _read_call() -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", held) if isinstance(held, dict) else {}
-
-
-def _read_all(descriptor: int, parts: list[bytes]) -> None:
-    with suppress(OSError):
-        while sum(map(len, parts)) < MOST_INPUT and (part := os.read(descriptor, 65_536)):
-            parts.append(part)
 
 
 def _session(told: dict[str, Any]) -> str:
@@ -219,10 +218,6 @@ def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
     except (OSError, PlannerError):
         return False
     return True
-
-
-def _head(text: str) -> str:
-    return text.partition("\n\n")[0]
 
 
 def _let_go(why: str | None, *, is_cursor: bool) -> int:

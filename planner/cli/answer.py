@@ -11,15 +11,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from pydantic import ValidationError
 
 from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, program, say
+from planner.cli.runs import known_todo, words_of
+from planner.cli.screen import Screen
+from planner.model.answers import Answer
+from planner.model.events import ApprovalGiven, BranchChanges, Decision, QuestionAnswered
+from planner.planfile.record_files import add_answers
+from planner.store.plan_run import PlanRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from planner.store.plan_run import PlanRun
 
 EPILOG = """\
 \b
@@ -48,29 +53,6 @@ class Said(NamedTuple):
     """Fields of :class:`planner.model.events.BranchChanges`."""
 
 
-class _Voice(NamedTuple):
-    """Who answers, in which run, and why."""
-
-    log: Path | None
-    by: str | None
-    because: str | None = None
-    digest: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the person: as it was given, else that of the login."""
-        return self.by or login_name()
-
-    def open(self, words: Sequence[str], count: int, usage: str) -> tuple[PlanRun, Path, Sequence[str]]:
-        """Return the run of the plan, and the words behind it; one word less means the usual plan."""
-        from planner.store.plan_run import PlanRun
-
-        if len(words) not in (count, count + 1):
-            raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
-        plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
-        return PlanRun.open(plan, None, self.log), plan, words[-count:]
-
-
 def login_name() -> str:
     """Return the name of the person who has logged in."""
     try:
@@ -93,9 +75,8 @@ def answer(
     To a question of the plan, TEXT is a no with that reason. How it goes on is answered by one of the
     options shown, by yes for the first of them and no for give_up, or by TEXT: once more, with that advice.
     """
-    voice = _Voice(log, by)
-    run, plan, (name, said) = voice.open(words, 2, "TODO yes|no|TEXT")
-    return _close(run, plan, give_answer(run, name, said, voice.name, check))
+    run, plan, (name, said) = _open(words, 2, "TODO yes|no|TEXT", log)
+    return _close(run, plan, give_answer(run, name, said, by or login_name(), check))
 
 
 def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None = None) -> list[str]:
@@ -103,12 +84,9 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
 
     Raises ``UsageMistake`` where nothing is asked about it.
     """
-    from planner.cli.runs import known_todo
-    from planner.model.events import QuestionAnswered
-
     state = run.state
     asked = state.questions.get(name)
-    todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO")
+    todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO ")
     told = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
@@ -141,9 +119,6 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
 
 def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | None) -> list[str]:
     """Keep answers to the manual criteria of a todo where the verification reads them."""
-    from planner.model.answers import Answer
-    from planner.planfile.record_files import add_answers
-
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
     wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
     if wanted and check is not None and check not in wanted:
@@ -179,16 +154,17 @@ def approve(
     digest: Digest = None,
     log: LogOption = None,
 ) -> int:
-    """Approve a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "approve_similar" if similar else "approve", _Voice(log, by, because, digest), {})
+    """Approve a branch, an edit or a start."""
+    decision = "approve_similar" if similar else "approve"
+    return _decide(words, log, Said(decision, by or login_name(), because, digest))
 
 
 @command(EPILOG)
 def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
-    """Reject a branch, an edit of the plan, or the start of a todo. ID is a branch, or its todo."""
-    return _decide(words, "reject", _Voice(log, by, because, digest), {})
+    """Reject a branch, an edit or a start."""
+    return _decide(words, log, Said("reject", by or login_name(), because, digest))
 
 
 @command(EPILOG)
@@ -215,7 +191,12 @@ def modify(
         raise UsageMistake(
             "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, "modify", _Voice(log, by, because, digest), changes)
+    return _decide(words, log, Said("modify", by or login_name(), because, digest, changes))
+
+
+def _decide(words: Sequence[str], log: Path | None, said: Said) -> int:
+    run, plan, (name,) = _open(words, 1, "ID", log)
+    return _close(run, plan, [give_decision(run, name, said)])
 
 
 _DONE = {
@@ -226,21 +207,11 @@ _DONE = {
 }
 
 
-def _decide(words: Sequence[str], decision: str, voice: _Voice, changes: dict[str, Any]) -> int:
-    run, plan, (name,) = voice.open(words, 1, "ID")
-    said = Said(decision, voice.name, voice.because, voice.digest, changes)
-    return _close(run, plan, [give_decision(run, name, said)])
-
-
 def give_decision(run: PlanRun, name: str, said: Said) -> str:
     """Tell a run what was decided about a branch, an edit or a start; return what was taken in.
 
     Raises ``UsageMistake`` where nothing of that name waits for approval.
     """
-    from pydantic import ValidationError
-
-    from planner.model.events import ApprovalGiven, BranchChanges, Decision
-
     try:
         changed = BranchChanges.model_validate(said.changes)
     except ValidationError as error:
@@ -266,11 +237,18 @@ def give_decision(run: PlanRun, name: str, said: Said) -> str:
     return f"{_DONE[said.decision]}: {asked.question_id} ({said.by})"
 
 
+def _open(
+    words: Sequence[str], count: int, usage: str, log: Path | None
+) -> tuple[PlanRun, Path, Sequence[str]]:
+    """Return the run of the plan, and the words behind it; one word less means the usual plan."""
+    if len(words) not in (count, count + 1):
+        raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
+    plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
+    return PlanRun.open(plan, None, log), plan, words[-count:]
+
+
 def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:
     """Write the log, and say what was taken in and how it goes on."""
-    from planner.cli.runs import words_of
-    from planner.cli.screen import Screen
-
     run.save()
     for line in told:
         say(Screen().one_line(line))

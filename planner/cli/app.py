@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from planner.cli.exits import ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -23,11 +23,13 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
-    "init": Entry("planner.cli.init:init", "Make a first plan: of this repository, or of a Markdown list."),
-    "new": Entry("planner.cli.new:new", "Write a plan for a goal, from a template."),
-    "decompose": Entry("planner.cli.decompose:decompose", "Break a goal into todos and phases."),
+    "init": Entry(
+        "planner.cli.new_plans:init", "Make a first plan: of this repository, or of a Markdown list."
+    ),
+    "new": Entry("planner.cli.new_plans:new", "Write a plan for a goal, from a template."),
+    "decompose": Entry("planner.cli.new_plans:decompose", "Break a goal into todos and phases."),
     "next": Entry("planner.cli.next:next_", "What comes next: repairs, ready todos, questions."),
-    "brief": Entry("planner.cli.brief:brief", "The root cause to fix first, in some hundred tokens."),
+    "brief": Entry("planner.cli.next:brief", "The root cause to fix first, in some hundred tokens."),
     "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
     "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or a start."),
     "reject": Entry("planner.cli.answer:reject", "Reject one of these."),
@@ -48,7 +50,7 @@ COMMANDS: dict[str, Entry] = {
     "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
     "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
-    "workflow": Entry("planner.cli.workflow:workflow", "What to do in a step of planning or of execution."),
+    "workflow": Entry("planner.cli.design:workflow", "What to do in a step of planning or of execution."),
 }
 """Where an entry names only a module, its ``app`` is a group of commands."""
 
@@ -70,93 +72,100 @@ Start with: pytest --planverify plan.yaml; planner next plan.yaml
 """
 
 
-def load_command(entry: Entry) -> Any:
-    """Import the command of an entry; its module may name which of several it is, ``module:app``."""
-    module, _, name = entry.module.partition(":")
-    return typer.main.get_command(getattr(import_module(module), name or "app"))
-
-
 class LazyGroup(TyperGroup):
     """A group that knows the names and purposes of its commands without importing them."""
 
+    entries: Mapping[str, Entry] = COMMANDS
+    accepted = "command"
+    """What the first word may be."""
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, in the order in which they are shown."""
-        return list(COMMANDS)
+        return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of that name."""
-        if cmd_name not in self.commands:
-            entry = COMMANDS.get(cmd_name)
-            if entry is None:
-                return None
-            command = load_command(entry)
+        entry = self.entries.get(cmd_name)
+        if cmd_name not in self.commands and entry is not None:
+            module, _, name = entry.module.partition(":")
+            command = typer.main.get_command(getattr(import_module(module), name or "app"))
             command.name = cmd_name
-            command.short_help = entry.help
             self.commands[cmd_name] = command
-        return self.commands[cmd_name]
+        return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the first word names; an unknown word is answered with the nearest."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in self.entries and not args[0].startswith("-"):
             from planner.cli.arguments import nearest
 
-            ctx.fail(f"there is no command '{args[0]}'; {nearest(args[0], COMMANDS, 'the commands are')}")
+            hint = nearest(args[0], self.entries, "the commands are")
+            ctx.fail(f"there is no {self.accepted} '{args[0]}'; {hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands, from the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
-app = typer.Typer(
-    cls=LazyGroup,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+class CommandApp(typer.Typer):
+    """An application whose commands return the exit status."""
+
+    def command(self, *args: Any, **kwargs: Any) -> Callable[[Callable[..., Any]], Any]:
+        """Return a decorator that makes a command of a function."""
+        register = super().command(*args, **kwargs)
+        return lambda function: register(ends(function))
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        from importlib.metadata import version
-
-        typer.echo(f"planner {version('pytest-planverify')}")
-        raise typer.Exit
-
-
-@app.callback()
-def planner(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-    ),
-) -> None:
-    """Decides what comes next in a plan that pytest --planverify has verified.
-
-    It reads the plan and the outcomes of its last run, and runs nothing. It changes files that you
-    name, the log of planner step, and the store.
-    """
-
-
-def command_app(**settings: Any) -> typer.Typer:
+def command_app(*, add_completion: bool = False, **settings: Any) -> CommandApp:
     """An application for one command, or one group of commands, in the manner of all of them."""
-    return typer.Typer(
+    return CommandApp(
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=add_completion,
         **settings,
     )
 
 
-def command(epilog: str) -> Callable[[Callable[..., int]], typer.Typer]:
+def program_app(name: str, group: type[LazyGroup], **settings: Any) -> CommandApp:
+    """The application of a whole program, which tells its version and completes words in the shell."""
+
+    def show_version(asked: bool) -> None:
+        if asked:
+            from importlib.metadata import version
+
+            typer.echo(f"{name} {version('pytest-planverify')}")
+            raise typer.Exit
+
+    program = command_app(cls=group, add_completion=True, no_args_is_help=True, **settings)
+
+    @program.callback()
+    def start(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ) -> None: ...
+
+    return program
+
+
+def command(epilog: str) -> Callable[[Callable[..., int]], CommandApp]:
     """Return a decorator that makes an application of one command, whose result is the exit status."""
 
-    def make(function: Callable[..., int]) -> typer.Typer:
+    def make(function: Callable[..., int]) -> CommandApp:
         single = command_app()
-        single.command(epilog=epilog)(ends(function))
+        single.command(epilog=epilog)(function)
         return single
 
     return make
+
+
+app = program_app(
+    "planner",
+    LazyGroup,
+    epilog=EPILOG,
+    help="Decides what comes next in a plan that pytest --planverify has verified.\n\n"
+    "It reads the plan and the outcomes of its last run, and runs nothing. It changes files that you\n"
+    "name, the log of planner step, and the store.",
+)

@@ -18,11 +18,11 @@ from planner.planfile.discovery import (
     find_plans,
     parse_choice,
 )
+from planner.text.display import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MAX_NAMED = 12
 MOST_OFFERED = 500
 
 
@@ -128,6 +128,15 @@ def choose_plan(plan: Path | None) -> PlanChoice:
     return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
 
 
+def choose_todos(plan: Path | None) -> PlanChoice:
+    """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan."""
+    if plan is not None and not os.path.lexists(plan):
+        usual = None if str(plan).partition(SEPARATOR)[0].endswith(PLAN_ENDINGS) else usual_plan()
+        if usual is not None:
+            return PlanChoice(path=usual, todo_ids=(str(plan),))
+    return choose_plan(plan)
+
+
 def plan_or_usual(plan: Path | None) -> Path:
     """Return the plan that was named, else that of :func:`choose_plan`. Raises ``UsageMistake``."""
     choice = choose_plan(plan)
@@ -144,8 +153,8 @@ def usual_plan() -> Path | None:
         return None
 
 
-def nearest(word: str, known: Iterable[str], listing: str) -> str:
-    """``did you mean 'a' or 'b'?``; where nothing is near, the names themselves after ``listing``."""
+def nearest(word: str, known: Iterable[str], listing: str, *, most: int = 12) -> str:
+    """``did you mean 'a' or 'b'?``; where nothing is near, at ``most`` so many names after ``listing``."""
     names = list(known)
     by_fold = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.6)
@@ -153,5 +162,4 @@ def nearest(word: str, known: Iterable[str], listing: str) -> str:
         return f"did you mean {' or '.join(repr(by_fold[name]) for name in near)}?"
     if not names:
         return "there are none"
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"{listing} {', '.join(names[:_MAX_NAMED])}{more}"
+    return f"{listing} {listed(names, most)}" if most else listing

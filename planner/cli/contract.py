@@ -10,9 +10,13 @@ import typer
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, option
-from planner.cli.exits import Status, UsageMistake, complain, ends, say
+from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
+from planner.contracts.comparison import compare_contract
+from planner.contracts.file import read_contract_file, render_contract, write_contract_file
+from planner.contracts.generation import write_contract
+from planner.errors import ModuleSourceError
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -35,7 +39,6 @@ def contract() -> None:
 
 
 @app.command(epilog="Exit status: 0 written, 2 wrong usage, 4 the module's source cannot be used.")
-@ends
 def write(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="Its dotted name: indicators.rsi")],
     root: RootOption = Path(),
@@ -44,10 +47,6 @@ def write(
     private: Annotated[bool, option("--private", "Take in names with an underscore too.")] = False,
 ) -> int:
     """Make a contract of what a module defines now."""
-    from planner.contracts.file import render_contract, write_contract_file
-    from planner.contracts.generation import write_contract
-    from planner.errors import ModuleSourceError
-
     _refuse_strange(module, root)
     written = write_contract(module, root, private=private)
     for said in written.left_out:
@@ -69,16 +68,12 @@ def write(
     epilog="Exit status: 0 the code keeps the contract, 1 it does not or its source cannot tell, "
     "2 wrong usage, 4 the contract cannot be used."
 )
-@ends
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The contract file.")],
     root: RootOption = Path(),
     as_json: JsonOption = False,
 ) -> int:
     """Compare a contract with the code, and say each difference."""
-    from planner.contracts.comparison import compare_contract
-    from planner.contracts.file import read_contract_file
-
     promised = read_contract_file(file)
     _refuse_strange(promised.module, root)
     differences = compare_contract(promised, root)

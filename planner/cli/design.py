@@ -1,4 +1,4 @@
-"""``planner design``: makes, reviews, freezes and exports a design plan; reads its outcomes back."""
+"""``planner design`` and ``workflow``: make, review, freeze and export a design plan, step by step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from pydantic import ValidationError
 
-from planner.cli.app import command_app
+from planner.authoring.design.edits import (
+    KINDS,
+    Words,
+    add_part,
+    assign,
+    change_part,
+    fields_of,
+    part_of,
+    read_json,
+    remove_part,
+)
+from planner.authoring.design.export import Match, plan_of_design
+from planner.authoring.design.export import reconcile as compare
+from planner.authoring.design.page import render_page
+from planner.authoring.design.plan import Overview, faults_of
+from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities
+from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
+from planner.authoring.design.workflow import STEPS, render_step, step_after_gate
+from planner.authoring.first_plan import root_for
+from planner.cli.app import command, command_app
 from planner.cli.arguments import JsonOption, nearest, option
-from planner.cli.exits import Status, UsageMistake, ends, program, say
-from planner.cli.screen import Screen, print_json
+from planner.cli.exits import Status, UsageMistake, as_called, program, say
+from planner.cli.screen import Screen, print_json, write
+from planner.errors import DesignError
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.loader import load_plan, load_plan_text
+from planner.planfile.project_files import open_regular
+from planner.planfile.writer import dump_plan
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from planner.authoring.design.edits import Words
-    from planner.authoring.design.review import ReviewPhase
-    from planner.authoring.design.state_folder import StateFolder
+    pass
 
 STATE_DIR = "PLANNER_STATE_DIR"
 """An environment variable that stands for --state-dir."""
@@ -54,7 +77,6 @@ def design() -> None:
 
 
 @app.command(epilog="Exit status: 0 made, 4 there is a plan already, or the folder cannot be written.")
-@ends
 def init(
     words: Annotated[
         list[str], typer.Argument(metavar="FIELD=VALUE...", help="title=TEXT, problem=TEXT, approach=TEXT")
@@ -65,13 +87,6 @@ def init(
     ] = None,
 ) -> int:
     """Begin a design plan."""
-    from pydantic import ValidationError
-
-    from planner.authoring.design.edits import assign
-    from planner.authoring.design.plan import Overview, faults_of
-    from planner.authoring.design.state_folder import StateFolder
-    from planner.errors import DesignError
-
     raw: dict[str, Any] = {}
     assign(raw, Overview, _words(words, None), "overview")
     try:
@@ -85,7 +100,6 @@ def init(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def add(
     kind: Annotated[
         str,
@@ -105,9 +119,6 @@ def add(
 
     Prints its id. Without fields, tells which there are.
     """
-    from planner.authoring.design.edits import KINDS, add_part, fields_of
-    from planner.authoring.design.review import ReviewItem
-
     models = {**{name: each.model for name, each in KINDS.items()}, "item": ReviewItem}
     if kind not in models:
         raise UsageMistake(f"there is no kind '{kind}'; {nearest(kind, models, 'there are')}")
@@ -137,7 +148,6 @@ NameArgument = Annotated[
 
 
 @app.command("set", epilog=EPILOG)
-@ends
 def set_(
     part: NameArgument, state_dir: StateOption, words: WordsArgument = None, values: ValuesOption = None
 ) -> int:
@@ -145,8 +155,6 @@ def set_(
 
     An item of a review is answered by status=PASS, or by status=FAIL finding=TEXT.
     """
-    from planner.authoring.design.edits import change_part
-
     folder, given = _folder(state_dir), _words(words, values)
     if not given.assignments and not given.values:
         raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints what there is")
@@ -161,11 +169,8 @@ def set_(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def remove(part: NameArgument, state_dir: StateOption) -> int:
     """Remove a part to which nothing refers. Items of a review stay."""
-    from planner.authoring.design.edits import remove_part
-
     if "/" in part:
         raise UsageMistake(
             f"{part}: an item stays until its gate has passed; answer it: design set {part} status=PASS"
@@ -176,7 +181,6 @@ def remove(part: NameArgument, state_dir: StateOption) -> int:
 
 
 @app.command(epilog="Exit status: 0 shown, 2 wrong usage, 4 a file that cannot be used.")
-@ends
 def show(
     state_dir: StateOption,
     part: Annotated[
@@ -188,11 +192,6 @@ def show(
 
     The plan is shown as its page, the others as JSON.
     """
-    from planner.authoring.design.edits import part_of
-    from planner.authoring.design.page import render_page
-    from planner.authoring.design.review import ReviewPhase
-    from planner.cli.screen import write
-
     folder = _folder(state_dir)
     if part in tuple(ReviewPhase):
         print_json(folder.review(ReviewPhase(part)).model_dump(mode="json"))
@@ -208,7 +207,6 @@ def show(
 @app.command(
     epilog="Exit status: 0 nothing is missing, 1 something is, 2 wrong usage, 4 a file cannot be used."
 )
-@ends
 def validate(
     state_dir: StateOption,
     phase: Annotated[
@@ -222,8 +220,6 @@ def validate(
 
     Every reference is checked, and what must be there at the end of a phase.
     """
-    from planner.authoring.design.review import ReviewPhase
-
     folder = _folder(state_dir)
     planning = [each for each in ReviewPhase if each.is_of_planning]
     gates = folder.gates()
@@ -235,14 +231,13 @@ def validate(
     gaps = folder.gaps(wanted)
     screen = Screen()
     for gap in gaps:
-        screen.paragraph(gap)
+        screen.paragraph(as_called(gap))
     screen.line(f"{wanted.value}: {'complete' if not gaps else f'{len(gaps)} to mend'}")
     screen.show()
     return Status.FOUND if gaps else Status.OK
 
 
 @app.command(epilog=EPILOG)
-@ends
 def context(state_dir: StateOption) -> int:
     """Check context.json, and freeze it."""
     folder = _folder(state_dir)
@@ -252,7 +247,6 @@ def context(state_dir: StateOption) -> int:
 
 
 @app.command(epilog=EPILOG)
-@ends
 def render(state_dir: StateOption) -> int:
     """Write plan.md, which is derived."""
     say(f"wrote {_folder(state_dir).write_page()}")
@@ -263,7 +257,6 @@ def render(state_dir: StateOption) -> int:
     epilog="Exit status: 0 decided, or nothing blocks the gate; 1 something blocks it; 2 wrong usage; "
     "4 the decision is refused."
 )
-@ends
 def gate(
     phase: PhaseArgument,
     state_dir: StateOption,
@@ -286,21 +279,17 @@ def gate(
 
 
 @app.command(epilog=EPILOG)
-@ends
 def freeze(state_dir: StateOption) -> int:
     """Freeze the plan, for good.
 
     This is what gate plan-docs pass does, under the same conditions.
     """
-    from planner.authoring.design.review import ReviewPhase
-
     return _decide(_folder(state_dir), ReviewPhase.PLAN_DOCS, passed=True)
 
 
 @app.command(
     epilog="Exit status: 0 written, 2 wrong usage, 4 the plan is not frozen, or the result cannot be used."
 )
-@ends
 def export(
     state_dir: StateOption,
     output: Annotated[Path, option("--output, -o FILE", "Where the plan goes; - is standard output.")],
@@ -310,12 +299,6 @@ def export(
 
     A milestone of the frozen design is a todo of pytest --planverify; it depends on the wave before.
     """
-    from planner.authoring.design.export import plan_of_design
-    from planner.authoring.first_plan import root_for
-    from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
-    from planner.planfile.loader import load_plan_text
-    from planner.planfile.writer import dump_plan
-
     here = Path.cwd()
     is_shown = output == STANDARD_OUTPUT
     if not is_shown and not force and os.path.lexists(output):
@@ -337,7 +320,6 @@ def export(
     epilog="Exit status: 0 all is verified, 1 something is missing or deviating, 2 wrong usage, "
     "4 the plan is of another design, or was not verified as it is now."
 )
-@ends
 def reconcile(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that was exported and verified.")],
     state_dir: StateOption,
@@ -347,10 +329,6 @@ def reconcile(
 
     Each milestone and intent is verified, missing or deviating.
     """
-    from planner.authoring.design.export import Match
-    from planner.authoring.design.export import reconcile as compare
-    from planner.planfile.loader import load_plan
-
     found = compare(_folder(state_dir).plan(), load_plan(plan))
     if as_json:
         print_json([each._asdict() for each in found])
@@ -367,8 +345,6 @@ def reconcile(
 
 
 def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:
-    from planner.authoring.design.workflow import step_after_gate
-
     gate = folder.decide_gate(phase, passed=passed)
     frozen = ", the plan is frozen" if passed and phase.value == "plan-docs" else ""
     say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}{frozen}")
@@ -378,8 +354,6 @@ def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:
 
 
 def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
-    from planner.authoring.design.review import blocking_severities
-
     gate = folder.gates().gate(phase)
     if gate.is_complete:
         say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}")
@@ -398,16 +372,12 @@ def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
 
 
 def _folder(path: Path) -> StateFolder:
-    from planner.authoring.design.state_folder import StateFolder
-
     if not path.is_dir():
         raise UsageMistake(f"--state-dir {path}: there is no such folder; make it: {program()} design init")
     return StateFolder(path)
 
 
 def _phase(name: str) -> ReviewPhase:
-    from planner.authoring.design.review import ReviewPhase
-
     try:
         return ReviewPhase(name.removeprefix("qr-"))
     except ValueError:
@@ -416,8 +386,6 @@ def _phase(name: str) -> ReviewPhase:
 
 
 def _words(words: list[str] | None, values: str | None) -> Words:
-    from planner.authoring.design.edits import Words, read_json
-
     given: list[str] = []
     for word in words or ():
         field, sign, text = word.partition("=")
@@ -437,12 +405,35 @@ def _text(text: str) -> str:
     """Return the text, or that of the file that it names; a diff that begins with @@ is text."""
     if not text.startswith("@") or text.startswith("@@"):
         return text
-    from planner.authoring.design.state_folder import LARGEST_READ
-    from planner.planfile.project_files import open_regular
-
     try:
         with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
             return file.read(LARGEST_READ).decode()
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UsageMistake(f"{text}: it cannot be read ({said}); name another file") from None
+
+
+# -- the workflows ------------------------------------------------------------------------------------
+
+
+@command("Exit status: 0 shown, 2 there is no such step, 4 it is not its turn, or a file cannot be used.")
+def workflow(
+    name: Annotated[str, typer.Argument(metavar="plan|execute", help="Which workflow.")],
+    step: Annotated[int, option("--step N", "Which step: 1 to 11 of plan, 1 to 9 of execute.")] = 1,
+    state_dir: Annotated[
+        Path | None,
+        option("--state-dir DIR", "The folder of the plan; step 1 of plan makes it.", envvar=STATE_DIR),
+    ] = None,
+) -> int:
+    """Print what is to be done in a step, for whom, with which files and commands, and what comes next.
+
+    It is XML for an agent that works, decides, and asks for the next step. Nothing is changed here.
+    """
+    if name not in STEPS:
+        raise UsageMistake(f"there is no workflow '{name}'; {nearest(name, STEPS, 'there are')}")
+    if step not in STEPS[name]:
+        raise UsageMistake(f"--step {step}: the steps of {name} are 1 to {len(STEPS[name])}")
+    if state_dir is None and (name, step) != ("plan", 1):
+        raise UsageMistake(f"--state-dir is missing; name the folder that {program()} design init printed")
+    write(render_step(name, step, state_dir, program=program()))
+    return Status.OK

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import ParamSpec
 
     Given = ParamSpec("Given")
@@ -22,7 +23,7 @@ TRACEBACK = "PLANNER_TRACEBACK"
 """An environment variable: set, a fault of this program shows where it happened."""
 
 
-_program = ["planner"]
+_program = ["planner", ""]
 
 
 def program() -> str:
@@ -30,9 +31,15 @@ def program() -> str:
     return _program[0]
 
 
-def call_program(name: str) -> None:
-    """Have messages speak of the command by that name."""
-    _program[0] = name
+def call_program(name: str, commands: Iterable[str]) -> None:
+    """Have messages speak of the program by that name; ``commands`` are those of ``planner``."""
+    _program[:] = [name, "|".join(commands)]
+
+
+def as_called(text: str) -> str:
+    """Return a text of ours that names commands of ``planner``, by the name that the user has called."""
+    name, commands = _program
+    return re.sub(rf"\bplanner (?=(?:{commands})\b)", f"{name} ", text) if commands else text
 
 
 class Status(IntEnum):
@@ -145,7 +152,7 @@ def complain(text: str, *, many: bool = False) -> None:
     from planner.cli.screen import write
     from planner.text.sanitizing import clean
 
-    cleaned = clean(text, limit=20_000)
+    cleaned = clean(as_called(text), limit=20_000)
     shown = cleaned if many else " ".join(cleaned.split())
     with suppress(OSError):  # nobody reads it
         write(f"{program()}: {shown}\n", sys.stderr)

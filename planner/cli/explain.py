@@ -5,18 +5,34 @@ from __future__ import annotations
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import complete_todo, complete_word, nearest, option, plan_or_usual, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain, program
+from planner.cli.exits import Status, UsageMistake, as_called, complain, program
+from planner.cli.figures import count_run, review, spent, verdict_of
+from planner.cli.glossary import load_glossary
+from planner.cli.runs import recorded_runs
+from planner.cli.screen import PLAN_STATES, Screen
+from planner.model.base import qualified
+from planner.model.events import PlanSubmitted
+from planner.model.verdicts import TodoLife, Verdict
+from planner.planfile.discovery import PLAN_ENDINGS
+from planner.planfile.loader import collector_paused, load_plan, shown_path
+from planner.store.run_log import is_log
+from planner.text.display import counted, listed
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from planner.cli.glossary import Explanation
-    from planner.cli.screen import Screen
+    from planner.engine import State
+    from planner.model.outcome import Outcome
     from planner.store.recorded_run import RecordedRun
+    from planner.store.run_log import Step
 
 _TIME_ROOM = 10
 """Columns of the time beside a sentence."""
@@ -56,9 +72,6 @@ def explain(
 
     Of a run: what happened, in order, and by which rules.
     """
-    from planner.planfile.discovery import PLAN_ENDINGS
-    from planner.store.run_log import is_log
-
     path = None if word is None else Path(word)
     if path is not None and is_log(path) and log is None:
         path, log = None, path
@@ -72,29 +85,29 @@ def explain(
         return _show_topics()
     if review and todo is not None:
         raise UsageMistake("--review is of a whole run; leave the todo out")
-    return _tell_run(path, log, todo, review=review)
+    *_, run = recorded_runs(path, [] if log is None else [log])  # the newest comes last
+    with collector_paused():
+        status = _show_review(run) if review else _show_story(run, path, todo)
+    for remark in run.remarks:
+        complain(remark)
+    return status
 
 
 # -- words ---------------------------------------------------------------------------------------------
 
 
 def _show_topics() -> int:
-    from planner.cli.glossary import load_glossary
-    from planner.cli.screen import Screen
-
     screen = Screen()
-    screen.line("planner explain WORD tells what a word means, planner explain TOPIC lists its words:")
+    called = f"{program()} explain"
+    screen.line(f"{called} WORD tells what a word means, {called} TOPIC lists its words:")
     for kind, words in load_glossary().kinds().items():
         screen.clipped(f"  {kind:<30}{len(words):>4}  {', '.join(words)}")
-    screen.line("planner explain PLAN tells the story of the plan's last run.")
+    screen.line(f"{called} PLAN tells the story of the plan's last run.")
     screen.show()
     return Status.OK
 
 
 def _explain_word(word: str) -> int:
-    from planner.cli.glossary import load_glossary
-    from planner.cli.screen import Screen
-
     known, screen = load_glossary(), Screen()
     for position, each in enumerate(known.find(word)):
         if position:
@@ -105,7 +118,7 @@ def _explain_word(word: str) -> int:
         if each.kind == topic:
             screen.labelled(each.word, each.means, indent=0, room=max(24, len(each.word) + 1))
     if not known.find(word) and topic is None:
-        near = nearest(word, known.words(), "planner explain lists the topics; known are")
+        near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
         plan = usual_plan()
         of_todo = f"; of a todo: {program()} status {plan} {shlex.quote(word)}" if plan else ""
         complain(f"nothing is called '{word}'; {near}{of_todo}")
@@ -120,7 +133,7 @@ def _show(screen: Screen, each: Explanation) -> None:
     for name, text in each.facts:
         screen.labelled(name, text)
     if each.do:
-        screen.labelled("do", each.do)
+        screen.labelled("do", as_called(each.do))
     for label, texts in (("check", each.check), ("do", each.steps), ("seen", each.examples)):
         for position, text in enumerate(texts):
             screen.labelled("" if position else label, f"- {text}")
@@ -131,25 +144,7 @@ def _show(screen: Screen, each: Explanation) -> None:
 # -- runs ----------------------------------------------------------------------------------------------
 
 
-def _tell_run(plan: Path | None, log: Path | None, todo: str | None, *, review: bool) -> int:
-    """Tell of the newest run. Raises :class:`planner.errors.PlannerError` where it cannot be read on."""
-    from planner.cli.runs import recorded_runs
-    from planner.planfile.loader import collector_paused
-
-    *_, run = recorded_runs(plan, [] if log is None else [log])
-    with collector_paused():
-        status = _show_review(run) if review else _show_story(run, plan, todo)
-    for remark in run.remarks:
-        complain(remark)
-    return status
-
-
 def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
-    from planner.cli.screen import PLAN_STATES, Screen
-    from planner.cli.story import tell
-    from planner.model.events import PlanSubmitted
-    from planner.planfile.loader import load_plan, shown_path
-
     screen, since, state = Screen(), 0.0, None
     for step in run.steps:
         event, state = step.event, step.after
@@ -178,20 +173,15 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
         return Status.FOUND
     screen.line(f"{'now':<{_TIME_ROOM}}the plan is {PLAN_STATES[state.plan_state][0]}")
     screen.line()
-    where = (
-        ""
-        if plan is None
-        else f"{program()} status {shlex.quote(str(plan))} tells where each todo stands, "
-    )
-    screen.line(f"{where}{program()} explain RULE of a rule in brackets.")
+    told = f"{program()} explain RULE of a rule in brackets"
+    if plan is not None:
+        told = f"{program()} status {shlex.quote(str(plan))} tells where each todo stands, {told}"
+    screen.line(f"{told}.")
     screen.show()
     return Status.OK
 
 
 def _show_review(run: RecordedRun) -> int:
-    from planner.cli.figures import count_run, review, spent
-    from planner.cli.screen import Screen
-
     screen = Screen()
     figures, _ = count_run(run.steps)
     marks = {True: (screen.glyphs.done, "good"), False: (screen.glyphs.failed, "bad"), None: ("-", "quiet")}
@@ -210,3 +200,152 @@ def elapsed(seconds: float) -> str:
     hours, rest = divmod(rest, 3_600)
     minutes, rest = divmod(rest, 60)
     return f"+{days}d {hours:02}:{minutes:02}:{rest:02}" if days else f"+{hours}:{minutes:02}:{rest:02}"
+
+
+# -- the story ----------------------------------------------------------------------------------------
+
+_LONGEST = 200
+"""Characters of one fact."""
+
+_ENDS = {
+    TodoLife.DONE: "done",
+    TodoLife.FAILED: "failed for good",
+    TodoLife.SKIPPED: "skipped",
+    TodoLife.HALTED: "halted",
+}
+
+_SUBJECTS = ("outcome", "todo_ids", "todo_id", "approval_id", "question_id", "topic", "within")
+"""Fields that say whom or what an event or action is about, the first that is there."""
+
+_FACTS = (
+    *("role", "attempt", "decision", "answer", "success", "message", "question", "options", "not_before"),
+    *("edits", "tokens", "cycles", "files", "touched_files", "new_files", "category", "problems", "result"),
+    "by",
+)
+"""Fields that are told where something stands in them."""
+
+_OF_EVERYBODY = ("plan_submitted", "run_started", "stop_requested", "halt", "finish")
+
+
+class Line(NamedTuple):
+    """One thing that happened in a run, clean, with the rule that made it in brackets."""
+
+    text: str
+    about: frozenset[str] = frozenset()
+    """The qualified ids of the todos that it concerns; none where it concerns all."""
+
+
+def tell(step: Step, only: str | None = None) -> Iterator[Line]:
+    """Yield what happened in a step of a run, what came of it, and what was asked for then.
+
+    With ``only``, the qualified id of a todo, what concerns neither it nor its branches is left out; what
+    concerns everybody stays.
+    """
+    event, actions, before, after = step
+    family = {only}
+    for run in (before, after):
+        if only is not None and run is not None and only in run.records:
+            family |= {*run.records[only].branches}
+    told = [(event, event.event), *((action, action.action) for action in actions)]
+    lines = [
+        Line(_describe(thing, kind), frozenset() if kind in _OF_EVERYBODY else _about(thing, before))
+        for thing, kind in told
+        if kind != "clock_ticked"  # what comes of it is told
+    ]
+    changes = () if before is None else _changes(before, after)
+    for line in (*lines[:1], *changes, *lines[1:]):
+        if only is None or not line.about or not family.isdisjoint(line.about):
+            yield line
+
+
+def _describe(thing: Any, kind: str) -> str:
+    """Return ``implement t1_branch_01: coder, attempt 1, because … [a-rule]``."""
+    subject = next((value for name in _SUBJECTS if (value := getattr(thing, name, None))), "")
+    facts: list[str] = []
+    if kind == "verified":
+        subject, facts = thing.outcome.todo_id, [_finding(thing.outcome)]
+    elif kind in ("plan_submitted", "sub_plan_loaded") and thing.plan is not None:
+        subject = subject or thing.plan.todo_list_id
+        facts = [counted(len(thing.plan.items), "todo")]
+    for name in _FACTS:
+        value = getattr(thing, name, None)
+        if name == "success" and value is not None:
+            facts.append("said to be done" if value else "not done")
+        elif name == "edits" and value:
+            facts.append(f"edits {listed(each.edit for each in value)}")
+        elif value:
+            label = (
+                "" if name in ("role", "decision", "category", "result") else f"{name.replace('_', ' ')} "
+            )
+            facts.append(f"{label}{_text(value)}")
+    if because := (getattr(thing, "because", None) or "").strip().rstrip("."):
+        facts.append(f"because {' '.join(clean(because).split())}")
+    rule = getattr(thing, "rule", None)
+    head = f"{kind.replace('_', ' ')} {_text(subject)}".rstrip()
+    return f"{head}{': ' if facts else ''}{', '.join(facts)}{f' [{_text(rule)}]' if rule else ''}"
+
+
+def _text(value: object) -> str:
+    """Return a fact from outside, clean, on one line and short."""
+    if isinstance(value, tuple):
+        return listed(map(_text, value))  # pyright: ignore[reportUnknownArgumentType]
+    line = " ".join(clean(str(value), limit=20 * _LONGEST).split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2].rstrip()} …"
+
+
+def _finding(outcome: Outcome) -> str:
+    """Return what a verification found."""
+    verdict, failure = verdict_of(outcome)
+    if failure is not None:
+        tests = failure.tests or failure.top_failing_tests
+        what = _text(tests[0].rpartition("::")[2] if tests else failure.check_id or "it")
+        more = f" and {counted(len(tests) - 1, 'other test')}" if len(tests) > 1 else ""
+        head = f": '{_text(failure.stack_trace_head)}'" if failure.stack_trace_head else ""
+        sure = "" if failure.confidence is None else f", {failure.confidence:.0%}"
+        rule = f" by {_text(failure.rule)}" if failure.rule else ""
+        return f"{verdict.replace('_', ' ')}, {what}{more} ({failure.category}{sure}{rule}){head}"
+    unproved = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
+    if verdict is Verdict.PASSED or not unproved:
+        return f"{verdict.replace('_', ' ')}, {counted(len(outcome.checks), 'criterion')}"
+    return f"{verdict.replace('_', ' ')}, {listed(_text(each.title or each.id) for each in unproved)}"
+
+
+def _about(thing: Any, before: State | None) -> frozenset[str]:
+    """Return the todos that an event or action concerns."""
+    names: set[str] = set(getattr(thing, "todo_ids", ()))
+    for name in ("todo_id", "parent_id", "question_id", "approval_id"):
+        if held := getattr(thing, name, None):
+            names.add(held)
+            if before is not None and held in before.questions:
+                names.add(before.questions[held].todo_id)
+    if outcome := getattr(thing, "outcome", None):
+        names.add(outcome.todo_id)
+    for edit in getattr(thing, "edits", ()):
+        name = getattr(edit, "todo_id", None) or edit.todo.id
+        names.add(qualified(getattr(thing, "within", ""), name))
+    return frozenset(names)
+
+
+def _changes(before: State, after: State) -> Iterator[Line]:
+    """Yield which todos came to an end, were blocked or freed."""
+    ended: dict[str, list[str]] = {}
+    for name, record in after.records.items():
+        earlier = before.records.get(name)
+        if record.life in _ENDS and (earlier is None or earlier.life is not record.life):
+            unproved = record.life is TodoLife.DONE and not record.verified
+            state = f"{_ENDS[record.life]}{', though no verification has proved it' if unproved else ''}"
+            ended.setdefault(state, []).append(name)
+    for state, names in ended.items():
+        yield _change(names, state)
+    earlier_blocked, now = before.blocked(), after.blocked()
+    for cause in dict.fromkeys(now.values()):
+        names = [name for name, by in now.items() if by == cause and name not in earlier_blocked]
+        if names:
+            yield _change(names, f"blocked by {cause}", cause)
+    freed = [name for name in earlier_blocked if name not in now and not after.records[name].life.is_final]
+    if freed:
+        yield _change(freed, "no longer blocked")
+
+
+def _change(names: Iterable[str], state: str, *others: str) -> Line:
+    return Line(f"now {state}: {listed(names)}", frozenset((*names, *others)))

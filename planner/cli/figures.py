@@ -295,59 +295,37 @@ class _Limit(NamedTuple):
     """``at least``, ``more than`` or ``at most``."""
     limit: float
     label: str
-    means: str
 
 
-_LIMITS: Mapping[str, _Limit] = {
-    "recovery-rate": _Limit(
-        *("passed_repairs", "repairs", "at least", 0.5, "repairs that passed"),
-        "The share of retries and turns on branches that passed their verification. Below 50 % the repairs "
-        "are not worth their cost.",
-    ),
+LIMITS: Mapping[str, _Limit] = {
+    "recovery-rate": _Limit("passed_repairs", "repairs", "at least", 0.5, "repairs that passed"),
     "verification-time": _Limit(
-        *("verification_seconds", "work_seconds", "at most", 0.3, "verification to work, in seconds"),
-        "The time of verification in relation to that of work. Above 30 % the criteria are too slow.",
+        "verification_seconds", "work_seconds", "at most", 0.3, "verification to work, in seconds"
     ),
     "human-overrides": _Limit(
-        *("overrides", "decisions", "at most", 0.2, "decisions of people against the proposal"),
-        "The share of what people decided that went against the engine: rejections, modifications, todos "
-        "given up, edits of their own, stops. Above 20 % it proposes the wrong things.",
+        "overrides", "decisions", "at most", 0.2, "decisions of people against the proposal"
     ),
     "convention-misses": _Limit(
-        *(
-            "missed_todos",
-            "conventional_todos",
-            "at most",
-            0.2,
-            "todos without the tests of the convention",
-        ),
-        "The share of todos whose tests were looked for by convention and not found. Above 20 % the plan "
-        "should name them.",
+        "missed_todos", "conventional_todos", "at most", 0.2, "todos without the tests of the convention"
     ),
-    "hierarchy-depth": _Limit(
-        *("levels", None, "at most", 3, "levels of plans within plans"),
-        "How many levels of plans within plans were used. With more than 3 the plan is cut into the wrong "
-        "pieces.",
-    ),
+    "hierarchy-depth": _Limit("levels", None, "at most", 3, "levels of plans within plans"),
     "repaired-alone": _Limit(
-        *("recovered_todos", "failed_todos", "more than", 0.8),
+        "recovered_todos",
+        "failed_todos",
+        "more than",
+        0.8,
         "todos that failed and were done without a person",
-        "The share of todos that failed a verification and were done without a person having repaired or "
-        "decided anything; plain approvals do not count. The goal is more than 80 %.",
     ),
     "done-while-red": _Limit(
-        *("done_while_red", None, "at most", 0, "done todos whose last verification was red"),
-        "How many todos are done though a check of their last verification was red. There must be none.",
+        "done_while_red", None, "at most", 0, "done todos whose last verification was red"
     ),
 }
-
-REVIEW_FIGURES: Mapping[str, str] = {name: each.means for name, each in _LIMITS.items()}
-"""Every figure of the review, each in one or two sentences."""
+"""Every figure of the review; ``planner explain`` says what each means."""
 
 
 def review(figures: Figures) -> Iterator[Reviewed]:
-    """Hold every figure against its limit, in the order of :data:`REVIEW_FIGURES`."""
-    for name, each in _LIMITS.items():
+    """Hold every figure against its limit, in the order of :data:`LIMITS`."""
+    for name, each in LIMITS.items():
         is_share = each.whole is not None
         part, whole = getattr(figures, each.part), getattr(figures, each.whole) if each.whole else 1
         goal = f"goal: {each.goal} {f'{each.limit:.0%}' if is_share else f'{each.limit:g}'}"

@@ -8,7 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.catalog import RECIPES
+from planner.engine import ENGINE_RULES, REFUSALS
+from planner.lint import LINT_RULES
 from planner.model.taxonomy import CATEGORIES
+from planner.planfile.schemas import schema
+from planner.revise.strategies import REVISION_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,8 +105,6 @@ def _categories() -> Iterator[Explanation]:
 
 
 def _words() -> Iterator[Explanation]:
-    from planner.catalog import RECIPES
-
     for kind, texts in _toml("words.toml").items():
         yield from (
             Explanation(word, kind, text["means"], do=text.get("do")) for word, text in texts.items()
@@ -113,8 +116,6 @@ def _words() -> Iterator[Explanation]:
 
 def _plan_keys() -> Iterator[Explanation]:
     """Yield the keys of plans, as the schema and the file of meanings tell them."""
-    from planner.planfile.schemas import schema
-
     document, told = schema("plan"), meanings()
     for part, about in {"Plan": document, **document["$defs"]}.items():
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
@@ -152,17 +153,11 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
-    from planner.cli.figures import REVIEW_FIGURES
-    from planner.engine import ENGINE_RULES, REFUSALS
-    from planner.lint import LINT_RULES
-    from planner.revise.strategies import REVISION_RULES
-
     seen: set[str] = set()
     for kind, table in (
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES),
         ("rule of a refusal", REFUSALS),
-        ("figure of the review", REVIEW_FIGURES),
     ):
         yield from (Explanation(name, kind, means) for name, means in table.items() if name not in seen)
         seen |= table.keys()

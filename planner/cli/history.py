@@ -11,16 +11,23 @@ from typer.core import TyperGroup
 
 from planner.cli.app import command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain, ends
-from planner.cli.screen import PLAN_STATES, Screen, duration, print_json, write
+from planner.cli.exits import Status, UsageMistake, complain
+from planner.cli.glossary import load_glossary
+from planner.cli.screen import PLAN_STATES, Screen, duration, print_json
+from planner.errors import PlannerError
+from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
+from planner.planfile.loader import load_plan
+from planner.planfile.project_facts import repository_fingerprint
+from planner.store import questions
+from planner.store.corrections import append_correction
+from planner.store.index import Index, open_index
 from planner.text.display import counted, listed, moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.planfile.loader import LoadedPlan
-    from planner.store.index import Index
     from planner.store.questions import Found
 
 StoreOption = Annotated[
@@ -83,7 +90,6 @@ class Subject(NamedTuple):
 
 
 @app.command(epilog=EPILOG)
-@ends
 def show(
     plan: PlanArgument = None,
     store: StoreOption = None,
@@ -96,8 +102,6 @@ def show(
     ] = False,
 ) -> int:
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
-    from planner.store import questions
-
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
     subject = _about_plan(plan)
@@ -107,17 +111,22 @@ def show(
         branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
         failures = questions.failure_counts(rows, subject.plan_id or "")
     mean = questions.mean_resolution(each for those in branches for each in those)
+    told = [
+        {
+            **run,
+            "average_resolution_seconds": questions.mean_resolution(those),
+            "branches": those,
+            "questions": waiting,
+        }
+        for run, those, waiting in zip(runs, branches, asked, strict=True)
+    ]
+    stuck = [each["run_id"] for each in runs if each["blocked_since"]]
     if as_json:
-        told: list[dict[str, Any]] = []
-        for each, those, waiting in zip(runs, branches, asked, strict=True):
-            average = questions.mean_resolution(those)
-            more = {"average_resolution_seconds": average, "branches": those, "questions": waiting}
-            told.append({**each, **more})
         print_json(
             {
                 "plan": subject.plan_id,
                 "average_resolution_seconds": mean,
-                "blocked_runs": [each["run_id"] for each in runs if each["blocked_since"]],
+                "blocked_runs": stuck,
                 "runs": told,
                 "verifications": verified,
                 "failures": failures,
@@ -128,38 +137,45 @@ def show(
     parts = [counted(len(verified), "verification")] if verified else []
     if runs:
         parts += [counted(len(runs), "run"), counted(sum(map(len, branches)), "branch")]
-    if mean is not None:
-        parts.append(f"a repair took {duration(mean)} on average")
-    stuck = sum(each["blocked_since"] is not None for each in runs)
-    parts += [f"{counted(stuck, 'run')} blocked"] if stuck else []
+    parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
+    parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
     screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run of it is known. {_NOTHING_YET}'}")
-    for each, waiting, those in list(zip(runs, asked, branches, strict=True))[:_MOST]:
-        screen.line()
-        _show_run(screen, each, waiting)
-        _show_branches(screen, those, apart=False)
+    for run in told[:_MOST]:
+        _show_run(screen, run)
     if len(runs) > _MOST:
         screen.line(f"and {len(runs) - _MOST} older; --json has all of them")
-    table: list[tuple[Any, ...]] = []
-    for each in verified[:_MOST]:
-        done = f"{each['done']} of {each['todos']}"
-        table.append((each["run_id"], moment(each["started"]), done, each["exit_status"]))
-    screen.table(("VERIFICATION", "WHEN", "DONE", "EXIT"), table)
-    table = []
-    for each in failures:
-        todos, last = listed(each["todos"], 4), moment(each["last"])
-        table.append((each["category"], each["role"], each["failures"], todos, last))
-    screen.table(("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"), table)
+    screen.table(
+        ("VERIFICATION", "WHEN", "DONE", "EXIT"),
+        [
+            (
+                each["run_id"],
+                moment(each["started"]),
+                f"{each['done']} of {each['todos']}",
+                each["exit_status"],
+            )
+            for each in verified[:_MOST]
+        ],
+    )
+    screen.table(
+        ("FAILED", "ROLE", "FAILURES", "TODOS", "LAST"),
+        [
+            (
+                each["category"],
+                each["role"],
+                each["failures"],
+                listed(each["todos"], 4),
+                moment(each["last"]),
+            )
+            for each in failures
+        ],
+    )
     screen.show()
     return _status(index)
 
 
 @app.command(epilog=EPILOG)
-@ends
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
-    from planner.cli.glossary import load_glossary
-    from planner.store import questions
-
     with open_index_of(about_project(), store) as index, index.reading() as rows:
         known = questions.signatures(rows)
         found = questions.failure(rows, questions.signature_meant(known, signature))
@@ -200,54 +216,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
     return _status(index)
 
 
-@app.command(epilog=EPILOG)
-@ends
-def cached(
-    goal: Annotated[
-        str, typer.Argument(metavar="GOAL", help="As the plan says it: its x-goal, its name, or its id.")
-    ],
-    as_plan: Annotated[bool, option("--plan", "Print the plan that served it best, as YAML.")] = False,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> int:
-    """Tell which plan served a goal before; in this repository first, and those that were completed."""
-    from planner.planfile.project_facts import repository_fingerprint
-    from planner.planfile.writer import yaml_text
-    from planner.store import questions
-
-    with open_index_of(about_project(), store) as index, index.reading() as rows:
-        plans = questions.plans_for(rows, goal)
-    loaded = usual_loaded()
-    here = None if loaded is None else repository_fingerprint(loaded.root, loaded.plan)
-    plans.sort(key=lambda each: here is not None and each["fingerprint"] != here)
-    if as_plan and plans:
-        write(yaml_text(plans[0]["document"]))
-    elif as_json:
-        known = [{**each, "here": None if here is None else each["fingerprint"] == here} for each in plans]
-        print_json({"goal": goal, "plans": known})
-    else:
-        screen = Screen()
-        count = f"{counted(len(plans), 'plan')}, the best first" if plans else "no plan that is known"
-        screen.paragraph(f"'{goal}', a plan's x-goal, else its workflow_name, else its id: {count}")
-        screen.table(
-            ("WHEN", "ENDED", "WHERE", "FILE", "DIGEST"),
-            [
-                (
-                    moment(each["at"]),
-                    _state(each["ended"]),
-                    "" if here is None else "here" if each["fingerprint"] == here else "elsewhere",
-                    each["path"],
-                    each["digest"][: len("sha256:") + 12],
-                )
-                for each in plans[:_MOST]
-            ],
-        )
-        screen.show()
-    return _status(index) if plans else Status.FOUND
-
-
 @app.command(epilog="Exit status: 0 remembered, 2 wrong usage, 4 it cannot be written.")
-@ends
 def correct(
     signature: SignatureArgument,
     category: Annotated[
@@ -268,11 +237,6 @@ def correct(
     by: Annotated[str | None, option("--by NAME", "Who says so.")] = None,
 ) -> int:
     """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
-    from planner.model.past import Correction
-    from planner.planfile.project_facts import repository_fingerprint
-    from planner.store import questions
-    from planner.store.corrections import append_correction
-
     if role is None and category is None and owner is None:
         raise UsageMistake(
             "a correction has to correct something: tell with --category what kind of failure it was, with "
@@ -313,18 +277,21 @@ def _corrected(category: str | None, owner: str | None) -> str:
     return f", and was{really}" if really else ""
 
 
-def _show_run(screen: Screen, run: Found, asked: Sequence[Found]) -> None:
+def _show_run(screen: Screen, run: Found) -> None:
     end = "" if run["closed"] is None else f" to {moment(run['closed'])}"
     times = f"{moment(run['opened'])}{end}, {counted(run['events'], 'event')}"
-    state = screen.style(_state(run["state"]), PLAN_STATES.get(run["state"], ("", "strong"))[1])
-    screen.line(f"run {screen.style(screen.one_line(run['run_id']), 'strong')}  {state}  {times}")
+    word, style = PLAN_STATES.get(run["state"], ("in a state of another version", "strong"))
+    screen.line()
+    name = screen.style(screen.one_line(run["run_id"]), "strong")
+    screen.line(f"run {name}  {screen.style(word, style)}  {times}")
     if run["blocked"]:
         since = f" since {moment(run['blocked_since'])}" if run["blocked_since"] else ""
         screen.paragraph(f"blocked{since}: {listed(run['blocked'])}", indent=2)
-    for each in asked:
+    for each in run["questions"]:
         if each["decision"] is None and run["closed"] is None:
             said = f"waits for a person since {moment(each['asked'])}: {each['question']}"
             screen.paragraph(said, indent=2)
+    _show_branches(screen, run["branches"], apart=False)
 
 
 def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) -> None:
@@ -332,15 +299,10 @@ def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) ->
     for each in branches:
         came = _RESOLUTIONS.get(each["resolution"] or "", "")
         outcome = ", ".join(filter(None, (each["outcome"] or "open", came)))
-        took = each["duration_seconds"]
-        spent = "" if took is None else duration(took)
+        took = "" if each["duration_seconds"] is None else duration(each["duration_seconds"])
         out_of = each["via"] or each["parent_id"]
-        rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, spent))
+        rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, took))
     screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=apart)
-
-
-def _state(word: str) -> str:
-    return PLAN_STATES.get(word, ("in a state of another version", ""))[0]
 
 
 # -- what is asked about -------------------------------------------------------------------------------
@@ -348,8 +310,6 @@ def _state(word: str) -> str:
 
 def _about_plan(plan: Path | None) -> Subject:
     """Return what is asked about a plan, which is the path of its file or its id."""
-    from planner.planfile.loader import load_plan
-
     if plan is not None and not plan.exists() and plan.suffix not in (".yaml", ".yml", ".json"):
         return Subject(about_project().root, str(plan), str(plan))
     path = plan_or_usual(plan)
@@ -365,9 +325,6 @@ def about_project() -> Subject:
 
 def usual_loaded() -> LoadedPlan | None:
     """Return the plan that lies here, if one does and it can be read."""
-    from planner.errors import PlannerError
-    from planner.planfile.loader import load_plan
-
     path = usual_plan()
     try:
         return None if path is None else load_plan(path)
@@ -379,8 +336,6 @@ def open_index_of(
     subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False
 ) -> Index:
     """Return the index, which tells on standard error what it could not read."""
-    from planner.store.index import Index, open_index
-
     if imports and store is not None:
         with Index.open(store) as index:
             for remark in index.sync(subject.root):

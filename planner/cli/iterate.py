@@ -6,16 +6,35 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from planner.authoring.first_plan import root_for
+from planner.authoring.gaps import (
+    INBOX,
+    ROADMAP,
+    gaps_of_inbox,
+    gaps_of_outcomes,
+    gaps_of_pyright,
+    gaps_of_roadmap,
+    gaps_of_ruff,
+    read_gap_report,
+)
+from planner.authoring.iteration_log import IterationLog, plan_of_iteration
+from planner.authoring.iterations import GapReport, IterationOutcome, Planner, ProjectState
+from planner.authoring.repository import LARGEST_READ
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, option, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain, program, say
+from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.screen import Screen, print_json
+from planner.planfile.file_writer import write_file
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.project_files import open_regular, walk
+from planner.planfile.tree import load_flat
+from planner.planfile.writer import dump_plan
 from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.authoring.iterations import Gap, GapReport, IterationPlan
+    from planner.authoring.iterations import Gap
 
 FOLDER = Path("iterations")
 MOST_SHOWN = 12
@@ -53,8 +72,6 @@ def gaps(
     """
     report = _collected(ruff, pyright, inbox, roadmap, plan)
     if output is not None:
-        from planner.planfile.file_writer import write_file
-
         write_file(output, report.model_dump_json(indent=2, exclude_defaults=True) + "\n", mode=None)
         complain(f"wrote {output}: {counted(len(report.gaps), 'gap')}")
     elif as_json:
@@ -97,13 +114,6 @@ def iterate(
 
     A gap that failed three times in a row waits behind the others. The plan is verified like any other.
     """
-    from planner.authoring.gaps import read_gap_report
-    from planner.authoring.iteration_log import IterationLog, plan_of_iteration
-    from planner.authoring.iterations import IterationOutcome, Planner, ProjectState
-    from planner.planfile.file_writer import write_file
-    from planner.planfile.project_files import walk
-    from planner.planfile.writer import dump_plan
-
     root = Path.cwd()
     log = IterationLog(root)
     if outcome is not None and log.open is None:
@@ -123,22 +133,30 @@ def iterate(
     report = _collected(ruff, pyright, inbox, roadmap, plan) if gaps is None else read_gap_report(gaps)
     found = Planner(ProjectFolder(root)).plan(report, log.records, ProjectState(files=tuple(walk(root))))
     if found is None:
-        complain("there are no gaps" if report.most_critical is None else _only_protected(report))
+        gap = report.most_critical
+        only_protected = "would change protected files only; do it yourself, or take it off the list"
+        complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
     tools = [each for each in ("ruff check", "pyright") if shutil.which(each.split()[0])]
     made = plan_of_iteration(found, test_folder="tests", tools=tools)
     if path.parent != Path():
-        from planner.authoring.first_plan import root_for
-
         made = made.model_copy(update={"root": root_for(root / path, root)})
     text = f"# Made by planner iterate. Verify it: planverify verify {path}\n"
     write_file(path, text + dump_plan(made, format="yaml"), mode=None)
     log.begin(found, str(path))
     if as_json:
         print_json(found.model_dump(mode="json"))
-    else:
-        _show(found, path)
+        return Status.OK
+    screen = Screen()
+    screen.line(f"{found.iteration_id}: {found.gap.description} (risk {found.estimated_risk})")
+    for action in found.actions:
+        screen.line(f"  {action.action_type} {', '.join(action.target_files) or 'files to be determined'}")
+    screen.line(f"wrote {path}")
+    screen.line(f"carry it out:  planverify run {path} --agent NAME, or by hand")
+    screen.line(f"verify it:     planverify verify {path}")
+    screen.line(f"then:          {program()} iterate")
+    screen.show()
     return Status.OK
 
 
@@ -155,9 +173,6 @@ class ProjectFolder:
 
     def read_text(self, path: str) -> str:
         """Return the beginning of a file. Raises ``OSError``."""
-        from planner.authoring.repository import LARGEST_READ
-        from planner.planfile.project_files import open_regular
-
         with open_regular(self._root / path) as file:
             return file.read(LARGEST_READ).decode("utf-8", "replace")
 
@@ -165,16 +180,6 @@ class ProjectFolder:
 def _collected(
     ruff: Path | None, pyright: Path | None, inbox: Path | None, roadmap: Path | None, plan: Path | None
 ) -> GapReport:
-    from planner.authoring.gaps import (
-        INBOX,
-        ROADMAP,
-        gaps_of_inbox,
-        gaps_of_pyright,
-        gaps_of_roadmap,
-        gaps_of_ruff,
-    )
-    from planner.authoring.iterations import GapReport
-
     root = Path.cwd()
     if inbox is not None and not inbox.is_dir():
         raise UsageMistake(f"--inbox {inbox}: there is no such folder")
@@ -192,10 +197,6 @@ def _collected(
 
 
 def _of_outcomes(plan: Path | None) -> Iterator[Gap]:
-    from planner.authoring.gaps import gaps_of_outcomes
-    from planner.planfile.latest_outcomes import find_outcomes
-    from planner.planfile.tree import load_flat
-
     path = plan or usual_plan()
     if path is None:
         return
@@ -205,21 +206,3 @@ def _of_outcomes(plan: Path | None) -> Iterator[Gap]:
         yield from gaps_of_outcomes(found.document)
     elif plan is not None:
         raise UsageMistake(f"--plan {plan}: it was not verified; run first: {found.verify}")
-
-
-def _only_protected(report: GapReport) -> str:
-    gap = report.most_critical
-    assert gap is not None  # the caller has asked
-    return f"'{gap.description}' would change protected files only; do it yourself, or take it off the list"
-
-
-def _show(plan: IterationPlan, path: Path) -> None:
-    screen = Screen()
-    screen.line(f"{plan.iteration_id}: {plan.gap.description} (risk {plan.estimated_risk})")
-    for action in plan.actions:
-        screen.line(f"  {action.action_type} {', '.join(action.target_files) or 'files to be determined'}")
-    screen.line(f"wrote {path}")
-    screen.show()
-    say(f"carry it out:  planverify run {path} --agent NAME, or by hand")
-    say(f"verify it:     planverify verify {path}")
-    say(f"then:          {program()} iterate")

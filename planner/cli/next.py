@@ -1,4 +1,4 @@
-"""``planner next``: what to do now, for people, agents and programs.
+"""``planner next`` and ``brief``: what to do now, for people, agents and programs.
 
 The screen takes at most eight lines a todo, and always shows a command to go on with.
 """
@@ -10,17 +10,38 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from planner.brief import Consequences
+from planner.brief.instructions import right_suggestion
+from planner.brief.page import CHARACTERS_PER_TOKEN
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, option
+from planner.cli.arguments import (
+    JsonOption,
+    LogOption,
+    OutcomesOption,
+    TodosArgument,
+    choose_todos,
+    complete_todo,
+    option,
+)
 from planner.cli.exits import Status, UsageMistake, complain, program
+from planner.cli.runs import known_todo, open_run, readiness, words_of
+from planner.cli.screen import PLAN_STATES, Screen, print_json, write
+from planner.engine.progress import shown_state
+from planner.engine.requests import PAGE_TOKENS, brief_of
+from planner.errors import PlannerError
+from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
+from planner.model.taxonomy import Family, Owner, Role
+from planner.model.verdicts import PlanState, TodoLife
+from planner.planfile.loader import shown_path
+from planner.store.lines import action_text
+from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from planner.cli.screen import Screen
     from planner.engine import State
     from planner.engine.state import TodoRecord
-    from planner.model.actions import Action, AskHuman, Implement, Verify
+    from planner.model.actions import Action
     from planner.model.outcome import Failure
     from planner.store.plan_run import PlanRun
 
@@ -73,15 +94,15 @@ def next_(
     log: LogOption = None,
 ) -> int:
     """Say what to do now: who repairs what, what is ready, what waits for a person, or what to run."""
-    from planner.cli.runs import known_todo, open_run
-
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
-    choice = choose_plan(plan)
+    choice = choose_todos(plan)
     run = open_run(choice.path, outcomes, log)
-    named = {known_todo(run.state, each, "::") for each in choice.todo_ids or ()}
+    named = {known_todo(run.state, each, f"{choice.path}::") for each in choice.todo_ids or ()}
     if brief is not None:
-        return _print_brief(run, brief)
+        todo_id = known_todo(run.state, brief, "--brief ")
+        write(brief_of(run.state, _worker(run.state, todo_id)) + "\n")
+        return Status.OK
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
     written = [] if output is None and not in_place else _write_revision(run, output)
     if as_json:
@@ -100,22 +121,14 @@ def _concerns(action: Action, named: set[str], state: State) -> bool:
     return not named.isdisjoint(concerned) or any(each and each.parent_id in named for each in records)
 
 
-def _print_brief(run: PlanRun, name: str) -> int:
-    from planner.cli.runs import known_todo
-    from planner.cli.screen import write
-    from planner.engine.requests import brief_of
-
-    todo_id = known_todo(run.state, name, "--brief")
-    branches = run.state.records[todo_id].branches
-    if branches and not run.state.records[branches[-1]].life.is_final:
-        todo_id = branches[-1]
-    write(brief_of(run.state, todo_id) + "\n")
-    return Status.OK
+def _worker(state: State, todo_id: str) -> str:
+    """Return the branch that is open for a todo, else the todo."""
+    branches = state.records[todo_id].branches
+    return branches[-1] if branches and not state.records[branches[-1]].life.is_final else todo_id
 
 
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
-    from planner.planfile.loader import shown_path
     from planner.planfile.versions import write_beside, write_in_place
     from planner.store.plan_versions import revised_plans
 
@@ -138,10 +151,6 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
 
 
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
-    from planner.cli.runs import readiness
-    from planner.cli.screen import print_json
-    from planner.store.lines import action_text
-
     def plain(action: Action) -> dict[str, Any]:
         held: dict[str, Any] = json.loads(action_text(action))
         if full:
@@ -178,8 +187,6 @@ def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
 
 def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
     """Return what a program needs to know of a failure to decide who looks at it."""
-    from planner.brief.instructions import right_suggestion
-
     place = failure.location
     told = {
         "category": failure.category.value,
@@ -194,19 +201,17 @@ def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
     """Return the exit status: whether somebody can go on, and what stands in the way if not."""
-    from planner.cli.runs import readiness
-    from planner.model.actions import AskHuman, Implement, QuestionKind
-    from planner.model.taxonomy import Family, Role
-    from planner.model.verdicts import PlanState
-
     state = run.state
     if state.plan_state is PlanState.COMPLETED:
         return Status.FOUND if readiness(run).unaccepted else Status.OK
     if state.plan_state is PlanState.HALTED:
         category = getattr(state.stopped, "category", None)
         family = None if category is None else category.facts.family
-        halted_by = {Family.SANDBOX: Status.SECURITY_HALT, Family.BUDGET: Status.BUDGET_HALT}
-        return Status.HUMAN_NEEDED if family is None else halted_by.get(family, Status.HUMAN_NEEDED)
+        halted_by: dict[Family | None, Status] = {
+            Family.SANDBOX: Status.SECURITY_HALT,
+            Family.BUDGET: Status.BUDGET_HALT,
+        }
+        return halted_by.get(family, Status.HUMAN_NEEDED)
     if state.plan_state is PlanState.REJECTED:
         return Status.UNREADABLE
     asked = [action for action in actions if isinstance(action, AskHuman)]
@@ -228,8 +233,6 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
 
 def show_remarks(screen: Screen, run: PlanRun) -> None:
     """Show what the state of the files calls for, above the rest."""
-    from planner.cli.runs import readiness
-
     told = readiness(run)
     for remark in told.remarks:
         screen.remark(remark)
@@ -241,25 +244,23 @@ class _NextScreen:
     """What ``planner next`` shows of a run."""
 
     def __init__(self, run: PlanRun, plan: Path) -> None:
-        from planner.cli.runs import words_of
-        from planner.cli.screen import Screen
-
         self._run = run
+        self._records = run.state.records
         self._plan = plan
         self._words = words_of(run, plan)
         self._screen = Screen()
 
     def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
         """Write all of it to standard output."""
-        from planner.model.actions import AskHuman, Implement, LoadSubPlan, Verify
-
-        screen, records = self._screen, self._run.state.records
+        screen = self._screen
         self._head()
         show_remarks(screen, self._run)
         self._stopped()
         works = [each for each in actions if isinstance(each, Implement)]
         # Asked for is a repair, or the first turn of work on a todo.
-        repairs = [each for each in works if (record := records[each.todo_id]).is_branch or record.outcome]
+        repairs = [
+            each for each in works if (record := self._records[each.todo_id]).is_branch or record.outcome
+        ]
         self._most(repairs, self._repair)
         self._most([each for each in actions if isinstance(each, AskHuman)], self._question)
         self._verifications([each for each in actions if isinstance(each, Verify)])
@@ -287,12 +288,16 @@ class _NextScreen:
         width = max(screen.width, 0 if screen.is_terminal else _PIPED)
         screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
 
-    def _head(self) -> None:
-        from planner.cli.runs import readiness
-        from planner.cli.screen import PLAN_STATES
-        from planner.engine.progress import shown_state
-        from planner.text.display import counted
+    def _title(self, mark: str, name: str, about: str, style: str) -> None:
+        """Write the line that a todo's lines begin with."""
+        screen = self._screen
+        screen.line()
+        screen.line(
+            f"{screen.style(mark, style)} {screen.style(screen.one_line(name), 'strong')}"
+            f"{screen.style(about and f'  {about}', style)}"
+        )
 
+    def _head(self) -> None:
         screen, state = self._screen, self._run.state
         todos = [record for record in state.todos.values() if not record.is_branch and not record.children]
         states = [shown_state(state, record) for record in todos]
@@ -322,73 +327,60 @@ class _NextScreen:
             screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
 
     def _repair(self, action: Implement) -> None:
-        from planner.model.taxonomy import Owner
-        from planner.text.display import listed
-
-        screen, records = self._screen, self._run.state.records
-        record = records[action.todo_id]
+        screen, record = self._screen, self._records[action.todo_id]
         primary = _primary(self._run, record)
         failure = _failure_of(self._run, record)
         about = ""
         if failure is not None:
             sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
             known = failure.owner not in (None, Owner.UNKNOWN)
-            owner = f", fault of the {failure.owner}" if known else ", owner unknown"
-            about = f"  {failure.category}{sure}{owner}; for the {action.role}"
-        mark, name = screen.style(screen.glyphs.failed, "bad"), screen.one_line(primary.id)
-        screen.line()
-        screen.line(f"{mark} {screen.style(name, 'strong')}{screen.style(about, 'bad')}")
+            owner = f"fault of the {failure.owner}" if known else "owner unknown"
+            about = f"{failure.category}{sure}, {owner}; for the {action.role}"
+        self._title(screen.glyphs.failed, primary.id, about, "bad")
         self._failure(failure, primary)
         what = f"retry {record.retries} of {record.todo.max_retries}"
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
         self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]")
-        followers = [each.id for each in records.values() if each.behind == primary.id]
-        if followers:
+        if followers := [each.id for each in self._records.values() if each.behind == primary.id]:
             self._clipped("  also   ", f"{listed(followers, 5)}: the same cause")
         self._brief(action.todo_id)
         screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
 
     def _failure(self, failure: Failure | None, record: TodoRecord) -> None:
         """Show what failed, where, and the edit: a line each."""
-        from planner.brief.instructions import right_suggestion
-
         if failure is None:
             return
         tests = failure.tests or failure.top_failing_tests
         what = tests[0] if tests else failure.check_id or ""
         more = f" (+{len(tests) - 1})" if len(tests) > 1 else ""
-        if said := ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))):
-            self._clipped("  failed ", f"{said}")
-        if place := where(failure):
-            self._clipped("  where  ", place)
-        if suggestion := right_suggestion(failure, record.todo, record.context):
-            self._clipped("  edit   ", suggestion)
+        lines = {
+            "failed": ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))),
+            "where": where(failure),
+            "edit": right_suggestion(failure, record.todo, record.context),
+        }
+        for label, text in lines.items():
+            if text:
+                self._clipped(f"  {label:<6} ", text)
 
     def _brief(self, todo_id: str) -> None:
         self._screen.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
 
     def _question(self, question: AskHuman) -> None:
-        from planner.model.actions import QuestionKind
-
-        screen = self._screen
-        record = self._run.state.records.get(question.todo_id)
-        mark = screen.style(screen.glyphs.testing, "warn")
-        name = screen.style(screen.one_line(question.todo_id or "the plan"), "strong")
-        screen.line()
-        screen.line(f"{mark} {name}  {screen.style('waits for a person', 'warn')}")
+        screen, record = self._screen, self._records.get(question.todo_id)
+        self._title(screen.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
         screen.paragraph(question.question, first="  ask    ", indent=9)
         self._clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER:
             self._failure(record.failure, record)
+        options = "yes|no --by NAME"
+        if question.kind is not QuestionKind.ANSWER:
+            options = "|".join(question.options)
         target = shlex.quote(question.todo_id or question.question_id)
-        answer = f"answer {self._words} {target} {'|'.join(question.options)}"
+        answer = f"answer {self._words} {target} {options}"
         if question.kind.is_approval:
-            approve = f"approve {self._words} {shlex.quote(question.question_id)}"
-            answer = f"{approve} (or reject, modify)"
-        elif question.kind is QuestionKind.ANSWER:
-            answer = f"answer {self._words} {target} yes|no --by NAME"
+            answer = f"approve {self._words} {shlex.quote(question.question_id)} (or reject, modify)"
         screen.command("answer", f"{program()} {answer}")
 
     def _verifications(self, actions: Sequence[Verify]) -> None:
@@ -402,36 +394,29 @@ class _NextScreen:
             self._screen.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
 
     def _verification(self, action: Verify) -> None:
-        record = self._run.state.records[action.todo_ids[0]]
+        record = self._records[action.todo_ids[0]]
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
         self._clipped("verify ", f"{record.id}: {why or action.because}")
 
     def _ready(self, ready: Sequence[Implement]) -> None:
-        if not ready:
-            return
-        self._screen.line()
-        self._screen.line(self._screen.style(f"Ready ({len(ready)}), side by side", "strong"))
-        self._most(ready, self._begin)
-        self._brief(ready[0].todo_id)
+        if ready:
+            self._screen.line()
+            self._screen.line(self._screen.style(f"Ready ({len(ready)}), side by side", "strong"))
+            self._most(ready, self._begin)
+            self._brief(ready[0].todo_id)
 
     def _begin(self, action: Implement) -> None:
-        from planner.text.display import listed
-
-        todo, document = self._run.state.records[action.todo_id].todo, self._run.found.document
+        todo, document = self._records[action.todo_id].todo, self._run.found.document
         said = f" {todo.title}" if todo.title and todo.title != todo.id else ""
         self._clipped("  ", f"{action.todo_id}{said}: for the {action.role}")
-        files = action.bounds.allowed_files
-        if files is not None:
-            self._clipped("    may write ", f"{listed(files, 4)}")
+        if action.bounds.allowed_files is not None:
+            self._clipped("    may write ", listed(action.bounds.allowed_files, 4))
         outcomes = () if document is None else document.outcomes
         found = next((each for each in outcomes if each.todo_id == action.todo_id), None)
         if found is not None and (failure := found.failure_evidence) is not None:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
     def _waiting(self) -> None:
-        from planner.model.verdicts import TodoLife
-        from planner.text.display import counted, listed
-
         screen, state = self._screen, self._run.state
         lines = [f"{name}: blocked by {red}" for name, red in sorted(state.blocked().items())]
         lines += [
@@ -439,12 +424,12 @@ class _NextScreen:
             for name, those in sorted(state.held.items())
             for each in sorted(those)
         ]
-        for record in state.records.values():
+        for record in self._records.values():
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:
                 lines.append(f"{record.id}: its branch waits for a place (max_concurrent_branches)")
-            parent = state.records.get(record.parent_id or "")
-            if parent is not None and self._run.state.waits(record) and parent.life is TodoLife.TEST_FAILED:
+            parent = self._records.get(record.parent_id or "")
+            if parent is not None and state.waits(record) and parent.life is TodoLife.TEST_FAILED:
                 after = listed(record.todo.dependencies, 3)
                 lines.append(f"{parent.id}: its branch {record.todo.id} comes after {after}")
         if lines:
@@ -470,3 +455,83 @@ def where(failure: Failure) -> str:
         return ""
     line = f":{place.line}" if place.line else ""
     return f"{f'in {place.function} ' if place.function else ''}{place.path}{line}"
+
+
+# -- the short brief ------------------------------------------------------------------------------------
+
+DEFAULT_TOKENS = 105
+
+
+@command("Exit status: 0 told, or nothing is red; 2 wrong usage, 4 the plan was not verified yet.")
+def brief(
+    plan: TodosArgument = None,
+    todo: Annotated[
+        str | None,
+        option(
+            "--todo TODO",
+            "Tell of this todo or branch. Default: the root cause to fix first.",
+            autocompletion=complete_todo,
+        ),
+    ] = None,
+    tokens: Annotated[
+        int, option("--tokens N", "At most so many, of four characters each.", min=40)
+    ] = DEFAULT_TOKENS,
+    outcomes: OutcomesOption = None,
+) -> int:
+    """Print the root cause to fix first: what changed, where, who acts, what next, what to leave alone.
+
+    Where 800 tokens are left, or for a todo that is not red, it is the page of next --brief, cut to size.
+    """
+    choice = choose_todos(plan)
+    named = [todo] if todo else [*(choice.todo_ids or ())]
+    if len(named) > 1:
+        raise UsageMistake(f"{plan}: a brief is about one todo; name one of them")
+    run = open_run(choice.path, outcomes)
+    if run.found.document is None and not run.is_driven:
+        raise PlannerError(f"{choice.path}: there are no outcomes; run first: {run.found.verify}")
+    causes = _causes(run)
+    lines: list[str] = []
+    if (told := readiness(run)).command:
+        lines.append(f"old: {told.remarks[0]}; run first: {told.command}")
+    if not named and not causes:
+        write("\n".join([*lines, _without_reds(run)]) + "\n")
+        return Status.OK
+    records = run.state.records
+    todo_id = known_todo(run.state, named[0], "--todo ") if named else causes[0].todos[0]
+    if not named and len(causes) > 1:
+        following = f"--todo {shlex.quote(causes[1].todos[0])}"
+        lines.append(f"root cause 1 of {len(causes)}; the next: {following}")
+    todo_id = records[todo_id].behind or todo_id
+    worker = _worker(run.state, todo_id)
+    primary = records[todo_id].parent_id or todo_id
+    reds = next((each for each in causes if primary in each.todos), None)
+    room = tokens - sum(len(line) + 1 for line in lines) // CHARACTERS_PER_TOKEN
+    if reds is None or room >= PAGE_TOKENS:
+        text = brief_of(run.state, worker, max_tokens=room)
+    else:
+        verify = run.found.verify if len(reds.todos) > 1 else None
+        text = brief_of(run.state, worker, max_tokens=room, reds=reds, verify=verify)
+    write("\n".join([*lines, text.rstrip("\n")]) + "\n")
+    return Status.OK
+
+
+def _causes(run: PlanRun) -> list[Consequences]:
+    """Return what each root cause makes red, the first to fix first; a todo that shows it as such leads."""
+    primaries = [each for each in run.state.records.values() if not each.parent_id and each.outcome]
+    reds = {each.id: each.failure for each in primaries if each.failure}
+    found: list[Consequences] = []
+    for cause in () if run.found.document is None else run.found.document.causes:
+        shown = [each.todo_id for each in cause.todos if each.todo_id in reds]
+        shown.sort(key=lambda each: reds[each].signature not in cause.signatures)
+        if shown and reds[shown[0]].signature in cause.signatures:
+            found.append(Consequences(shown, cause.tests))
+    told = {todo_id for each in found for todo_id in each.todos}
+    return found + [Consequences([each], len(reds[each].tests)) for each in reds if each not in told]
+
+
+def _without_reds(run: PlanRun) -> str:
+    """Return that nothing is red, and what comes next."""
+    action = next(iter(run.outstanding()), None)
+    if action is None:
+        return f"nothing is red: {run.state.plan_id} is {run.state.plan_state.value}"
+    return f"nothing is red; next: {getattr(action, 'question', action.because)}"

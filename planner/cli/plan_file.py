@@ -1,11 +1,16 @@
-"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands about a plan file, without a run."""
+"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands about a plan file, without a run.
+
+``validate`` is called after each edit of a plan, so what only the others need is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
@@ -13,8 +18,19 @@ from planner.cli.app import command
 from planner.cli.arguments import JsonOption, OutcomesOption, PlanArgument, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json, write
-from planner.planfile.file_writer import STANDARD_OUTPUT
+from planner.errors import ForeignOutcomesError, PlannerError
+from planner.lint import LINT_RULES
+from planner.model.findings import Severity
+from planner.model.verdicts import TodoState
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.loader import shown_path
+from planner.planfile.record_files import read_qualification
+from planner.planfile.tree import load_tree
+from planner.planfile.validation import fix_plan, validate_plan_tree
+from planner.policy.allowed_files import claimed_files
+from planner.policy.dependencies import placed_in_waves, to_be_worked_on
 from planner.text.display import counted, listed
+from planner.text.glob_patterns import seen_from_above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +38,7 @@ if TYPE_CHECKING:
     from planner.model.findings import PlanFinding
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
+    from planner.policy.dependencies import Placed
 
 _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
@@ -61,12 +78,6 @@ def validate(
     --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
     tells what is left then.
     """
-    from datetime import date
-
-    from planner.planfile.record_files import read_qualification
-    from planner.planfile.tree import load_tree
-    from planner.planfile.validation import validate_plan_tree
-
     qualified = None if qualification is None else read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
@@ -83,9 +94,7 @@ def validate(
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
     if format == "sarif":
-        from planner.cli.findings_sarif import sarif_of
-
-        print_json(sarif_of(findings))
+        print_json(_sarif(findings))
     elif as_json or format == "json":
         told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
@@ -95,10 +104,43 @@ def validate(
     return Status.OK if ready else Status.FOUND
 
 
+_SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
+
+
+def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
+    """Return the document, with a result for each finding."""
+    rules = sorted({each.rule for each in findings})
+    described = [
+        {
+            "id": rule,
+            "shortDescription": {"text": LINT_RULES[rule].why},
+            "help": {"text": LINT_RULES[rule].fix},
+        }
+        for rule in rules
+    ]
+    driver = {"name": "planner validate", "rules": described}
+    results = [_result(each, rules.index(each.rule)) for each in findings]
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _result(found: PlanFinding, rule: int) -> dict[str, Any]:
+    region = {"startLine": found.line or 1, "startColumn": found.column or 1}
+    place = {"artifactLocation": {"uri": quote(found.path)}, "region": region}
+    return {
+        "ruleId": found.rule,
+        "ruleIndex": rule,
+        "level": _SARIF_LEVELS[found.severity],
+        "message": {"text": f"{found.message}; {found.fix}"},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
 def _write_fixed(path: Path, output: Path) -> None:
     """Write a plan with the corrections that are safe, and say on standard error what they are."""
-    from planner.planfile.file_writer import write_file
-    from planner.planfile.validation import fix_plan
     from planner.planfile.writer import rewrite
 
     if output != STANDARD_OUTPUT and output.exists():
@@ -131,13 +173,10 @@ def _unprotected(flat: FlatPlan) -> str | None:
 def _rules(option: str, given: Sequence[str] | None) -> list[str]:
     """Return the rules that an option names. Raises ``UsageMistake`` for one that is not there."""
     names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
-    if names:
-        from planner.lint import LINT_RULES
-
-        for name in names:
-            if name not in LINT_RULES:
-                near = nearest(name, LINT_RULES, "the rules are")
-                raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
+    for name in names:
+        if name not in LINT_RULES:
+            near = nearest(name, LINT_RULES, "the rules are")
+            raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
     return names
 
 
@@ -174,11 +213,7 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
     apart from all others.
     """
-    from planner.errors import ForeignOutcomesError, PlannerError
-    from planner.model.verdicts import TodoState
     from planner.planfile.latest_outcomes import find_outcomes
-    from planner.planfile.tree import load_tree
-    from planner.policy.dependencies import placed_in_waves, to_be_worked_on
     from planner.policy.outcomes import state_of
 
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
@@ -199,21 +234,12 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
         raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
     left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
     if as_json:
-        told: list[list[dict[str, Any]]] = []
-        for wave in found:
-            told.append([])
-            for each in wave:
-                todo, apart = each.todo, [(at.todo_id, list(at.files)) for at in each.apart_from]
-                about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
-                rest = {"files": list(each.files), "after": list(each.after)}
-                others = [{"todo_id": name, "files": files} for name, files in apart]
-                told[-1].append({**about, **rest, "apart_from": others})
         print_json(
             {
                 "plan": {"todo_list_id": flat.loaded.plan.todo_list_id, "digest": flat.loaded.digest},
                 "remarks": [] if remark is None else [remark],
                 "done": left_out,
-                "waves": told,
+                "waves": [[_plain(each) for each in wave] for wave in found],
             },
             sort_keys=True,
         )
@@ -241,11 +267,15 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     return Status.OK
 
 
+def _plain(placed: Placed) -> dict[str, Any]:
+    """Return a todo of a wave, for JSON."""
+    todo, apart_from = placed.todo, [each._asdict() for each in placed.apart_from]
+    about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
+    return {**about, "files": placed.files, "after": placed.after, "apart_from": apart_from}
+
+
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
     """Return the todos, their files as they are written in one folder above the roots of all plan files."""
-    from planner.policy.allowed_files import claimed_files
-    from planner.text.glob_patterns import seen_from_above
-
     items = flat.loaded.plan.items
     roots = {str(part.root) for part in flat.parts}
     top = os.path.commonpath(roots)
@@ -274,7 +304,6 @@ def undo(
 
 def undo_last_edit(plan: Path, *, force: bool) -> int:
     """Put a plan back as it was before it was revised last, and tell so."""
-    from planner.planfile.loader import shown_path
     from planner.planfile.versions import undo_plan
 
     undone = undo_plan(plan, force=force)

@@ -13,6 +13,15 @@ from planner.cli.app import command
 from planner.cli.arguments import JsonOption, PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.screen import Screen, print_json
+from planner.cli.status import plain, show_tree
+from planner.engine.progress import status_tree
+from planner.errors import IllegalTransition, LogError, RefusedEvent
+from planner.model.verdicts import TodoLife
+from planner.store.chain import one_line
+from planner.store.lines import MAX_EVENT_BYTES, action_text, event_text, read_event
+from planner.store.plan_versions import PlanVersions
+from planner.store.recorded_run import Replay
+from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted
 
 if TYPE_CHECKING:
@@ -22,8 +31,6 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.errors import PlannerError
     from planner.model.events import Event
-    from planner.store.recorded_run import Replay
-    from planner.store.session import RunSession
 
 STEP_EPILOG = """\
 \b
@@ -82,10 +89,6 @@ def step(
 
     The run is kept in the log: after a kill the same command goes on where it ended.
     """
-    from planner.store.lines import MAX_EVENT_BYTES
-    from planner.store.plan_versions import PlanVersions
-    from planner.store.session import RunSession, RunSettings
-
     plan = plan_or_usual(plan)
     versions = PlanVersions(plan_out, plan) if plan_out is not None else None
     session = RunSession.open(
@@ -133,19 +136,15 @@ def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
 
 def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
     """Yield the lines that answer one event."""
-    from planner.errors import LogError, RefusedEvent
-    from planner.store.lines import action_text, read_event
-
     try:
-        actions = session.tell(read_event(raw))
+        actions, last = session.tell(read_event(raw)), ""
     except (RefusedEvent, LogError) as error:
-        yield from map(action_text, session.unanswered())
-        yield _error(error)
-    else:
-        yield from map(action_text, session.unanswered())
-        yield from map(action_text, actions)
+        actions, last = (), _error(error)
+    yield from map(action_text, [*session.unanswered(), *actions])
+    if not last:
         assert session.state is not None  # an event was taken in
-        yield state_line(session.state)
+        last = state_line(session.state)
+    yield last
 
 
 def state_line(state: State) -> str:
@@ -154,8 +153,6 @@ def state_line(state: State) -> str:
     ``unproved`` names those that are done though no verification has proved it, where there are any;
     parents have their state from their todos.
     """
-    from planner.model.verdicts import TodoLife
-
     ranked = sorted(state.todos.values(), key=lambda record: record.rank)
     told: dict[str, Any] = {
         "plan": state.plan_state,
@@ -172,9 +169,6 @@ def state_line(state: State) -> str:
 
 
 def _error(error: PlannerError) -> str:
-    from planner.errors import IllegalTransition, RefusedEvent
-    from planner.store.chain import one_line
-
     if isinstance(error, RefusedEvent):
         told = {"rule": error.rule, "message": one_line(error.problem), "remedy": one_line(error.remedy)}
     else:
@@ -210,9 +204,6 @@ def replay(
 
     The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
     """
-    from planner.errors import LogError
-    from planner.store.recorded_run import Replay
-
     found = Replay.of(log, until=until)
     for remark in found.remarks:
         complain(remark)
@@ -265,10 +256,6 @@ def _show_comparison(found: Replay, *, as_json: bool) -> None:
 
 def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
     """Show the state that a fold has come to, as ``planner status`` shows it, and what it called for."""
-    from planner.cli.status import plain, show_tree
-    from planner.engine.progress import status_tree
-    from planner.store.lines import action_text
-
     last, state = found.last, found.state
     assert last is not None  # there was a line
     assert state is not None
@@ -306,6 +293,4 @@ def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
 
 
 def _event(event: Event) -> Any:
-    from planner.store.lines import event_text
-
     return json.loads(event_text(event))

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.arguments import nearest
 from planner.cli.exits import UsageMistake
+from planner.errors import LogError
+from planner.planfile.loader import load_plan
+from planner.store.plan_run import PlanRun
+from planner.store.recorded_run import run_of_log
+from planner.store.run_log import plan_logs
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -14,16 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.engine import State
-    from planner.store.plan_run import PlanRun
     from planner.store.recorded_run import RecordedRun
     from planner.store.run_log import Step
 
 
 def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
     """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
-    from planner.errors import LogError
-    from planner.store.plan_run import PlanRun
-
     run = PlanRun.open(plan, outcomes, log)
     try:
         if run.found.document is not None:
@@ -41,7 +42,7 @@ def known_todo(state: State, name: str, where: str) -> str:
     if len(found) == 1:
         return found[0]
     raise UsageMistake(
-        f"{where} {name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
+        f"{where}{name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
     )
 
 
@@ -98,11 +99,6 @@ def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedR
     The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
     Raises :class:`planner.cli.exits.UsageMistake` where nothing names a run that is there.
     """
-    from planner.planfile.loader import load_plan
-    from planner.store.plan_run import PlanRun
-    from planner.store.recorded_run import run_of_log
-    from planner.store.run_log import plan_logs
-
     if plan is None and not logs:
         raise UsageMistake("name a plan, or the log of a run with --log")
     loaded = None if plan is None else load_plan(plan)
@@ -123,8 +119,6 @@ def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedR
 
 
 def _of_plan(run: RecordedRun, plan_id: str) -> Iterator[Step]:
-    from planner.errors import LogError
-
     for step in run.steps:
         if step.after.plan_id != plan_id:
             raise LogError(

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.brief.instructions import right_suggestion
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,
     LogOption,
     OutcomesOption,
     TodosArgument,
-    choose_plan,
+    choose_todos,
     complete_todo,
     nearest,
     option,
 )
 from planner.cli.exits import Status, UsageMistake
+from planner.cli.next import show_remarks, where
+from planner.cli.runs import open_run, readiness
 from planner.cli.screen import TODO_STATES, Screen, print_json
+from planner.engine.progress import status_tree
+from planner.model.base import qualified
 from planner.model.verdicts import Verdict
+from planner.planfile.latest_outcomes import blocked_since
+from planner.planfile.loader import shown_path
+from planner.policy.outcomes import consequences, is_worth_telling, place
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
@@ -55,11 +63,7 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
-    from planner.cli.runs import open_run, readiness
-    from planner.engine.progress import status_tree
-    from planner.planfile.latest_outcomes import blocked_since
-
-    choice = choose_plan(plan)
+    choice = choose_todos(plan)
     run = open_run(choice.path, outcomes, log)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
     nodes = [_named(tree, each) for each in (*(choice.todo_ids or ()), *([] if todo is None else [todo]))]
@@ -115,19 +119,8 @@ def plain(node: Node, depth: int | None = None) -> dict[str, Any]:
 # -- the screen ----------------------------------------------------------------------------------------
 
 
-class _Row(NamedTuple):
-    node: Node
-    stem: str
-    text: str
-    tail: str
-    """Why it stands as it does."""
-
-
 def _show(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
     """Write the tree of the plan, or the todos that are named with all that is known of them."""
-    from planner.cli.next import show_remarks
-    from planner.planfile.loader import shown_path
-
     screen = Screen()
     show_remarks(screen, run)
     if not named:
@@ -152,25 +145,27 @@ def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = N
 
 
 def _tree(screen: Screen, nodes: Sequence[Node], depth: int | None) -> None:
-    rows: list[_Row] = []
+    rows: list[tuple[Node, str, str, str]] = []  # the stem, the name, and why it stands as it does
 
     def collect(nodes: Sequence[Node], stem: str, level: int) -> None:
         for node in nodes if depth is None or level <= depth else ():
             is_last = node is nodes[-1]
             glyph = screen.glyphs.last if is_last else screen.glyphs.tee
-            rows.append(_Row(node, stem + glyph, _name(screen, node), _remark(screen, node)))
+            why = node.waits or ("not verified" if node.unproved else _blocked(node))
+            tail = f"  {screen.one_line(why)}" if why else ""
+            rows.append((node, stem + glyph, _name(screen, node), tail))
             below = stem + ("   " if is_last else screen.glyphs.stem)
             collect((*node.branches, *node.children), below, level + 1)
 
     collect(nodes, "", 1)
-    widest = max((cells(row.stem) + cells(row.text) for row in rows), default=0)
-    tails = (len(f"  x {TODO_STATES[row.node.state][1]}") + cells(row.tail) for row in rows)
+    widest = max((cells(stem) + cells(name) for _, stem, name, _ in rows), default=0)
+    tails = (len(f"  x {TODO_STATES[node.state][1]}") + cells(tail) for node, _, _, tail in rows)
     room = min(widest, max(screen.width - max(tails, default=0), screen.width // 2))
-    for row in rows:
-        left = max(room - cells(row.stem), _NARROWEST_NAME)
-        text = padded(screen.clip(row.text, left), left)
-        mark, tail = _mark(screen, row.node), screen.style(row.tail, "quiet")
-        screen.line(f"{screen.style(row.stem, 'quiet')}{text}  {mark}{tail}")
+    for node, stem, name, tail in rows:
+        left = max(room - cells(stem), _NARROWEST_NAME)
+        text = padded(screen.clip(name, left), left)
+        mark = f"{_mark(screen, node)}{screen.style(tail, 'quiet')}"
+        screen.line(f"{screen.style(stem, 'quiet')}{text}  {mark}")
 
 
 def _name(screen: Screen, node: Node, *, is_long: bool = False) -> str:
@@ -186,11 +181,6 @@ def _mark(screen: Screen, node: Node) -> str:
     return screen.style(f"{getattr(screen.glyphs, field)} {word}", style)
 
 
-def _remark(screen: Screen, node: Node) -> str:
-    said = node.waits or ("not verified" if node.unproved else _blocked(node))
-    return f"  {screen.one_line(said)}" if said else ""
-
-
 def _blocked(node: Node) -> str:
     by = f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
     return f"{by} since {moment(node.since)}".strip() if node.since else by
@@ -198,8 +188,6 @@ def _blocked(node: Node) -> str:
 
 def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
     """Show the first root cause, where it is not plain from the todos what to mend first."""
-    from planner.policy.outcomes import consequences, is_worth_telling, place
-
     if not is_worth_telling(causes):
         return
     first = causes[0]
@@ -211,8 +199,6 @@ def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
 
 def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
     """Show all that is known of one todo."""
-    from planner.model.base import qualified
-
     record = run.state.records[node.id]
     todo = record.todo
     screen.line(f"{screen.style(_name(screen, node, is_long=True), 'strong')}  {_mark(screen, node)}")
@@ -235,9 +221,6 @@ def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
 
 
 def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
-    from planner.brief.instructions import right_suggestion
-    from planner.cli.next import where
-
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
     for check in shown:

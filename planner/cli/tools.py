@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.authoring.repository import is_module_there, is_runnable, is_there
+from planner.catalog import RECIPES, TOOLS
 from planner.cli.app import command
 from planner.cli.arguments import JsonOption, nearest
 from planner.cli.exits import Status, UsageMistake
 from planner.cli.screen import Screen, print_json
+from planner.planfile.discovery import repository_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +33,11 @@ def tools(
     A repository names tools of its own in pyproject.toml, under [tool.planverify.tools]; init, new and
     decompose write them into the plans that use them.
     """
-    told = {"tools": list(_tools()), "recipes": list(_recipes())}
+    recipes: list[Told] = [
+        {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}
+        for name, commands in RECIPES.items()
+    ]
+    told: dict[str, list[Told]] = {"tools": list(_tools()), "recipes": recipes}
     if name is not None:
         rows = [row for those in told.values() for row in those]
         names = {word for row in rows for word in (row["name"], row.get("kind")) if word}
@@ -41,37 +48,26 @@ def tools(
     if as_json:
         print_json(told)
         return Status.OK
-    screen = Screen()
-    if told["tools"]:
-        screen.table(
-            ("TOOL", "FOR", "RUNS", "HERE", "OF"),
-            [
-                (row["name"], row["kind"], row["runs"], _yes(row["here"]), row["of"])
-                for row in told["tools"]
-            ],
-        )
-    if told["recipes"]:
-        screen.table(("RECIPE", "HERE", "RUNS"), list(_lines(told["recipes"])))
+    screen, is_here = Screen(), {True: "yes", False: "no"}
+    screen.table(
+        ("TOOL", "FOR", "RUNS", "HERE", "OF"),
+        [(row["name"], row["kind"], row["runs"], is_here[row["here"]], row["of"]) for row in told["tools"]],
+        apart=False,
+    )
+    screen.table(
+        ("RECIPE", "HERE", "RUNS"),
+        [
+            ("" if number else row["name"], is_here[each["here"]], each["cmd"])
+            for row in told["recipes"]
+            for number, each in enumerate(row["runs"])
+        ],
+        apart=bool(told["tools"]),
+    )
     screen.show()
     return Status.OK
 
 
-def _lines(recipes: list[Told]) -> Iterator[tuple[str, str, str]]:
-    """Yield a line for each command of each recipe."""
-    for row in recipes:
-        for number, each in enumerate(row["runs"]):
-            yield "" if number else row["name"], _yes(each["here"]), each["cmd"]
-
-
-def _yes(is_here: bool) -> str:
-    return "yes" if is_here else "no"
-
-
 def _tools() -> Iterator[Told]:
-    from planner.authoring.repository import is_module_there, is_there
-    from planner.catalog import TOOLS
-    from planner.planfile.discovery import repository_tools
-
     for spec in repository_tools(Path.cwd()):
         argv = spec.argv or (spec.name,)
         about = {"name": spec.name, "kind": spec.kind.value, "runs": " ".join(argv)}
@@ -82,11 +78,3 @@ def _tools() -> Iterator[Told]:
         here = any(map(is_there, tool.programs)) or any(map(is_module_there, tool.modules))
         about = {"name": tool.name, "kind": tool.purpose.value, "runs": runs or "python FILE.py"}
         yield {**about, "here": here or not runs, "of": "catalog"}
-
-
-def _recipes() -> Iterator[Told]:
-    from planner.authoring.repository import is_runnable
-    from planner.catalog import RECIPES
-
-    for name, commands in RECIPES.items():
-        yield {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}

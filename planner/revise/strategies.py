@@ -163,7 +163,7 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
     ticket = situation.branch.id
     for nodeid in situation.failing_tests[:_MOST_QUARANTINED]:
-        if nodeid.isprintable() and known.get(nodeid, "") < today.isoformat():
+        if nodeid and nodeid.isprintable() and known.get(nodeid, "") < today.isoformat():
             yield QuarantineTest(
                 rule="flaky-quarantines",
                 because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it",

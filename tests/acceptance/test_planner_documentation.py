@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from documented_commands import fits, live_through, run
+from documented_commands import live_through, run
 
 from planner.cli.app import COMMANDS
 from planner.cli.exits import INTERRUPTED, Status
@@ -42,15 +42,6 @@ def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
 
     assert live_through(PAGE, tmp_path, "console planner") > 15
-
-
-def test_an_excerpt_fits_only_what_it_is_an_excerpt_of() -> None:
-    assert fits("a\n…\nc\n", "a\nb\nc\n")
-    assert fits("a\n…\n", "a\nb\nc\n")
-    assert fits("…\nc\n", "a\nb\nc\n")
-    assert fits("a\nb\n", "a\nb\n")
-    assert not fits("a\nc\n", "a\nb\nc\n")
-    assert not fits("a\n…\n", "b\na\n")
 
 
 def test_every_command_has_its_section(text: str) -> None:

@@ -232,37 +232,6 @@ def test_a_run_in_which_nothing_has_changed_is_no_attempt(desks: Desks) -> None:
     assert asked_after(desk, 4, diff_hash="same").asked["t"]["rule"] == "retry-by-the-same-role"
 
 
-# --- who approves ----------------------------------------------------------------------------------------
-
-APPROVALS: dict[str, tuple[dict[str, bool], str, str]] = {  # policy, action, state of the plan
-    "nothing-said": ({}, "implement", "executing"),
-    "auto": ({"auto_fix_mode": True}, "implement", "executing"),
-    "manual": ({"auto_fix_mode": False}, "ask_human", "awaiting_review"),
-    "insisting": ({"require_planner_approval": True}, "ask_human", "awaiting_review"),
-    "auto-but-insisting": (
-        {"auto_fix_mode": True, "require_planner_approval": True},
-        "ask_human",
-        "awaiting_review",
-    ),
-    "answered-by-the-plan": (
-        {"auto_fix_mode": False, "auto_approve_branches": True},
-        "implement",
-        "executing",
-    ),
-}
-
-
-@pytest.mark.parametrize("row", APPROVALS)
-def test_who_approves_a_branch(desks: Desks, row: str) -> None:
-    policy, action, state = APPROVALS[row]
-    desk = desks(row)
-    desk.plan(todo("t"), metadata=policy)
-    desk.outcomes(failed("t"))
-    ran = desk.next()
-    assert (ran.asked["t"]["action"], ran.json["state"]) == (action, state)
-    assert ran.status == (11 if action == "ask_human" else 0)
-
-
 # --- when everything stops -------------------------------------------------------------------------------
 
 HALTS: dict[

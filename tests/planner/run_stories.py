@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine_telling import START, Told, todo
 
+from planner.cli.explain import tell
 from planner.cli.figures import Figures, count_run
-from planner.cli.story import tell
 from planner.engine import start
 from planner.store.chain import GENESIS
 from planner.store.lines import encode

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.authoring.first_plan import plan_of_list, plan_of_repository
 from planner.authoring.outline import read_outline
 from planner.authoring.repository import read_repository
-from planner.cli.init import BEGIN, END, with_section
+from planner.cli.new_plans import BEGIN, END, with_section
 from planner.model.plan import Plan, TodoStatus
 from planner.planfile.loader import load_plan_text
 

@@ -15,6 +15,7 @@ try:
     main()
 finally:
     heavy = {"pydantic", "yaml", "ruamel", "sqlalchemy", "prometheus_client", "rich", "planner.engine"}
+    heavy |= {"jsonschema", "griffe"}
     named = {name for name in sys.modules if name.startswith("planner.cli.")}
     print(sorted(heavy & {*sys.modules}), sorted(named), file=sys.stderr)
 """

@@ -9,7 +9,7 @@ from planner_command import Command, with_test
 
 from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
-from planner.cli.figures import REVIEW_FIGURES
+from planner.cli.figures import LIMITS
 from planner.cli.glossary import load_glossary
 from planner.engine import ENGINE_RULES
 from planner.lint import LINT_RULES
@@ -47,7 +47,7 @@ KINDS = load_glossary().kinds()
         ("comparison with the baseline", set(Since) - {Since.UNKNOWN}),
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES.keys() - REVISION_RULES.keys()),
-        ("figure of the review", REVIEW_FIGURES),
+        ("figure of the review", LIMITS),
         ("rule of planner validate", LINT_RULES),
         ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),

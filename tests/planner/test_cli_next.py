@@ -360,6 +360,16 @@ def test_what_is_refused_is_said_in_one_line(shop: Command, row: str):
     assert "Traceback" not in ran.err
 
 
+def test_a_flaky_test_without_a_name_is_not_quarantined(command: Command):
+    command.plan(with_test("a"))
+    names = ["", "tests/test_a.py::test_it"]
+    command.outcomes(failed("a", category="FLAKY_TEST", tests=[], top_failing_tests=names))
+    ran = command("next", "--json", "--full")
+    assert ran.status in (0, 11), ran.err
+    assert '"nodeid": "tests/test_a.py::test_it"' in ran.out
+    assert '"nodeid": ""' not in ran.out
+
+
 def test_a_log_that_cannot_be_written_is_one_remark(shop: Command):
     (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
 

@@ -178,3 +178,13 @@ def test_hostile_titles_are_cleaned(command: Command) -> None:
 
     for words in (("status", "plan.yaml"), ("status", "plan.yaml", "a")):
         assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)
+
+
+def test_a_todo_of_the_usual_plan_may_be_named_alone(verified: Command) -> None:
+    assert verified("status", "b").out == verified("status", "plan.yaml", "b").out
+    unknown = verified("status", "bb")
+    assert (unknown.status, unknown.err.partition(";")[0]) == (
+        2,
+        "planner: there is no todo 'bb' in the plan",
+    )
+    assert verified("status", "b.yaml").status == 4

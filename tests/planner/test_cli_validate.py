@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from planner_command import Command, with_test
 
+from planner.cli import plan_file
 from planner.model.findings import PlanFinding, Severity
-from planner.planfile import validation
 
 
 def finding(rule: str, severity: Severity, **keys: object) -> PlanFinding:
@@ -35,7 +35,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def finds(monkeypatch: pytest.MonkeyPatch, *findings: PlanFinding) -> None:
-    monkeypatch.setattr(validation, "validate_plan_tree", lambda path, **_: findings)
+    monkeypatch.setattr(plan_file, "validate_plan_tree", lambda path, **_: findings)
 
 
 def test_each_finding_tells_where_and_what_to_do(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

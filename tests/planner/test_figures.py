@@ -8,7 +8,7 @@ import pytest
 from run_stories import START, Kept, Story, todo
 from simulation import Simulation
 
-from planner.cli.figures import REVIEW_FIGURES, Figures, Reviewed, count_run, review, spent
+from planner.cli.figures import LIMITS, Figures, Reviewed, count_run, review, spent
 from planner.model.edits import NarrowFiles
 from planner.model.events import Decision, PlanRevised, StopRequested, Verified, WorkStarted
 from planner.model.outcome import Check, Outcome
@@ -48,7 +48,7 @@ def test_each_figure_turns_at_its_limit(name: str, counts: dict[str, Any], met: 
 
 
 def test_every_figure_is_judged_and_explained() -> None:
-    assert [each.id for each in review(Figures())] == list(REVIEW_FIGURES)
+    assert [each.id for each in review(Figures())] == list(LIMITS)
 
 
 def test_sentences_tell_the_counts_and_the_limit() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from planner_command import Command
 from store_samples import START, Carried, Project, failure, shop, submitted, todo, verified
 
@@ -143,26 +142,6 @@ def test_a_failure_that_nobody_has_repaired_is_told_so(planner: Command) -> None
     assert planner("history", "fixed", "zz", "--json").json == {"signature": "zz", "known": False}
 
 
-def test_the_plan_that_served_a_goal_is_found_again(planner: Command) -> None:
-    run = Carried(Project(planner.folder), shop(items=[todo("tax")]), "good")
-    run.tell("run_started")
-    run.worked("tax")
-    run.passed("tax")
-    for place in range(11):
-        Carried(Project(planner.folder), shop(), f"run-{place}")
-    shown = planner("history", "cached", "  SHOP")
-    assert shown.status == 0
-    lines = shown.out.splitlines()
-    assert lines[0].endswith("12 plans, the best first")
-    assert lines[3].split()[3:] == ["completed", "elsewhere", "plan.yaml", "sha256:111111111111"]
-    document = yaml.safe_load(planner("history", "cached", "shop", "--plan").out)
-    assert [each["id"] for each in document["items"]] == ["tax"]
-    told = planner("history", "cached", "shop", "--json").json
-    assert (told["plans"][0]["ended"], told["plans"][0]["here"]) == ("completed", False)
-    assert told["plans"][0]["document"] == document
-    assert planner("history", "cached", "sell").status == 1
-
-
 def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Command) -> None:
     for words, status, said in [
         (
@@ -241,7 +220,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) ->
             "postgresql+nobody://ann:***@host/x: there is no driver",
         ),
     ]:
-        for words in (("show",), ("fixed", "a"), ("cached", "x")):
+        for words in (("show",), ("fixed", "a")):
             refused = planner("history", *words, "--store", place)
             assert (refused.status, refused.out) == (4, "")
             assert refused.err.startswith(f"planner: {said}")

@@ -8,8 +8,8 @@ import pytest
 from run_stories import START, Kept, Story, todo
 from simulation import Simulation
 
+from planner.cli.explain import tell
 from planner.cli.figures import verdict_of
-from planner.cli.story import tell
 from planner.model.edits import NarrowFiles
 from planner.model.events import ConflictFound, Decision, PlanRevised, QuestionAnswered, StopRequested
 from planner.model.outcome import Outcome

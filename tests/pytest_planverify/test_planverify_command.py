@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from planner.cli import exits
 from planner.cli.app import COMMANDS as PLANNER_COMMANDS
 from pytest_planverify import cli
 from pytest_planverify.cli import app
@@ -58,7 +59,11 @@ def test_an_unknown_command_is_refused() -> None:
     assert said("baseline", "accept")[0] == 2
 
 
-def test_one_program_has_the_commands_of_both_by_the_functions_of_the_planner() -> None:
+def test_one_program_has_the_commands_of_both_by_the_functions_of_the_planner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exits, "_program", list(exits._program))
+    exits.call_program("planverify", PLANNER_COMMANDS)
     status, text = said("--help")
 
     assert status == 0
@@ -68,7 +73,7 @@ def test_one_program_has_the_commands_of_both_by_the_functions_of_the_planner() 
     status, text = said("next", "--help")
     assert status == 0
     assert re.match(r"Usage: \w+ next \[OPTIONS\]", text)
-    assert not re.search(r"\bplanner (next|step|explain)", text)
+    assert not re.search(r"\bplanner (next|step|explain|undo)", text)
 
 
 def test_a_word_that_is_no_command_is_a_plan_or_refused_with_the_nearest() -> None:

@@ -1,0 +1,446 @@
+"""``planner init``, ``new`` and ``decompose``: make a plan of a repository, from a template, for a goal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.authoring.decomposition import Decomposer, reasons_for_phases
+from planner.authoring.first_plan import plan_of_list, plan_of_repository, root_for
+from planner.authoring.outline import LONGEST_GOAL, read_goal, read_outline
+from planner.authoring.plan_templates import PlanTemplates, read_values
+from planner.authoring.repository import LARGEST_READ, read_repository
+from planner.cli.app import command
+from planner.cli.arguments import nearest, option, usual_plan
+from planner.cli.exits import Status, UsageMistake, complain, program, say
+from planner.cli.screen import Screen
+from planner.errors import PlannerError
+from planner.model.findings import Severity
+from planner.model.plan import MAX_TODOS, Plan
+from planner.model.verdicts import TodoState
+from planner.planfile.discovery import planverify_settings
+from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
+from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import load_plan, load_plan_text
+from planner.planfile.plan_folder import HOME
+from planner.planfile.project_facts import repository_fingerprint
+from planner.planfile.tree import load_flat
+from planner.planfile.validation import validate_plan
+from planner.planfile.writer import dump_plan, plain
+from planner.policy.outcomes import state_of
+from planner.store import questions
+from planner.text.display import counted, moment
+from planner.text.sanitizing import clean, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planner.authoring.outline import Piece
+
+USUAL_OUTPUT = Path("planverify.yaml")
+AGENTS = Path("AGENTS.md")
+BEGIN = "<!-- planverify: begin -->"
+END = "<!-- planverify: end -->"
+SECTION = f"""\
+{BEGIN}
+## Work and its verification
+
+The todos stand in `{{plan}}`. A todo is done when its criteria pass, and not before.
+
+1. See what to do: `planverify next`; the instructions for one todo: `planverify next --brief TODO`.
+2. Work only on that todo, and only in its `allowed_files`.
+3. Verify it: `planverify verify {{plan}}::TODO`; at the end everything: `planverify verify`.
+4. Run `planverify next` again and do what it says, until it says that the plan is completed.
+
+Never edit for a green: tests that exist, `conftest.py`, the settings of pytest, `{{plan}}`, or anything
+in `.planverify/`. If a criterion is wrong, say so and ask: `planverify next` names who answers.
+{END}
+"""
+_MOST_DONE = 20
+
+OutputOption = Annotated[Path, option("-o, --output FILE", "Where the plan goes; - is standard output.")]
+ForceOption = Annotated[bool, option("--force", "Replace the plan that is there.")]
+TemplatesOption = Annotated[
+    Path | None,
+    option(
+        "--templates DIR",
+        "A folder with templates of your own. Default: templates in [tool.planverify] of pyproject.toml.",
+    ),
+]
+
+
+# -- init ----------------------------------------------------------------------------------------------
+
+
+@command(
+    "Exit status: 0 written, 1 there is nothing to make a plan of, 2 wrong usage, or there is a "
+    "plan already, 4 a file that cannot be read or written."
+)
+def init(
+    source: Annotated[
+        Path | None, option("--from FILE.md", "Make it of the check boxes of a Markdown list.")
+    ] = None,
+    output: OutputOption = USUAL_OUTPUT,
+    force: ForceOption = False,
+    agents: Annotated[
+        bool, option("--agents", "Add, or renew, a section of AGENTS.md on how work is verified.")
+    ] = False,
+) -> int:
+    """Make a first plan: a todo for each part of the tests, and for each check that the repository runs.
+
+    Tests are those that pytest would find here; checks are the commands of tox, nox, CI, make and
+    pre-commit, and of tools set up in pyproject.toml, as far as they are installed. With --from each check
+    box is a todo: claimed where it is checked, proved by the command in its text or in a block below it;
+    items below it are todos that it depends on. Nothing is executed.
+    """
+    # A plan of a usual name elsewhere would be found no more.
+    standing = usual_plan() if output == USUAL_OUTPUT and not force else None
+    if standing is not None and agents and source is None:
+        say(f"{standing} stands as it is")
+        return _write_agents(standing)
+    _refuse_standing(standing or output, force=force)
+    text, told = _of_repository(output) if source is None else _of_list(source, output)
+    if not text:
+        complain(told)
+        return Status.FOUND
+    _load(output, text)
+    if source is None and output != STANDARD_OUTPUT:
+        write_file(output, text, mode=None)
+        if unproved := _unproved(output):
+            text, told = _of_repository(output, unproved)
+    _write({output: text}, told)
+    return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
+
+
+def _unproved(plan: Path) -> dict[str, str]:
+    """Return the todos of a plan whose commands prove nothing, and why, unless that are all of them."""
+    errors = [each for each in validate_plan(plan) if each.severity is Severity.ERROR]
+    found = {each.todo_id: each.message for each in errors if each.todo_id is not None}
+    return found if len(found) < len(load_plan(plan).plan.items) else {}
+
+
+def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Return the text of the plan and what it holds; no text, and why, where nothing was found."""
+    here = Path.cwd()
+    repository = read_repository(here)
+    checks = [each.cmd for each in repository.checks if each.is_installed]
+    if not repository.tests and not checks:
+        return "", (
+            "there are no tests here, and no checks whose tools are installed; write todos as a list with "
+            f"check boxes, and name it: {program()} init --from TODO.md"
+        )
+    text, plan = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
+    files = repository.test_files
+    told = ", ".join([*([f"{counted(files, 'file')} with tests"] if files else []), *checks])
+    left_out = f"; {len(unproved)} left out that prove nothing" if unproved else ""
+    return text, f"{counted(len(plan.items), 'todo')} for {told}{left_out}"
+
+
+def _of_list(source: Path, output: Path) -> tuple[str, str]:
+    here = Path.cwd()
+    if source.stat().st_size > LARGEST_READ:
+        raise UsageMistake(
+            f"--from {source}: it is larger than {LARGEST_READ:,} bytes; name a shorter list"
+        )
+    page = read_outline(source.read_text(encoding="utf-8-sig", errors="replace"))
+    count = page.count_boxes()
+    if not count:
+        return "", f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
+    if count > MAX_TODOS:
+        raise UsageMistake(
+            f"--from {source}: it has {count:,} check boxes, and a plan at most {MAX_TODOS:,} todos; "
+            "make several lists of it"
+        )
+    root = root_for(here / output, here)
+    text, plan = plan_of_list(page, here.name or "project", str(source), root=root)
+    proved = sum(bool(each.verify or each.acceptance_criteria) for each in plan.items)
+    return text, f"{counted(count, 'todo')} of {source}, {proved} with a command"
+
+
+def _write_agents(plan: Path) -> int:
+    before = AGENTS.read_text(encoding="utf-8") if AGENTS.exists() else ""
+    try:
+        page = with_section(before, str(plan))
+    except ValueError as error:
+        raise UsageMistake(f"{AGENTS}: {error}; put both lines there, or remove them") from None
+    if page == before:
+        say(f"{AGENTS} says so already")
+        return Status.OK
+    write_file(AGENTS, page, mode=None)
+    say(f"wrote {AGENTS}: how work is verified, what comes next, what is not to be edited")
+    return Status.OK
+
+
+def with_section(page: str, plan: str) -> str:
+    """Return a page with the section in it: in place of the one between its markers, else at its end.
+
+    Raises ``ValueError`` where one of the markers stands without the other.
+    """
+    section = SECTION.format(plan=plan)
+    if BEGIN not in page and END not in page:
+        gap = "" if not page else "\n" if page.endswith("\n") else "\n\n"
+        return f"{page}{gap}{section}"
+    before, begun, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not begun or not ended:
+        missing, there = (END, BEGIN) if begun else (BEGIN, END)
+        raise ValueError(f"there is {there} without {missing}")
+    return f"{before}{section.rstrip()}{after}"
+
+
+# -- new -----------------------------------------------------------------------------------------------
+
+
+@command(
+    "Exit status: 0 written, 2 wrong usage, or there is a plan already, 4 an unusable template or file."
+)
+def new(
+    goal: Annotated[
+        str, typer.Argument(metavar="GOAL", help="What shall be there, in a sentence or a page.")
+    ] = "",
+    template: Annotated[str, option("-t, --template NAME", "Which; --list tells them.")] = "feature",
+    output: OutputOption = USUAL_OUTPUT,
+    templates: TemplatesOption = None,
+    list_: Annotated[bool, option("--list", "List the templates.")] = False,
+    force: ForceOption = False,
+) -> int:
+    """Write a plan for a goal: the steps of a template, with the files and commands of this repository.
+
+    Every todo has criteria, and files that it may change: tests are written first, by another role than
+    the code. Nothing is executed.
+    """
+    here = Path.cwd()
+    if list_:
+        screen = Screen()
+        names = _templates(templates).names()
+        for name, purpose in names.items():
+            screen.labelled(name, purpose, indent=0, room=max(map(len, names)) + 2)
+        screen.show()
+        return Status.OK
+    _require_goal(goal, f"{program()} new 'Export as CSV' --template feature")
+    known = _templates(templates, template)
+    _refuse_standing(output, force=force)
+    values = read_values(goal, here) | {"root": root_for(here / output, here)}
+    text = f"# Made by {program()} new --template {template}. Edit it as you like.\n"
+    text += known.fill(template, values)
+    _write({output: text}, counted(len(_load(output, text).items), "todo"))
+    return Status.OK
+
+
+def _require_goal(goal: str, example: str) -> None:
+    if not clean(goal).strip():
+        raise UsageMistake(f"say what shall be there: {example}")
+
+
+def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
+    """Return the templates, those of the repository too. Raises ``UsageMistake`` where ``name`` is none."""
+    settings = planverify_settings(Path.cwd())
+    own = settings.values.get("templates") if folder is None else None
+    if own is not None and not isinstance(own, str):
+        raise UsageMistake(f"{settings.place}: templates is no text; name a folder")
+    known = PlanTemplates(folder if own is None else Path.cwd() / own)
+    if name is not None and name not in (names := known.names()):
+        hint = nearest(name, names, "the templates are")
+        raise UsageMistake(f"--template {name}: there is no such template; {hint}")
+    return known
+
+
+# -- decompose -----------------------------------------------------------------------------------------
+
+
+@command(
+    "Exit status: 0 written; 2 wrong usage, or there is a plan already; 4 an unusable file, template or "
+    "model; 11 it could be planned in phases: say --phases or --flat."
+)
+def decompose(
+    goal: Annotated[
+        str,
+        typer.Argument(metavar="GOAL", help="What shall be there: a sentence, a page, or - for the input."),
+    ],
+    output: OutputOption = USUAL_OUTPUT,
+    phases: Annotated[
+        bool | None, typer.Option("--phases/--flat", help="A plan for each phase, or one plan for all.")
+    ] = None,
+    max_depth: Annotated[
+        int, option("--max-depth N", "At most so many levels of plans.", min=1, max=5)
+    ] = 3,
+    first: Annotated[
+        bool, option("--first", "Break only the first phase into todos; plan the others after it.")
+    ] = False,
+    after: Annotated[
+        Path | None, option("--after PLAN", "Tell whoever works on it what has been done in this plan.")
+    ] = None,
+    template: Annotated[
+        str | None, option("-t, --template NAME", "For every piece. Default: what its words ask for.")
+    ] = None,
+    templates: TemplatesOption = None,
+    model: Annotated[
+        str | None,
+        option("--model PROVIDER:NAME", "Have a language model plan it; needs pytest-planverify[llm]."),
+    ] = None,
+    retries: Annotated[int, option("--retries N", "So often the model may correct it.", min=0, max=20)] = 3,
+    anew: Annotated[
+        bool, option("--anew", "Plan it even if a plan for this goal was completed here before.")
+    ] = False,
+    force: ForceOption = False,
+) -> int:
+    """Break a goal into todos, by templates and what the repository says about itself.
+
+    Headings and items of lists in the goal are its pieces; numbered ones build on one another. Where it has
+    phases, many todos or several domains, a plan for each phase is suggested, and asked for. A goal that
+    was completed here before is answered with its plan. Nothing is executed.
+    """
+    here = Path.cwd()
+    text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
+    _require_goal(text, f"{program()} decompose 'Export orders as CSV'")
+    if len(text) > LONGEST_GOAL:
+        raise UsageMistake(f"the goal is longer than {LONGEST_GOAL:,} characters; make several plans of it")
+    _refuse_standing(output, force=force)
+    known = _templates(templates, template)
+    piece = read_goal(text)
+    if not anew and after is None and (cached := _cached(piece.title, output)) is not None:
+        plan, when = cached
+        _write_decomposed({output: plan}, f"# As it was completed here on {when}; --anew plans it again.\n")
+        return Status.OK
+    facts = read_values(piece.title, here)
+    done = "" if after is None else _done_before(after)
+    decomposer = Decomposer(templates=known, facts=facts, folder=here, template=template, done_before=done)
+    reasons = reasons_for_phases(piece, decomposer.estimate(piece)) if max_depth > 1 else []
+    if phases is None and reasons:
+        phases = _ask(piece, reasons)
+        if phases is None:
+            return Status.HUMAN_NEEDED
+    in_phases = bool(phases) and max_depth > 1
+    if in_phases and len(piece.parts) < 2:
+        raise UsageMistake("--phases: the goal names none; write them as headings or a list, or say --flat")
+    if model is not None:
+        from planner.authoring.model_plans import plan_by_model
+
+        listed = "\n".join(f"{number}. {each.goal}" for number, each in enumerate(piece.parts, 1))
+        plan = plan_by_model(
+            model,
+            text,
+            facts,
+            folder=here,
+            output=here / output,
+            phases=listed if in_phases else "",
+            done_before=done,
+            retries=retries,
+        )
+        plans = {output: _with_keys(plan, {"x-goal": piece.title, "x-model": model})}
+    elif in_phases:
+        if not (here / output).resolve().is_relative_to(here):
+            raise UsageMistake(f"-o {output}: plans with phases lie in the repository; name a file in it")
+        phased = decomposer.phased(piece, here / output, depth=max_depth, detailed=1 if first else None)
+        plans = {Path(os.path.relpath(path, here)): plan for path, plan in phased.items()}
+        for path in plans:
+            _refuse_standing(path, force=force)
+    else:
+        plans = {output: decomposer.flat(piece, here / output)}
+    _write_decomposed(plans, f"# Made by {program()} decompose. Edit it as you like.\n")
+    return Status.OK
+
+
+def _ask(goal: Piece, reasons: list[str]) -> bool | None:
+    """Propose the phases and ask; ``None`` where nobody can answer."""
+    say(f"this could be planned in phases: {'; '.join(reasons)}")
+    for number, part in enumerate(goal.parts, 1):
+        inner = f" ({counted(len(list(part.leaves())), 'part')})" if part.parts else ""
+        say(f"  {number}. {part.title}{inner}")
+    if not sys.stdin.isatty():
+        complain("say which: --phases, a plan for each of these, or --flat, one plan for all")
+        return None
+    answer = typer.prompt("A plan for each? (yes/no/customize)", default="yes").strip().casefold()
+    if answer in ("y", "yes", "n", "no"):
+        return answer in ("y", "yes")
+    say(f"write the phases as a list or as headings, and give that: {program()} decompose - < goal.md")
+    return None
+
+
+def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
+    """Return the plan that was completed for a goal in this repository as it is now, and when."""
+    from planner.cli.history import about_project, open_index_of
+
+    here, subject = Path.cwd(), about_project()
+    if not (subject.root / HOME).is_dir():
+        return None
+    try:
+        with open_index_of(subject, None) as index, index.reading() as rows:
+            found = questions.plans_for(rows, goal)
+        for each in (each for each in found if each["ended"] == "completed"):
+            plan = Plan.model_validate(each["document"])
+            is_same = repository_fingerprint(here, plan) == each["fingerprint"]
+            if is_same and not any(todo.has_sub_plan for todo in plan.items):
+                plan = _with_keys(plan, {"root": root_for(here / output, here), "x-goal": goal}, anew=True)
+                return plan, moment(each["at"])
+    except (PlannerError, OSError, ValueError):
+        return None  # a cache that cannot be read is none
+    return None
+
+
+def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Plan:
+    """Return a plan with more keys; ``anew``, with todos that nobody has worked on."""
+    values: dict[str, Any] = {**plain(plan), **keys}
+    if anew:
+        values["items"] = [
+            {key: value for key, value in todo.items() if key != "status"} for todo in values["items"]
+        ]
+    if values.get("root") == ".":
+        del values["root"]
+    return type(plan).model_validate(values)
+
+
+def _done_before(path: Path) -> str:
+    """Return what has been done in a plan, from the outcomes of its last run. Raises ``UsageMistake``."""
+    flat = load_flat(path)
+    found = find_outcomes(flat.loaded, None, flat.files)
+    if found.document is None:
+        raise UsageMistake(f"--after {path}: it was not verified yet; run first: {found.verify}")
+    done = {each.todo_id for each in found.document.outcomes if state_of(each) is TodoState.DONE}
+    todos = [todo for todo in flat.loaded.plan.items if todo.id in done and todo.id not in flat.children]
+    if not todos:
+        raise UsageMistake(f"--after {path}: nothing of it is done yet; run first: {found.verify}")
+    lines = ["Done before:"]
+    for todo in todos[-_MOST_DONE:]:
+        files = f" ({', '.join(todo.allowed_files[:3])})" if todo.allowed_files else ""
+        lines.append(f"- {one_line(todo.title, limit=120)}{files}")
+    return "\n".join(lines)
+
+
+def _write_decomposed(plans: Mapping[Path, Plan], heading: str) -> None:
+    leaves = sum(not todo.has_sub_plan for plan in plans.values() for todo in plan.items)
+    below = f" in {counted(len(plans) - 1, 'phase')}" if len(plans) > 1 else ""
+    texts = {path: heading + dump_plan(plan, format="yaml") for path, plan in plans.items()}
+    _write(texts, f"{counted(leaves, 'todo')}{below}")
+
+
+# -- the files -----------------------------------------------------------------------------------------
+
+
+def _refuse_standing(output: Path, *, force: bool) -> None:
+    """Raise ``UsageMistake`` where the output is there already and may not be replaced."""
+    if output != STANDARD_OUTPUT and not force and os.path.lexists(output):
+        raise UsageMistake(f"there is a plan already, {output}; name another file with -o, or add --force")
+
+
+def _load(output: Path, text: str) -> Plan:
+    """Return the plan that a text holds. Raises ``PlanFileError`` for what could not be run."""
+    return load_plan_text(text, USUAL_OUTPUT if output == STANDARD_OUTPUT else output).plan
+
+
+def _write(texts: dict[Path, str], told: str) -> None:
+    """Write plans, the first last, once all of them can be run; say what was made and how to go on."""
+    for path, text in texts.items():
+        _load(path, text)
+    for path, text in reversed(texts.items()):
+        write_file(path, text, mode=None)
+    output = next(iter(texts))
+    if output != STANDARD_OUTPUT:
+        name = "" if usual_plan() == output else f" {output}"
+        say(f"wrote {output}: {told}")
+        say(f"read it, then:  {program()} next{name}")
+        say(f"verify it:      planverify verify{name}")
