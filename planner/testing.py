@@ -70,7 +70,7 @@ class TaskResult(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What has become of a workflow: its state, and that of every todo that is no branch."""
+    """The result of a workflow: its state, and that of every todo that is no branch."""
 
     status: Status
     tasks: tuple[TaskResult, ...]
@@ -218,7 +218,7 @@ class Workflow:
 
     @property
     def outstanding(self) -> tuple[Action, ...]:
-        """What is asked for and not answered, as ``planner next`` shows it."""
+        """Return what is asked for and not answered, as ``planner next`` shows it."""
         if self.state.plan_state.is_final:
             return ()
         return step(self.state, RunResumed(at=self._now))[1]
@@ -300,7 +300,7 @@ class Workflow:
 
     @property
     def document(self) -> OutcomeDocument:
-        """What has been said so far, as an outcome file."""
+        """Return what has been said so far, as an outcome file."""
         return sample_document(self.plan, self._outcomes.values(), at=self._now)
 
     def _say(self, outcome: Outcome) -> None:

@@ -41,7 +41,7 @@ _START = "from pytest_planverify.cli import main; main()"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How a command ended, and what an agent is told of it."""
+    """The result of a command, and its text for an agent."""
 
     text: str
     status: int | None

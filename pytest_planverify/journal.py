@@ -176,7 +176,7 @@ class JournalTail:
         self._rest, self.lost = b"", False
 
     def _is_as_it_was(self) -> bool:
-        """Whether what was read last still stands there: a file that was cut may have grown again."""
+        """Return whether the last line read still stands there: a truncated file may have grown again."""
         assert self._stream is not None
         self._stream.seek(self._offset - len(self._read_last))
         return self._stream.read(len(self._read_last)) == self._read_last
@@ -198,7 +198,7 @@ def read_journal(path: str | Path) -> list[Record]:
 
 
 def is_signed(line: bytes, key: str) -> bool:
-    """Whether a line was written by somebody who has the key."""
+    """Return whether a line was written by somebody who has the key."""
     body, separator, rest = line.rpartition(_SIGNATURE)
     return bool(separator) and rest == f'{_mac(body, key.encode())}"}}'.encode()
 

@@ -94,12 +94,12 @@ class Settings:
 
     @property
     def narrows(self) -> bool:
-        """Whether the user left tests out, so that no green of this run is one of a whole criterion."""
+        """Return whether the user left tests out, so that no green of this run is of a whole criterion."""
         return bool(self.keyword or self.markexpr or self.deselect)
 
     @property
     def may_stop_or_narrow(self) -> bool:
-        """Whether criteria may be left without an answer of this run, and so keep the last one."""
+        """Return whether criteria may be left without an answer of this run, and so keep the last one."""
         return self.narrows or self.last_failed or bool(self.maxfail)
 
 
@@ -321,7 +321,7 @@ def spare_required_plugins(config: pytest.Config | None) -> None:
 
 
 def _display_args(words: Sequence[object]) -> list[str]:
-    """What of the command line also shapes the parent's own terminal output."""
+    """Return what of the command line also shapes the parent's own terminal output."""
     return [str(word) for word in words if str(word).startswith("--color=")]
 
 

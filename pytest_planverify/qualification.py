@@ -48,8 +48,8 @@ _ANSWERS = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What one run said of one check."""
+class CheckAnswer:
+    """The answer of one run about one check."""
 
     verdict: Verdict
     reason: str | None = None
@@ -59,7 +59,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """What a check is worth, why, and what to do about it."""
+    """The quality of a check, the reason, and the remedy."""
 
     quality: Quality
     because: str
@@ -83,7 +83,7 @@ def qualify(
     todo_ids: Sequence[str] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> Qualification:
-    """What each check of the todos that are not claimed is worth; ``todo_ids`` narrows them.
+    """Return what each check of the todos that are not claimed is worth; ``todo_ids`` narrows them.
 
     The checks run in the tree as it is, ``runs`` times, and once for each negative control in a copy that
     is thrown away. Raises :class:`planner.errors.PlannerError` where the plan cannot be verified at all.
@@ -209,7 +209,7 @@ def _qualified(
     )
 
 
-def _run_of(tree: Literal["as_is", "broken"], answer: Answer) -> QualifiedRun:
+def _run_of(tree: Literal["as_is", "broken"], answer: CheckAnswer) -> QualifiedRun:
     signature = None if answer.failure is None else answer.failure.signature
     return QualifiedRun(tree=tree, verdict=answer.verdict, signature=signature)
 
@@ -230,16 +230,16 @@ def _undecided_by_chance(
     return False
 
 
-def _answer(document: OutcomeDocument, subject: _Subject) -> Answer:
+def _answer(document: OutcomeDocument, subject: _Subject) -> CheckAnswer:
     outcome = document.outcome(subject.todo.id)
     check = next((each for each in outcome.checks if each.id == subject.criterion.id), None)
     if check is None:
-        return Answer(verdict=Verdict.NOT_RUN, reason="it was not reached")
+        return CheckAnswer(verdict=Verdict.NOT_RUN, reason="it was not reached")
     return answer_of(outcome, check)
 
 
 def _is_to_be_written(subject: _Subject, flat: FlatPlan) -> bool:
-    """Whether an open todo says that it will write a test file that the command selects."""
+    """Return whether an open todo says that it will write a test file that the command selects."""
     command = subject.criterion.command
     if command is None or command.pytest is None:
         return False
@@ -280,7 +280,7 @@ def _try(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
 
 
 def _stamps(tree: Path) -> dict[str, tuple[int, int, int]]:
-    """What tells whether a file was written since."""
+    """Return what tells whether a file was written since."""
     found: dict[str, tuple[int, int, int]] = {}
     for path in walk(tree):
         with suppress(OSError):
@@ -336,29 +336,29 @@ def _named(control: NegativeControl) -> str:
 
 
 def is_qualified(criterion: Criterion) -> bool:
-    """Whether a criterion is one that can be good or bad before the work.
+    """Return whether a criterion is one that can be good or bad before the work.
 
     What a person answers is no machine's check, and what must stay green is meant to be green before.
     """
     return criterion.kind is not CheckKind.MANUAL and criterion.id != STAY_GREEN
 
 
-def answer_of(outcome: Outcome, check: Check) -> Answer:
-    """What the outcome of a todo says of one of its checks."""
+def answer_of(outcome: Outcome, check: Check) -> CheckAnswer:
+    """Return what the outcome of a todo says of one of its checks."""
     red = {test.nodeid for test in check.tests if test.outcome.is_red}
     own = next((each for each in outcome.failures if each.check_id == check.id), None)
     shared = next((each for each in outcome.failures if red & {*each.tests, *each.top_failing_tests}), None)
-    return Answer(verdict=check.verdict, reason=check.reason, failure=own or shared)
+    return CheckAnswer(verdict=check.verdict, reason=check.reason, failure=own or shared)
 
 
 def worth_of(
-    as_is: Sequence[Answer],
-    broken: Answer | None = None,
+    as_is: Sequence[CheckAnswer],
+    broken: CheckAnswer | None = None,
     *,
     control_fault: str | None = None,
     to_be_written: bool = False,
 ) -> Worth:
-    """What a check is worth.
+    """Return what a check is worth.
 
     ``as_is`` are its answers on the tree as it is, ``broken`` that on the tree with its negative control
     applied; ``control_fault`` says why that could not be applied. ``to_be_written`` are tests that a todo
@@ -379,7 +379,7 @@ def worth_of(
     return _green(broken, control_fault, len(as_is)) if greens else _red(as_is[0], broken, to_be_written)
 
 
-def _green(broken: Answer | None, control_fault: str | None, times: int) -> Worth:
+def _green(broken: CheckAnswer | None, control_fault: str | None, times: int) -> Worth:
     """Of a check that is green before the work."""
     if control_fault is not None:
         return Worth(
@@ -401,7 +401,7 @@ def _green(broken: Answer | None, control_fault: str | None, times: int) -> Wort
     )
 
 
-def _red(first: Answer, broken: Answer | None, to_be_written: bool) -> Worth:
+def _red(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) -> Worth:
     """Of a check that is red before the work; a control that does not apply yet is no fault of it."""
     failure = first.failure
     if failure is not None and (failure.category in _UNRUNNABLE or failure.owner is Owner.ENVIRONMENT):
@@ -419,7 +419,7 @@ def _red(first: Answer, broken: Answer | None, to_be_written: bool) -> Worth:
     return bad or Worth(quality=Quality.RED_OK, because=_said("it is red before the work", failure))
 
 
-def _on_broken(broken: Answer) -> Worth | None:
+def _on_broken(broken: CheckAnswer) -> Worth | None:
     if broken.verdict is Verdict.PASSED:
         return Worth(
             quality=Quality.VACUOUS,

@@ -45,7 +45,7 @@ _AGENTS_CAN_MEND = (
 
 
 class HookPlace(NamedTuple):
-    """Where an agent has the hooks of a project."""
+    """The place of an agent's hooks in a project."""
 
     file: str
     event: str

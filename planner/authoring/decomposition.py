@@ -33,7 +33,7 @@ _WORDS = load_table("goal_words", "planner.authoring")
 
 @dataclass(slots=True, kw_only=True)
 class Decomposer:
-    """What all pieces of a goal are decomposed with."""
+    """The templates, facts and folder that a goal is decomposed with."""
 
     templates: PlanTemplates
     facts: Mapping[str, Any]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.authoring.outline import Piece
-    from planner.authoring.repository import FoundCheck, Repository
+    from planner.authoring.repository import FoundCheck, RepositoryFacts
 
 _LONGEST_ID = 40
 _LONGEST_TITLE = 120
@@ -32,7 +32,7 @@ _TITLES = {
 
 
 def plan_of_repository(
-    repository: Repository, *, root: str = ".", unproved: Mapping[str, str] | None = None
+    repository: RepositoryFacts, *, root: str = ".", unproved: Mapping[str, str] | None = None
 ) -> tuple[str, Plan]:
     """Return the text of a plan of what a repository offers, and the plan.
 
@@ -108,7 +108,7 @@ def short_title(text: str) -> str:
     return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"
 
 
-def _todos_of(repository: Repository) -> Iterator[tuple[str, str, list[str]]]:
+def _todos_of(repository: RepositoryFacts) -> Iterator[tuple[str, str, list[str]]]:
     """Yield id, title and commands of each todo."""
     taken: set[str] = set()
     for group in repository.tests:

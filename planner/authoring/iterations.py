@@ -46,7 +46,7 @@ _GENERATED = ("build/", "dist/", "node_modules/")
 
 
 class IterationOutcome(StrEnum):
-    """How an iteration ended."""
+    """The result of an iteration."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -95,7 +95,7 @@ class GapReport(Value):
 
 
 class IterationRecord(Value):
-    """What became of an iteration."""
+    """The record of an iteration and its outcome."""
 
     iteration_id: str
     gap_category: str
@@ -105,7 +105,7 @@ class IterationRecord(Value):
 
 
 class ProjectState(Value):
-    """What is known of the project: its files, and the time."""
+    """The project's files and the current time, as the planner sees them."""
 
     files: tuple[str, ...] = ()
     """Relative to the root, with ``/``."""
@@ -125,7 +125,7 @@ class IterationAction(Value):
 
 
 class IterationPlan(Value):
-    """What one iteration does about one gap."""
+    """The plan of one iteration for one gap."""
 
     iteration_id: str
     gap: Gap

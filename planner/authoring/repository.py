@@ -1,4 +1,4 @@
-"""What a repository offers to verify: its tests, and the checks that its own configuration runs.
+"""Reader of a repository: its tests, and the checks that its own configuration runs.
 
 Everything is read, nothing is run. Of the commands of tox, nox, CI, make and pre-commit those count that
 the catalog accepts as proof; one for each tool, the first that is found.
@@ -85,8 +85,8 @@ class FoundCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
-    """What was found below a folder."""
+class RepositoryFacts:
+    """The tests, checks and sources found below a folder."""
 
     name: str
     tests: tuple[TestGroup, ...]
@@ -103,7 +103,7 @@ class Repository:
     """One of the table, else ``python``."""
 
 
-def read_repository(folder: Path) -> Repository:
+def read_repository(folder: Path) -> RepositoryFacts:
     """Read what the repository in a folder offers to verify."""
     pyproject: dict[str, Any] = {}
     with suppress(tomllib.TOMLDecodeError, RecursionError):
@@ -115,7 +115,7 @@ def read_repository(folder: Path) -> Repository:
     told = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     tools = repository_tools(folder)
-    return Repository(
+    return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
         tests=tuple(_grouped(files, runner)),
         test_files=len(files),

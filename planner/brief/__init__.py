@@ -1,4 +1,4 @@
-"""What an agent or a person is told about one failed todo."""
+"""The brief of one failed todo, for an agent or a person."""
 
 from planner.brief.page import Consequences, write_brief
 

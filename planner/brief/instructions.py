@@ -1,4 +1,4 @@
-"""Whether an instruction is right: checked against the tree and the permissions before it is given.
+"""Instructions, checked against the tree and the permissions before they are given.
 
 Every sentence of the planner that tells somebody to do something, and every edit of a plan that names a
 file, comes through :func:`objection`. Facts about the tree come in as a value; nothing is read here.
@@ -52,7 +52,7 @@ _TELLS_TO = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Which of the files that a failure speaks of exist; of any other nothing is known."""
+    """Existence of the files that a failure mentions; nothing is known of others."""
 
     present: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditScope:
-    """Which files a repair may edit."""
+    """The files that a repair may edit."""
 
     allowed: tuple[str, ...] | None = None
     """Globs, in which ``!`` takes files out again; ``None`` where the plan sets no limit."""

@@ -82,7 +82,7 @@ _LANGUAGES = {"py": "python", "pyi": "python", "js": "javascript", "ts": "typesc
 
 
 class Consequences(NamedTuple):
-    """What a root cause makes red."""
+    """The tests and todos that a root cause makes red."""
 
     todos: Sequence[str]
     tests: int
@@ -224,7 +224,7 @@ def _what_failed(failure: Failure, evidence: Evidence | None, check: Check | Non
 
 
 def _facts(evidence: Evidence) -> Iterator[str]:
-    """What the message does not say."""
+    """Yield what the message does not say."""
     if evidence.phase in _OUTSIDE_THE_TEST and evidence.kind is not EvidenceKind.SELECTION:
         yield f"- It failed in the {evidence.phase} phase, not in the test's own body."
     for each in evidence.selectors[:2]:
@@ -373,7 +373,7 @@ def fit(parts: Sequence[Part], most: int) -> str:
 
 
 class Advice(NamedTuple):
-    """What a category means: one row of ``advice.toml``, which tells what the fields mean."""
+    """Meaning of a category: one row of ``advice.toml``, which explains the fields."""
 
     title: str
     edit: str
@@ -596,7 +596,7 @@ _SAID = re.compile(
 
 
 class Comparison(NamedTuple):
-    """What was compared, as far as the failure shows it."""
+    """The two sides of a comparison, as far as the failure shows them."""
 
     expected: str
     actual: str

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from planner.catalog.pytest_arguments import PytestInvocation, parse_pytest_arguments
-from planner.catalog.splitting import Word, split_words
+from planner.catalog.splitting import CommandWord, split_words
 from planner.catalog.tools import (
     CHANGING,
     LAUNCHERS,
@@ -99,7 +99,7 @@ def fault_of_tool(spec: ToolSpec) -> str | None:
 
 
 class _Found(NamedTuple):
-    """Which tool a command starts, and how many words it takes to say so."""
+    """The tool that a command starts, and the number of words that name it."""
 
     tool: Tool
     argv: tuple[str, ...]
@@ -154,7 +154,7 @@ def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
     )
 
 
-def _variables(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
+def _variables(words: Sequence[CommandWord]) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for word in words:
         match = _VARIABLE.match(word.value)

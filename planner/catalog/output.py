@@ -1,4 +1,4 @@
-"""What tools print, read by the tables of ``output.toml``: complaints, and success that proves nothing."""
+"""Parser of the output of tools by ``output.toml``: complaints, and success that proves nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the arguments of a pytest command mean: what they select, what they shape, what sets them apart.
+"""Arguments of a pytest command: selection, shape of the run, and what sets commands apart.
 
 Known are the options of pytest itself and of its common plugins, ``pytest_options.toml``. A command with an
 option that is not known cannot be configured ahead, because the word after it cannot be told from a path.
@@ -188,7 +188,7 @@ _AT_LEAST: dict[_Takes, int] = {"flags": 0, "optional": 0, "one": 1, "many": 1, 
 
 
 class PytestOption(NamedTuple):
-    """What is known of one option."""
+    """One option of pytest or a plugin."""
 
     effect: str
     """``display``, ``session``, ``keyword``, ``mark``, ``deselect`` or ``alone``."""

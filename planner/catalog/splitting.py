@@ -17,7 +17,7 @@ MAX_COMMAND_LENGTH = 10_000
 """Characters; the model allows no longer line either."""
 
 
-class Word(NamedTuple):
+class CommandWord(NamedTuple):
     """One word of a command; ``plain`` is the length of the part before the first quoted character."""
 
     value: str
@@ -34,7 +34,7 @@ _TABLE = load_table("shell")
 _REFUSED = re.compile("|".join(f"({row['at']})" for row in _TABLE["refused"]))
 
 
-def split_words(text: str) -> list[Word]:
+def split_words(text: str) -> list[CommandWord]:
     """Split a command into words. Raises :class:`CommandSyntaxError` for anything that needs a shell."""
     if len(text) > MAX_COMMAND_LENGTH:
         _refuse(f"has {len(text)} characters", f"keep it under {MAX_COMMAND_LENGTH}")
@@ -49,7 +49,7 @@ def split_words(text: str) -> list[Word]:
     _refuse_shell(text, masked)
     shown = re.findall(rf"[^{_BLANKS}]+", masked)
     words = [
-        Word(value, len(each.partition(_MASK)[0]))
+        CommandWord(value, len(each.partition(_MASK)[0]))
         for value, each in zip(shlex.split(text), shown, strict=True)
     ]
     _refuse_split_id(words)
@@ -98,7 +98,7 @@ def _refuse_shell(text: str, masked: str) -> None:
         )
 
 
-def _refuse_split_id(words: list[Word]) -> None:
+def _refuse_split_id(words: list[CommandWord]) -> None:
     """An unquoted parameter id with a blank inside would silently become two words."""
     for position, word in enumerate(words):
         name = word.value.partition("::")[2]

@@ -1,4 +1,4 @@
-"""Which paths are those of tests, by their names alone."""
+"""Test paths, recognized by their names alone."""
 
 from __future__ import annotations
 

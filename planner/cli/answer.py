@@ -40,7 +40,7 @@ Digest = Annotated[
 ]
 
 
-class Said(NamedTuple):
+class GivenDecision(NamedTuple):
     """A decision about something that waits for approval."""
 
     decision: str
@@ -156,7 +156,7 @@ def approve(
 ) -> int:
     """Approve a branch, an edit or a start."""
     decision = "approve_similar" if similar else "approve"
-    return _decide(words, log, Said(decision, by or login_name(), because, digest))
+    return _decide(words, log, GivenDecision(decision, by or login_name(), because, digest))
 
 
 @command(EPILOG)
@@ -164,7 +164,7 @@ def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
     """Reject a branch, an edit or a start."""
-    return _decide(words, log, Said("reject", by or login_name(), because, digest))
+    return _decide(words, log, GivenDecision("reject", by or login_name(), because, digest))
 
 
 @command(EPILOG)
@@ -191,10 +191,10 @@ def modify(
         raise UsageMistake(
             "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, log, Said("modify", by or login_name(), because, digest, changes))
+    return _decide(words, log, GivenDecision("modify", by or login_name(), because, digest, changes))
 
 
-def _decide(words: Sequence[str], log: Path | None, said: Said) -> int:
+def _decide(words: Sequence[str], log: Path | None, said: GivenDecision) -> int:
     run, plan, (name,) = _open(words, 1, "ID", log)
     return _close(run, plan, [give_decision(run, name, said)])
 
@@ -207,7 +207,7 @@ _DONE = {
 }
 
 
-def give_decision(run: PlanRun, name: str, said: Said) -> str:
+def give_decision(run: PlanRun, name: str, said: GivenDecision) -> str:
     """Tell a run what was decided about a branch, an edit or a start; return what was taken in.
 
     Raises ``UsageMistake`` where nothing of that name waits for approval.

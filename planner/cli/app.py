@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a command is, and what it is for."""
+    """A command: its module and its line of help."""
 
     module: str
     help: str

@@ -129,7 +129,7 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
 
 
 class _Count:
-    """What is remembered of one run while it is counted."""
+    """Counts of one run, kept while its log is read."""
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)

@@ -1,4 +1,4 @@
-"""What the words of plans, outcomes, decisions and screens mean, from data files and from the rules."""
+"""Glossary of plans, outcomes, decisions and screens, from data files and the rules."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def history() -> None:
 
 
 class Subject(NamedTuple):
-    """What is asked about: a plan, or all plans of the project."""
+    """The subject of a question: a plan, or all plans of the project."""
 
     root: Path
     plan_id: str | None = None

@@ -74,7 +74,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(slots=True)
 class PlanMetrics:
-    """What is told of one plan."""
+    """The metrics of one plan."""
 
     figures: Figures = field(default_factory=Figures)
     runs: Counter[str] = field(default_factory=Counter[str])

@@ -241,7 +241,7 @@ def show_remarks(screen: Screen, run: PlanRun) -> None:
 
 
 class _NextScreen:
-    """What ``planner next`` shows of a run."""
+    """The text of ``planner next`` for a run."""
 
     def __init__(self, run: PlanRun, plan: Path) -> None:
         self._run = run

@@ -53,7 +53,7 @@ def words_of(run: PlanRun, plan: Path) -> str:
 
 
 class Readiness(NamedTuple):
-    """What to run before any action, by the state of the files."""
+    """The command to run before any action, by the state of the files."""
 
     command: str | None = None
     """What to run, where the outcomes say less than they could."""

@@ -1,4 +1,4 @@
-"""What a person reads: lines no wider than the terminal, colours only where they are wanted.
+"""Text for a terminal: lines no wider than it, colours only where they are wanted.
 
 Everything from outside passes :meth:`Screen.one_line` before it is measured or shown, so that no title,
 message or path can move the cursor, colour the screen or break a column.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.engine import TodoRecord
-    from planner.engine.progress import Node, StatusTree
+    from planner.engine.progress import StatusNode, StatusTree
     from planner.model.outcome import Cause, Check, Outcome
     from planner.store.plan_run import PlanRun
 
@@ -88,7 +88,7 @@ def status(
     return Status.OK
 
 
-def _named(tree: StatusTree, todo_id: str) -> Node:
+def _named(tree: StatusTree, todo_id: str) -> StatusNode:
     found = [each for each in tree.walk() if each.id == todo_id]
     found = found or [each for each in tree.walk() if each.id.endswith(f"/{todo_id}")]
     if len(found) != 1:
@@ -97,7 +97,7 @@ def _named(tree: StatusTree, todo_id: str) -> Node:
     return found[0]
 
 
-def plain(node: Node, depth: int | None = None) -> dict[str, Any]:
+def plain(node: StatusNode, depth: int | None = None) -> dict[str, Any]:
     """Return a todo and what hangs below it, for JSON."""
     below = None if depth is None else depth - 1
     held: dict[str, Any] = {
@@ -119,7 +119,7 @@ def plain(node: Node, depth: int | None = None) -> dict[str, Any]:
 # -- the screen ----------------------------------------------------------------------------------------
 
 
-def _show(run: PlanRun, tree: StatusTree, named: Sequence[Node], depth: int | None) -> None:
+def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], depth: int | None) -> None:
     """Write the tree of the plan, or the todos that are named with all that is known of them."""
     screen = Screen()
     show_remarks(screen, run)
@@ -144,10 +144,10 @@ def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = N
     screen.line(", ".join([*parts, *([counted(branches, "branch")] if branches else [])]))
 
 
-def _tree(screen: Screen, nodes: Sequence[Node], depth: int | None) -> None:
-    rows: list[tuple[Node, str, str, str]] = []  # the stem, the name, and why it stands as it does
+def _tree(screen: Screen, nodes: Sequence[StatusNode], depth: int | None) -> None:
+    rows: list[tuple[StatusNode, str, str, str]] = []  # the stem, the name, and why it stands as it does
 
-    def collect(nodes: Sequence[Node], stem: str, level: int) -> None:
+    def collect(nodes: Sequence[StatusNode], stem: str, level: int) -> None:
         for node in nodes if depth is None or level <= depth else ():
             is_last = node is nodes[-1]
             glyph = screen.glyphs.last if is_last else screen.glyphs.tee
@@ -168,7 +168,7 @@ def _tree(screen: Screen, nodes: Sequence[Node], depth: int | None) -> None:
         screen.line(f"{screen.style(stem, 'quiet')}{text}  {mark}")
 
 
-def _name(screen: Screen, node: Node, *, is_long: bool = False) -> str:
+def _name(screen: Screen, node: StatusNode, *, is_long: bool = False) -> str:
     """Return ``Phase 2: Buffer Management (3/3)`` for a parent, the id and the title for others."""
     own = node.id.rpartition("/")[2]
     name, title = node.id if is_long else own, screen.one_line(node.title)
@@ -176,12 +176,12 @@ def _name(screen: Screen, node: Node, *, is_long: bool = False) -> str:
     return f"{said} ({node.done}/{node.total})" if node.children else said
 
 
-def _mark(screen: Screen, node: Node) -> str:
+def _mark(screen: Screen, node: StatusNode) -> str:
     field, word, style = TODO_STATES[node.state]
     return screen.style(f"{getattr(screen.glyphs, field)} {word}", style)
 
 
-def _blocked(node: Node) -> str:
+def _blocked(node: StatusNode) -> str:
     by = f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
     return f"{by} since {moment(node.since)}".strip() if node.since else by
 
@@ -197,7 +197,7 @@ def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
     screen.labelled("fix first", told, indent=0, room=11)
 
 
-def _todo(screen: Screen, run: PlanRun, node: Node) -> None:
+def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
     """Show all that is known of one todo."""
     record = run.state.records[node.id]
     todo = record.todo

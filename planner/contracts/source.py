@@ -212,7 +212,7 @@ def _add_dataclass_methods(module: griffe.Module) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """How a body binds its names: griffe tells only what a name is bound to last."""
+    """Bindings of the names of a body; griffe keeps only the last one of each."""
 
     assigned: frozenset[str]
     """Names that are bound by something else than ``def``, ``class`` or ``import``."""

@@ -1,4 +1,4 @@
-"""What follows from an event beyond the todo that it is about: branches, turns, the end of the plan."""
+"""Dispatch after an event: branches, turns and the end of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each event brings about: turns of work, verifications, sub-plans, conflicts, and what people say."""
+"""Handlers of events: turns of work, verifications, sub-plans, conflicts and answers."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class StatusNode:
     """One todo of the tree."""
 
     id: str
@@ -32,14 +32,14 @@ class Node:
     """Whether it is done by something else than a verification."""
     is_branch: bool = False
     is_parent: bool = False
-    branches: tuple[Node, ...] = ()
-    children: tuple[Node, ...] = ()
+    branches: tuple[StatusNode, ...] = ()
+    children: tuple[StatusNode, ...] = ()
     """The todos of its sub-plan."""
     done: int = 0
     total: int = 0
     """Of the todos below it that have no sub-plan themselves; branches are not counted."""
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[StatusNode]:
         """Yield it and all below it."""
         yield self
         for node in (*self.branches, *self.children):
@@ -51,16 +51,16 @@ class StatusTree:
     """A plan and how its todos stand."""
 
     title: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[StatusNode, ...]
     done: int
     total: int
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[StatusNode]:
         """Yield every node, in the order in which the tree is read."""
         for node in self.nodes:
             yield from node.walk()
 
-    def find(self, todo_id: str) -> Node | None:
+    def find(self, todo_id: str) -> StatusNode | None:
         """Return the node of that qualified id."""
         return next((node for node in self.walk() if node.id == todo_id), None)
 
@@ -88,11 +88,11 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
             by_level.setdefault(record.within, []).append(record)
     blocked = state.blocked()
 
-    def node_of(record: TodoRecord) -> Node:
+    def node_of(record: TodoRecord) -> StatusNode:
         children = tuple(node_of(each) for each in by_level.get(record.id, ()))
         branches = tuple(node_of(state.records[name]) for name in record.branches)
         done, total = _progress(children) if children else (int(record.life is TodoLife.DONE), 1)
-        return Node(
+        return StatusNode(
             id=record.id,
             title=record.todo.title,
             state=shown_state(state, record),
@@ -130,7 +130,7 @@ def shown_state(state: State, record: TodoRecord) -> str:
     return record.life.value
 
 
-def _waits(state: State, record: TodoRecord, children: Sequence[Node]) -> str | None:
+def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> str | None:
     question = state.questions.get(record.question or "")
     if question is not None:
         return f"for a person: {question.question}"
@@ -146,5 +146,5 @@ def _waits(state: State, record: TodoRecord, children: Sequence[Node]) -> str | 
     return None
 
 
-def _progress(nodes: Sequence[Node]) -> tuple[int, int]:
+def _progress(nodes: Sequence[StatusNode]) -> tuple[int, int]:
     return sum(node.done for node in nodes), sum(node.total for node in nodes)

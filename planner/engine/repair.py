@@ -1,4 +1,4 @@
-"""What follows when a todo is red: the same role again, a branch, a deeper one, a person.
+"""Repair of a red todo: the same role again, a branch, a deeper one, a person.
 
 Which of these is decided by :mod:`planner.policy.branches`; here it is carried out.
 """

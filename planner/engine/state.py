@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PendingStep(NamedTuple):
-    """What a todo is to do when its turn comes, and by which rule."""
+    """A step that a todo takes when its turn comes, and the rule that queued it."""
 
     kind: str
     """``start``, ``implement``, ``verify``, ``branch``, ``children`` or ``load``."""

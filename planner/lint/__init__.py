@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
 from planner.lint import criteria, size, todos
-from planner.lint.facts import Facts, Finding
-from planner.lint.project import Kind, Project
+from planner.lint.facts import LintFacts, LintFinding
+from planner.lint.project import PathKind, Project
 from planner.model.findings import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LINT_RULES", "Facts", "Finding", "Kind", "LintRule", "Project", "check"]
+__all__ = ["LINT_RULES", "LintFacts", "LintFinding", "LintRule", "PathKind", "Project", "check"]
 
 
 class LintRule(NamedTuple):
@@ -35,7 +35,7 @@ LINT_RULES: Mapping[str, LintRule] = {
 }
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield all findings, group by group."""
     for group in (todos, criteria, size):
         yield from group.check(facts)

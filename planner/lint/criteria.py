@@ -8,8 +8,8 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from planner.catalog.tables import load_table
-from planner.lint.facts import Finding, command_spec, criterion_loc
-from planner.lint.project import Kind
+from planner.lint.facts import LintFinding, command_spec, criterion_loc
+from planner.lint.project import PathKind
 from planner.model.plan import MetricSpec, Operator, TodoStatus
 from planner.model.verdicts import CheckKind
 from planner.text.display import listed
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.catalog import PytestInvocation
-    from planner.lint.facts import Facts, Loc
+    from planner.lint.facts import LintFacts, Loc
     from planner.lint.selection import Selected
     from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
@@ -47,7 +47,7 @@ _DYNAMIC_METRIC = re.compile(r"(?:\.metric|record_(?:testsuite_)?property)\(\s*(
 _DEPENDENCY_FILES = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg", "setup.py")
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield what is wrong with the criteria of the todos."""
     unwritten: dict[str, tuple[str, str, Loc]] = {}
     for index, todo in facts.primaries:
@@ -67,20 +67,20 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"add {path} to the expected_artifacts of '{todo_id}', and its data to the test: "
             f"fixture: fixtures/{stem}_cases.json; likewise for the others"
         )
-        yield Finding("tests-unwritten", loc, None, f"not written yet: {shown}", fix)
+        yield LintFinding("tests-unwritten", loc, None, f"not written yet: {shown}", fix)
 
 
-def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
     tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
     if tested or not todo.requires_testing or todo.has_sub_plan:
         return
     at = ("items", index, "acceptance_criteria") if todo.acceptance_criteria else ("items", index)
-    yield Finding("no-test", at, todo.id, f"'{todo.id}' has no test")
+    yield LintFinding("no-test", at, todo.id, f"'{todo.id}' has no test")
 
 
 def _missing(
-    facts: Facts, todo: Todo, criterion: Criterion, loc: Loc, unwritten: dict[str, tuple[str, str, Loc]]
-) -> Iterator[Finding]:
+    facts: LintFacts, todo: Todo, criterion: Criterion, loc: Loc, unwritten: dict[str, tuple[str, str, Loc]]
+) -> Iterator[LintFinding]:
     """Say which selected files and tests are missing; those that may be written go to ``unwritten``."""
     assert criterion.command is not None
     assert criterion.command.pytest is not None
@@ -96,7 +96,7 @@ def _missing(
                 f"test_{name}.py in any folder"
             )
             fix = f"write {path}, which is assumed, or name the test that shall judge: test_file: PATH"
-            yield Finding("test-assumed", loc, todo.id, message, fix)
+            yield LintFinding("test-assumed", loc, todo.id, message, fix)
         elif facts.makers_of(path):
             yield facts.unawaited(todo, path, loc)
         else:
@@ -110,26 +110,26 @@ def _missing(
                 message = f"{path} does not exist, and no todo says that it writes it"
                 fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
                 fix = f"did you mean {near}? else {fix}" if near else fix
-                yield Finding("test-missing", loc, todo.id, message, fix)
+                yield LintFinding("test-missing", loc, todo.id, message, fix)
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
             message = f"{path} holds no test '{name}'" if name else f"{path} holds no test"
             fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
             fix = f"did you mean {path}::{near}? else {fix}" if near else fix
-            yield Finding("test-missing", loc, todo.id, message, fix)
+            yield LintFinding("test-missing", loc, todo.id, message, fix)
     for problem in selected.broken:
-        yield Finding("unreadable-test", loc, todo.id, problem)
+        yield LintFinding("unreadable-test", loc, todo.id, problem)
 
 
 def _unsteady(
-    facts: Facts, todo: Todo, criterion: Criterion, command: PytestInvocation, loc: Loc
-) -> Iterator[Finding]:
+    facts: LintFacts, todo: Todo, criterion: Criterion, command: PytestInvocation, loc: Loc
+) -> Iterator[LintFinding]:
     """Say which options and calls make a command prove nothing, or something else each time."""
     for word in command.args:
         name = word.partition("=")[0]
         if name in _OPTIONS:
             rule, what = _OPTIONS[name]
-            yield Finding(rule, loc, todo.id, f"{name} {what}", f"leave {name} out")
+            yield LintFinding(rule, loc, todo.id, f"{name} {what}", f"leave {name} out")
     spec = command_spec(criterion)
     if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
         return
@@ -137,13 +137,15 @@ def _unsteady(
         what, instead = _IMPURE[rule]
         message = f"the selected test code {what}: {listed(places, 3)}"
         fix = f"{instead}, or name the data: fixture: fixtures/{todo.id}_cases.json"
-        yield Finding(rule, loc, todo.id, message, fix)
+        yield LintFinding(rule, loc, todo.id, message, fix)
 
 
 # -- metrics -------------------------------------------------------------------------------------------
 
 
-def _metrics(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+def _metrics(
+    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
+) -> Iterator[LintFinding]:
     by_name: dict[str, list[tuple[str, MetricSpec]]] = {}
     for criterion in criteria:
         if isinstance(criterion.spec, MetricSpec):
@@ -156,12 +158,12 @@ def _metrics(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ..
             contrary = next(pairs, bounds)
             said = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in contrary)
             loc = criterion_loc(index, specs[bounds.index(contrary[-1])][0])
-            yield Finding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {said}")
+            yield LintFinding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {said}")
         if sources is not None and not any(name in text for text in sources.values()):
             at = criterion_loc(index, specs[0][0])
             message = f"the metric '{name}' is named nowhere in {listed(list(sources), 3)}"
             fix = f"record it in a test of '{todo.id}': record_property(\"{name}\", value)"
-            yield Finding("metric-unrecorded", at, todo.id, message, fix)
+            yield LintFinding("metric-unrecorded", at, todo.id, message, fix)
 
 
 def satisfiable(specs: list[MetricSpec]) -> bool:
@@ -174,7 +176,7 @@ def satisfiable(specs: list[MetricSpec]) -> bool:
     )
 
 
-def _recording_sources(facts: Facts, criteria: tuple[Criterion, ...]) -> dict[str, str] | None:
+def _recording_sources(facts: LintFacts, criteria: tuple[Criterion, ...]) -> dict[str, str] | None:
     """Return the sources that may record metrics; ``None`` where not all of them can be read."""
     commands = (each.command.pytest for each in criteria if each.command is not None)
     selections: list[Selected] = [facts.selector.of(each) for each in commands if each is not None]
@@ -195,7 +197,7 @@ def _recording_sources(facts: Facts, criteria: tuple[Criterion, ...]) -> dict[st
 # -- imports -------------------------------------------------------------------------------------------
 
 
-def _imports(facts: Facts, todo: Todo, command: PytestInvocation, loc: Loc) -> Iterator[Finding]:
+def _imports(facts: LintFacts, todo: Todo, command: PytestInvocation, loc: Loc) -> Iterator[LintFinding]:
     """A module of the project that a test needs is there, or somebody may write it."""
     if todo.allowed_files is None:
         return
@@ -207,11 +209,11 @@ def _imports(facts: Facts, todo: Todo, command: PytestInvocation, loc: Loc) -> I
                 what = f"{places[0]} does not exist, and '{todo.id}' may not write it"
                 message = f"{file}:{line} imports {name}: {what}"
                 fix = f"add {places[0]} to its allowed_files, or to the artifacts of a todo before it"
-                yield Finding("import-unreachable", loc, todo.id, message, fix)
+                yield LintFinding("import-unreachable", loc, todo.id, message, fix)
                 return
 
 
-def _module_places(facts: Facts, file: str, name: str) -> tuple[list[str], list[str]]:
+def _module_places(facts: LintFacts, file: str, name: str) -> tuple[list[str], list[str]]:
     """Return the files of a module of the project, and where it would be written if it does not exist.
 
     Both are empty for what is not the project's.
@@ -222,17 +224,21 @@ def _module_places(facts: Facts, file: str, name: str) -> tuple[list[str], list[
     return facts.modules[key]
 
 
-def _find_module(facts: Facts, folder: str, name: str) -> tuple[list[str], list[str]]:
+def _find_module(facts: LintFacts, folder: str, name: str) -> tuple[list[str], list[str]]:
     project = facts.project
     top, *rest = name.split(".")
     starts = (".", "src", *facts.selector.settings.pythonpath, folder)
     bases = [f"{start}/{top}".removeprefix("./") for start in dict.fromkeys(map(plain, starts))]
     paths = ["/".join((base, *rest)) for base in bases]
     files = [each for path in paths for each in (f"{path}.py", f"{path}/__init__.py")]
-    found = [each for each in files if project.kind(each) is Kind.FILE]
-    if found or any(project.kind(path) is not Kind.MISSING for path in paths) or project.is_installed(top):
+    found = [each for each in files if project.kind(each) is PathKind.FILE]
+    if (
+        found
+        or any(project.kind(path) is not PathKind.MISSING for path in paths)
+        or project.is_installed(top)
+    ):
         return found, []
-    homes = [at for at, base in enumerate(bases) if project.kind(base) is Kind.FOLDER]
+    homes = [at for at, base in enumerate(bases) if project.kind(base) is PathKind.FOLDER]
     if homes:
         # An extension module or a stub is no file of Python, and yet there.
         there = any(project.glob_holds(f"{path}.*") for path in paths)

@@ -1,12 +1,12 @@
-"""What every rule is given: the plan, its criteria, and what the project answers."""
+"""Input of every rule: the plan, its criteria, and facts of the project."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from planner.lint.project import Kind
-from planner.lint.selection import Selector
+from planner.lint.project import PathKind
+from planner.lint.selection import TestSelector
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
 from planner.policy.dependencies import dependency_order
@@ -24,7 +24,7 @@ Loc: TypeAlias = tuple[str | int, ...]
 """A place in the plan by the names of the model: ``("items", 2, "title")``."""
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     """One finding, before its severity and its position are looked up."""
 
     rule: str
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     """Where that is safe to do: the key of the todo, and what it is set to, or has added to its list."""
 
 
-class Facts:
+class LintFacts:
     """The plan and the project, and what several rules work out of them."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Facts:
         self.qualification = qualification
         self.qualified_prefix = qualified_prefix
         self.made_before = made_before
-        self.selector = Selector(project)
+        self.selector = TestSelector(project)
         self.modules: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
         """By folder and module of an import, where it is and where it would be written."""
         self.by_id = {todo.id: todo for todo in plan.items}
@@ -113,12 +113,12 @@ class Facts:
         makers = self.makers_of(path)
         return path in self.made_before or any(self.comes_first(todo, maker) for maker in makers)
 
-    def unawaited(self, todo: Todo, path: str, loc: Loc) -> Finding:
+    def unawaited(self, todo: Todo, path: str, loc: Loc) -> LintFinding:
         """Return that another todo makes a missing file, for which this one does not wait."""
         maker = self.makers_of(path)[0]
         message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
-        return Finding("dependency-missing", loc, todo.id, message, fix, ("dependencies", maker))
+        return LintFinding("dependency-missing", loc, todo.id, message, fix, ("dependencies", maker))
 
     @cached_property
     def file_above(self) -> str | None:
@@ -128,7 +128,7 @@ class Facts:
             if criterion.command is not None and criterion.command.pytest is not None:
                 named |= {word.partition("::")[0]: None for word in criterion.command.pytest.selections}
         paths = [plain(path) for path in named if not is_glob(path)]
-        if any(self.project.kind(path) is not Kind.MISSING for path in paths):
+        if any(self.project.kind(path) is not PathKind.MISSING for path in paths):
             return None
         return next((path for path in paths if self.project.parent_holding(path)), None)
 

@@ -1,4 +1,4 @@
-"""What the rules ask of the project that a plan speaks of. Who answers looks at files; the rules do not."""
+"""Questions of the rules about the project. The implementation reads files; the rules do not."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Kind(StrEnum):
-    """What lies at a path."""
+class PathKind(StrEnum):
+    """The kind of file at a path."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -19,7 +19,7 @@ class Kind(StrEnum):
 class Project(Protocol):
     """The files of one root. Paths are relative to it, with ``/``."""
 
-    def kind(self, path: str) -> Kind: ...
+    def kind(self, path: str) -> PathKind: ...
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, or ``None`` where it is none, or too large to be read."""

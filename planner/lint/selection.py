@@ -1,4 +1,4 @@
-"""Which tests a pytest command selects, and what those import, as far as reading files tells."""
+"""Static selection: the tests that a pytest command selects, and what those import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS, NETWORK
-from planner.lint.project import Kind
+from planner.lint.project import PathKind
 from planner.text.glob_patterns import matches, plain
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _MAKES_TESTS = frozenset({"pytest_generate_tests", "pytest_collect_file", "load_
 
 
 class PytestSettings(NamedTuple):
-    """What the project's pytest settings say, as far as rules ask."""
+    """The project's pytest settings, as far as rules need them."""
 
     python_functions: tuple[str, ...] = ("test",)
     python_classes: tuple[str, ...] = ("Test",)
@@ -50,7 +50,7 @@ class PytestSettings(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class TestModule:
-    """What reading a test module, or a conftest, tells."""
+    """Facts read from the source of a test module or a conftest."""
 
     __test__ = False
 
@@ -70,7 +70,7 @@ class TestModule:
 
 @dataclass(slots=True)
 class Selected:
-    """What one command selects."""
+    """The files and tests that one command selects."""
 
     certain: bool = True
     """Whether what is named here is all, and no option leaves any of it out."""
@@ -87,7 +87,7 @@ class Selected:
     """By rule, the calls in the selected tests that are not repeatable."""
 
 
-class Selector:
+class TestSelector:
     """Answers for the commands of one plan; equal selections are worked out once."""
 
     def __init__(self, project: Project) -> None:
@@ -114,7 +114,7 @@ class Selector:
         """Return the conftests that hold for a file, the nearest first."""
         folders = path.split("/")[:-1]
         places = ["/".join((*folders[:depth], "conftest.py")) for depth in range(len(folders), -1, -1)]
-        return [place for place in places if self.project.kind(place) is Kind.FILE]
+        return [place for place in places if self.project.kind(place) is PathKind.FILE]
 
     def of(self, command: PytestInvocation) -> Selected:
         """Return what a pytest command selects. What ``-k`` and ``-m`` leave of it only pytest knows."""
@@ -137,15 +137,15 @@ class Selector:
             path, _, name = place.partition("::")
             path = plain(path)
             kind = self.project.kind(path)
-            if kind is Kind.FILE:
+            if kind is PathKind.FILE:
                 self._add_file(path, name.partition("[")[0], selected)
-            elif kind is Kind.FOLDER:
+            elif kind is PathKind.FOLDER:
                 files, complete = self.project.files(path)
                 selected.certain = selected.certain and complete
                 for file in files:
                     if any(matches(file, each) for each in self.settings.python_files):
                         self._add_file(file, "", selected)
-            elif kind is Kind.MISSING:
+            elif kind is PathKind.MISSING:
                 selected.missing_files.append(path)
             else:
                 selected.certain = False

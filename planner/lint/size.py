@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from planner.lint.facts import Finding
+from planner.lint.facts import LintFinding
 from planner.policy.dependencies import dependency_order
 from planner.text.display import listed
 from planner.text.glob_patterns import is_glob
@@ -14,7 +14,7 @@ from planner.text.glob_patterns import is_glob
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from planner.lint.facts import Facts
+    from planner.lint.facts import LintFacts
     from planner.model.plan import Todo
 
 MOST_CRITERIA = 8
@@ -37,7 +37,7 @@ _PHASE = re.compile(r"\s*(phase|stage|milestone|part|sprint)\s+(\d{1,3}|[ivx]{1,
 _NUMBERED = re.compile(r"[a-z]{0,6}\d+")
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield what is too large."""
     for index, todo in facts.primaries:
         criteria = facts.criteria.get(todo.id, ())
@@ -48,13 +48,13 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f"split it by what its criteria are about: a todo with {half} first, then '{todo.id}' with "
                 "the rest, depending on it"
             )
-            yield Finding("todo-too-large", ("items", index), todo.id, message, fix)
+            yield LintFinding("todo-too-large", ("items", index), todo.id, message, fix)
     reason, phases = divide([todo for _, todo in facts.primaries if not todo.has_sub_plan])
     if reason:
         shown = "; ".join(f"{title} ({listed(ids, 10)})" for title, ids in phases[:8])
         more = f"; and {len(phases) - 8} more" if len(phases) > 8 else ""
         fix = f"make {len(phases)} parent todos with a sub_plan each: {shown}{more}"
-        yield Finding("hierarchy-suggested", ("items",), None, reason, fix)
+        yield LintFinding("hierarchy-suggested", ("items",), None, reason, fix)
 
 
 def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:

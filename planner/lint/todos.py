@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from planner.catalog.tables import load_table
 from planner.lint.facts import (
-    Finding,
+    LintFinding,
     command_spec,
     criterion_loc,
     is_branch,
     made_by,
     shown_seconds,
 )
-from planner.lint.project import Kind
+from planner.lint.project import PathKind
 from planner.model.contract import Contract
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Role
@@ -30,7 +30,7 @@ from planner.text.glob_patterns import allowed, is_glob, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from planner.lint.facts import Facts, Loc
+    from planner.lint.facts import LintFacts, Loc
     from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
 
@@ -42,7 +42,7 @@ TEMPLATE_KEY = "x-template"
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield what is wrong with the todos and with the policy."""
     yield from _policy(facts)
     yield from _template(facts)
@@ -62,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 # -- the plan as a whole -------------------------------------------------------------------------------
 
 
-def _policy(facts: Facts) -> Iterator[Finding]:
+def _policy(facts: LintFacts) -> Iterator[LintFinding]:
     policy = facts.plan.metadata
     asks, approves = policy.require_planner_approval, policy.auto_approve_branches
     acts = policy.auto_fix_mode and "auto_fix_mode" in policy.model_fields_set
@@ -87,16 +87,16 @@ def _policy(facts: Facts) -> Iterator[Finding]:
         ),
     ):
         if holds:
-            yield Finding("policy-contradiction", ("metadata", key), None, message)
+            yield LintFinding("policy-contradiction", ("metadata", key), None, message)
     for index, entry in enumerate(policy.flaky_retry.quarantine):
         # Dates that are written as YYYY-MM-DD are in order as texts.
         if facts.today is not None and entry.expires < facts.today:
             at = ("metadata", "flaky_retry", "quarantine", index, "expires")
             message = f"the quarantine of {entry.nodeid} ended on {entry.expires} ({entry.ticket})"
-            yield Finding("quarantine-expired", at, None, message)
+            yield LintFinding("quarantine-expired", at, None, message)
 
 
-def _template(facts: Facts) -> Iterator[Finding]:
+def _template(facts: LintFacts) -> Iterator[LintFinding]:
     """Say which step of the template that the plan names is not there, or not in its place."""
     plan = facts.plan
     is_outer = TEMPLATE_KEY in plan.extensions
@@ -108,7 +108,7 @@ def _template(facts: Facts) -> Iterator[Finding]:
     if name not in templates:
         near = get_close_matches(name, templates, n=1)
         fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(templates)}"
-        yield Finding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
+        yield LintFinding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
         return
     steps: list[dict[str, str]] = templates[name]["steps"]
     before: list[tuple[int, Todo]] = []
@@ -119,14 +119,14 @@ def _template(facts: Facts) -> Iterator[Finding]:
             place = f"after '{last}', which it depends on" if before else "as the first todo"
             message = f"the template {name} has the step '{step['name']}', the plan has no such todo"
             fix = f"add a todo '{step['title']}' ({step['role']}, proved by '{step['criterion']}') {place}"
-            yield Finding("template-mismatch", loc, None, message, fix)
+            yield LintFinding("template-mismatch", loc, None, message, fix)
             continue
         for index, todo in found if before else ():
             waits = any(facts.waits_for(todo.id, each.id) for _, each in before)
             if index < before[0][0] or not waits:
                 message = f"'{todo.id}' ({step['name']}) does not stand behind '{last}' and wait for it"
                 fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
-                yield Finding("template-mismatch", ("items", index), todo.id, message, fix)
+                yield LintFinding("template-mismatch", ("items", index), todo.id, message, fix)
         before = found
 
 
@@ -140,16 +140,16 @@ def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
     return None
 
 
-def _root(facts: Facts) -> Iterator[Finding]:
+def _root(facts: LintFacts) -> Iterator[LintFinding]:
     path = facts.file_above
     above = facts.project.parent_holding(path) if path is not None else None
     if above is not None:
         message = f"{path} does not exist below the root '{facts.plan.root}', but in {above} of it"
         fix = f"write root: {normpath(f'{facts.plan.root}/{above}')}"
-        yield Finding("root-doubtful", ("root",), None, message, fix)
+        yield LintFinding("root-doubtful", ("root",), None, message, fix)
 
 
-def _routing(facts: Facts) -> Iterator[Finding]:
+def _routing(facts: LintFacts) -> Iterator[LintFinding]:
     """The default roles are a routing as well: only a plan that routes here and not there is in doubt."""
     tested = [
         (index, todo)
@@ -165,10 +165,10 @@ def _routing(facts: Facts) -> Iterator[Finding]:
         message = (
             f"{len(tested) - len(without)} of {len(tested)} todos have failure_routing; without: {shown}"
         )
-        yield Finding("routing-missing", ("items", without[0][0]), None, message)
+        yield LintFinding("routing-missing", ("items", without[0][0]), None, message)
 
 
-def _qualified(facts: Facts) -> Iterator[Finding]:
+def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
     document = facts.qualification
     if document is None:
         return
@@ -184,7 +184,7 @@ def _qualified(facts: Facts) -> Iterator[Finding]:
             if key in bad:
                 found = bad[key]
                 message = f"{what} is {found.quality}: {found.because}"
-                yield Finding(f"check-{found.quality}", loc, todo.id, message, found.remedy or "")
+                yield LintFinding(f"check-{found.quality}", loc, todo.id, message, found.remedy or "")
             elif (
                 key not in known
                 and name not in document.skipped
@@ -193,13 +193,13 @@ def _qualified(facts: Facts) -> Iterator[Finding]:
                 and criterion.id != STAY_GREEN
             ):
                 message = f"the qualification does not know {what} as it is now"
-                yield Finding("check-unqualified", loc, todo.id, message)
+                yield LintFinding("check-unqualified", loc, todo.id, message)
 
 
 # -- one todo ------------------------------------------------------------------------------------------
 
 
-def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Finding]:
+def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterator[LintFinding]:
     parent, via = facts.by_id.get(parent_id), facts.by_id.get(todo.via or "")
     most = facts.plan.metadata.max_branch_depth
     chain: list[Todo] = []
@@ -228,10 +228,12 @@ def _branch(facts: Facts, index: int, todo: Todo, parent_id: str) -> Iterator[Fi
         (depth > most, "branch_depth", f"'{todo.id}' lies {depth} deep, max_branch_depth is {most}"),
     ):
         if holds:
-            yield Finding("branch-invalid", ("items", index, key), todo.id, message)
+            yield LintFinding("branch-invalid", ("items", index, key), todo.id, message)
 
 
-def _limits(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+def _limits(
+    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
+) -> Iterator[LintFinding]:
     total = 0.0
     for criterion in criteria:
         spec = command_spec(criterion)
@@ -250,7 +252,7 @@ def _limits(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...
         if problem is not None and "timeout_seconds" in spec.model_fields_set:
             loc = (*criterion_loc(index, criterion.id)[:-1], "timeout_seconds")
             message = f"{criterion.id} of '{todo.id}' {problem}"
-            yield Finding("timeout-unreasonable", loc, todo.id, message)
+            yield LintFinding("timeout-unreasonable", loc, todo.id, message)
     most = facts.plan.metadata.max_todo_seconds
     for key, what, seconds in (
         ("timeout_seconds", "one turn of work on", todo.timeout_seconds or 0.0),
@@ -261,7 +263,7 @@ def _limits(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...
                 f"{what} '{todo.id}' may take {shown_seconds(seconds)}, the plan allows a todo "
                 f"{shown_seconds(most)} (max_todo_seconds)"
             )
-            yield Finding("todo-seconds-exceeded", ("items", index, key), todo.id, message)
+            yield LintFinding("todo-seconds-exceeded", ("items", index, key), todo.id, message)
     named = "max_retries" in todo.model_fields_set and not is_branch(todo) and not todo.has_sub_plan
     if named and not 0 < todo.max_retries <= MOST_RETRIES:
         message = (
@@ -270,13 +272,15 @@ def _limits(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...
             else f"'{todo.id}' has no retries, so its first failure makes a branch"
         )
         loc = ("items", index, "max_retries")
-        yield Finding("retries-unreasonable", loc, todo.id, message, change=("max_retries", 2))
+        yield LintFinding("retries-unreasonable", loc, todo.id, message, change=("max_retries", 2))
 
 
 # -- files ---------------------------------------------------------------------------------------------
 
 
-def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+def _references(
+    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
+) -> Iterator[LintFinding]:
     """Contracts, fixtures and schemas exist, can be read, or are made in time."""
     named: dict[tuple[str, str], Loc] = {}
     if todo.contract_path is not None:
@@ -289,11 +293,11 @@ def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion,
                 named.setdefault((noun, plain(path)), (*loc, name))
     for (noun, path), loc in named.items():
         makers = facts.makers_of(path)
-        if facts.project.kind(path) is Kind.FILE:
+        if facts.project.kind(path) is PathKind.FILE:
             problem = _contract_problem(facts.project.text(path)) if noun == "contract" else None
             if problem is not None:
                 message = f"the contract {path} cannot be used: {problem}"
-                yield Finding("contract-invalid", loc, todo.id, message)
+                yield LintFinding("contract-invalid", loc, todo.id, message)
         # The steps of a repair come first: the todo under repair waits for its branch, that for the step.
         elif facts.lies_above(path) or any(
             facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers
@@ -313,7 +317,7 @@ def _references(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion,
             fix = f"add the file, or list {path} among the expected_artifacts of {who}"
             message = f"the {noun} {path} does not exist, and no todo says that it makes it"
             fix = f"did you mean {near}? else {fix}" if near else fix
-            yield Finding(f"{noun}-missing", loc, todo.id, message, fix)
+            yield LintFinding(f"{noun}-missing", loc, todo.id, message, fix)
 
 
 def _contract_problem(text: str | None) -> str | None:
@@ -328,7 +332,9 @@ def _contract_problem(text: str | None) -> str | None:
     return "it promises nothing" if contract.is_empty else None
 
 
-def _reach(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[Finding]:
+def _reach(
+    facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
+) -> Iterator[LintFinding]:
     protected = facts.plan.metadata.protected_files
     patterns = todo.allowed_files
     if not protected and patterns is None:
@@ -340,13 +346,13 @@ def _reach(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
         exists = (
             facts.project.glob_holds(path)
             if is_glob(path)
-            else facts.project.kind(path) is not Kind.MISSING
+            else facts.project.kind(path) is not PathKind.MISSING
         )
         guard = next((each for each in protected if allowed(path, (each,))), None)
         if guard is not None and (noun == "target_file" or not exists):
             message = f"the {noun} {path} is protected by '{guard}'"
             fix = f"take {path} out of protected_files until it is made, or out of '{todo.id}'"
-            yield Finding("outside-allowed-files", loc, todo.id, message, fix)
+            yield LintFinding("outside-allowed-files", loc, todo.id, message, fix)
         # A glob is granted by a pattern that matches its text: a star matches a star.
         if patterns is not None and not allowed(path, patterns):
             message = (
@@ -355,12 +361,12 @@ def _reach(facts: Facts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
             )
             fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or leave {path} to another todo"
             change = ("allowed_files", path)
-            yield Finding("outside-allowed-files", loc, todo.id, message, fix, change)
+            yield LintFinding("outside-allowed-files", loc, todo.id, message, fix, change)
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
         yield from _judges(facts, index, todo, patterns, criteria)
 
 
-def _owed(facts: Facts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
+def _owed(facts: LintFacts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
     """Yield the files that the work has to make or change: place, what it is, path."""
     for position, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
         path = plain(artifact.path)
@@ -374,14 +380,14 @@ def _owed(facts: Facts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]
         yield loc, "target_file", plain(task.target_file)
     if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
         path = plain(todo.contract_path)
-        if facts.project.kind(path) is Kind.MISSING and facts.makers_of(path) == [todo.id]:
+        if facts.project.kind(path) is PathKind.MISSING and facts.makers_of(path) == [todo.id]:
             yield ("items", index, "contract_path"), "contract", path
 
 
 def _judges(
-    facts: Facts, index: int, todo: Todo, patterns: tuple[str, ...], criteria: tuple[Criterion, ...]
-) -> Iterator[Finding]:
-    """What judges a todo must not be its to change; who writes tests is judged by others."""
+    facts: LintFacts, index: int, todo: Todo, patterns: tuple[str, ...], criteria: tuple[Criterion, ...]
+) -> Iterator[LintFinding]:
+    """Yield what judges a todo must not be its to change; who writes tests is judged by others."""
     judges: dict[str, None] = {}
     for criterion in criteria:
         spec = command_spec(criterion)
@@ -401,4 +407,4 @@ def _judges(
         at = ("items", index, "allowed_files", position)
         message = f"'{pattern}' lets '{todo.id}' change what judges it: {listed(granted, 3)}"
         fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
-        yield Finding("judge-in-reach", at, todo.id, message, fix)
+        yield LintFinding("judge-in-reach", at, todo.id, message, fix)

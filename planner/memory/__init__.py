@@ -1,4 +1,4 @@
-"""What is made of the past: which todo goes first, which recipe is worth running, who repairs a failure.
+"""Memory: order of todos, choice of recipes and of the role that repairs, from past outcomes.
 
 Memory changes an order or a default. It never makes a pass of a failure, never leads a failure away from a
 person who has to see it, and never goes against what a todo says itself.

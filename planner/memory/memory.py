@@ -1,4 +1,4 @@
-"""What the past says: which todo goes first, which recipe is worth running, who repairs a failure.
+"""Advice from past outcomes: order of todos, choice of recipes, the role that repairs.
 
 Every answer comes of records of the past and of the time alone. A record counts by how like it is, by its
 age, and by where it is from; a rate is concluded as if two experiences were known before, one of them good.
@@ -85,7 +85,7 @@ class RecipeAdvice(NamedTuple):
 
 
 class RoutingAdvice(NamedTuple):
-    """Who should repair a failure."""
+    """The advised role for a failure, and the grounds."""
 
     role: Role
     confidence: float
@@ -97,7 +97,7 @@ class RoutingAdvice(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """What is concluded from weighted experiences."""
+    """A conclusion from weighted experiences."""
 
     rate: float
     """The chance that it goes well."""
@@ -106,7 +106,7 @@ class Belief(NamedTuple):
 
 
 class _Standing(NamedTuple):
-    """What is known about one role and failures of one category."""
+    """Experience of one role with failures of one category."""
 
     belief: Belief
     fixed: int
@@ -150,7 +150,7 @@ def text_of(todo: Todo, failure: Failure | None = None) -> str:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the records say; their order means nothing."""
+    """The records of the past; their order means nothing."""
 
     records: PastRecords
     _known: dict[str, list[tuple[float, PastTodo]]] = field(
@@ -160,7 +160,7 @@ class Memory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is remembered: all answers are those of the static tables."""
+        """Return whether nothing is remembered: all answers are those of the static tables."""
         return not (self.records.repairs or self.records.todos or self.records.corrections)
 
     def order_bias(self, todo: Todo, now: float) -> float:

@@ -1,4 +1,4 @@
-"""What kind of work a todo asks for, and in which language, told by its words, files and commands.
+"""Classification of todos by kind of work and language, from words, files and commands.
 
 Past work is compared within a kind. A kind that is told wrongly makes memory compare less well, and does
 no other harm.
@@ -24,7 +24,7 @@ _LONGEST = 2_000
 
 
 class TaskKind(StrEnum):
-    """What a todo is there for."""
+    """The kind of work of a todo."""
 
     FIX_TEST = "fix_test"
     FIX_BUG = "fix_bug"

@@ -32,7 +32,7 @@ class _Action(ReadValue):
 
 
 class Bounds(ReadValue):
-    """What a turn of work may do."""
+    """The limits of a turn of work."""
 
     risk_level: RiskLevel = RiskLevel.LOW
     allowed_files: tuple[str, ...] | None = None
@@ -45,7 +45,7 @@ class Bounds(ReadValue):
 
 
 class Brief(ReadValue):
-    """What whoever works needs to know; the text of a repository is in it, cleaned and fenced."""
+    """The brief of a turn; text of the repository in it is cleaned and fenced."""
 
     title: str
     intent: str | None = None
@@ -96,7 +96,7 @@ class Cancel(_Action):
 
 
 class QuestionKind(StrEnum):
-    """What a person is asked for."""
+    """The kind of a question to a person."""
 
     APPROVE_BRANCH = "approve_branch"
     APPROVE_EDITS = "approve_edits"
@@ -110,7 +110,7 @@ class QuestionKind(StrEnum):
 
     @property
     def is_approval(self) -> bool:
-        """Whether ``approval_given`` answers it, and not ``question_answered``."""
+        """Return whether ``approval_given`` answers it, and not ``question_answered``."""
         return self.value.startswith("approve")
 
 

@@ -14,7 +14,7 @@ BASELINE_VERSION: Literal[1] = 1
 
 
 class JudgeKind(StrEnum):
-    """What a file has to do with the verdict."""
+    """The part that a file has in the verdict."""
 
     TEST = "test"
     CONFTEST = "conftest"
@@ -45,7 +45,7 @@ class BaselineFile(ReadValue):
 
 
 class BaselineTest(ReadValue):
-    """What one test said."""
+    """The result of one test at the baseline."""
 
     outcome: TestOutcome
     flaky: bool = False
@@ -55,7 +55,7 @@ class BaselineTest(ReadValue):
 
 
 class BaselineCheck(ReadValue):
-    """What one criterion said, with its failures' signatures."""
+    """The result of one criterion at the baseline, with its failures' signatures."""
 
     verdict: Verdict
     signatures: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class BaselineCheck(ReadValue):
 
 
 class BaselineTodo(ReadValue):
-    """What one todo said."""
+    """The result of one todo at the baseline."""
 
     state: TodoState | None = None
     claimed: bool = False
@@ -97,7 +97,7 @@ class Agreement(ReadValue):
 
 
 class SessionInventory(ReadValue):
-    """What a session was made of: who could have a say in its verdicts."""
+    """Inventory of a session: everything that could influence its verdicts."""
 
     plugins: tuple[str, ...] = ()
     """Names of the plugins that were registered, sorted."""

@@ -76,7 +76,7 @@ class Contract(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it promises nothing."""
+        """Return whether it promises nothing."""
         return not (self.functions or self.classes or self.schemas)
 
 
@@ -100,5 +100,5 @@ class ContractDifference(Value):
 
     @property
     def is_open(self) -> bool:
-        """Whether only running the code would tell; such a one is never called broken."""
+        """Return whether only running the code would tell; such a one is never called broken."""
         return self.problem == "unresolved"

@@ -129,7 +129,7 @@ class Verified(_Event):
 
 
 class Decision(StrEnum):
-    """What a person says to a proposal."""
+    """A person's decision on a proposal."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -140,7 +140,7 @@ class Decision(StrEnum):
 
 
 class BranchChanges(ReadValue):
-    """What a person changes in a proposed branch; what is absent stays."""
+    """A person's changes to a proposed branch; absent fields stay."""
 
     role: Role | None = None
     instructions: Text | None = None

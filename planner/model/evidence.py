@@ -82,7 +82,7 @@ class Selector(ReadValue):
 
 
 class ProcessEnd(ReadValue):
-    """How a process ended."""
+    """The end of a process: exit code, signal or time limit."""
 
     exit_code: int | None = None
     signal: str | None = None
@@ -206,7 +206,7 @@ class ExecutedFunction(ReadValue):
 
 
 class Confirmation(ReadValue):
-    """What one repeated run of a failing check said."""
+    """The result of one repeated run of a failing check."""
 
     where: str
     """``alone`` (its command in a process of its own) or ``company`` (while other criteria ran)."""

@@ -8,7 +8,7 @@ from planner.model.base import ReadValue
 
 
 class Severity(StrEnum):
-    """How much a finding weighs."""
+    """Severity of a finding."""
 
     ERROR = "error"
     """The plan cannot be proved as it is."""

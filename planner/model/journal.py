@@ -1,4 +1,4 @@
-"""What the supervisor of a run writes into its journal, as later runs read it.
+"""Records of a run's journal, as later runs read them.
 
 Other processes write records of their own between these, one JSON object a line. Records and keys that this
 version does not know are passed over; a killed run may end in the middle of a line.
@@ -17,7 +17,7 @@ from planner.model.verdicts import TestOutcome
 
 
 class JournalRecord(ReadValue):
-    """What every record holds."""
+    """Fields of every record."""
 
     session: str
     """Which session wrote it; ``parent`` for the supervisor."""
@@ -25,7 +25,7 @@ class JournalRecord(ReadValue):
     """Seconds since 1970."""
 
 
-class RunStarted(JournalRecord):
+class JournalRunStarted(JournalRecord):
     """The first record: which run, plan and version of the format."""
 
     version: int
@@ -57,7 +57,7 @@ class Collected(JournalRecord):
 
 
 class TestFinished(JournalRecord):
-    """How a test ended."""
+    """The end of a test."""
 
     __test__ = False
 

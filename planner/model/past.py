@@ -1,4 +1,4 @@
-"""What is remembered of the past: how todos went, who repaired what, and what a person corrected."""
+"""Records of the past: outcomes of todos, repairs by role, and corrections by people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.model.taxonomy import Category, Owner, Role
 
 
 class PastRepair(ReadValue):
-    """How one repair went: a turn or a branch by one role, for one failure."""
+    """One past repair: a turn or a branch by one role, for one failure."""
 
     at: AwareDatetime
     fingerprint: str
@@ -30,7 +30,7 @@ class PastRepair(ReadValue):
 
 
 class PastTodo(ReadValue):
-    """How one todo went."""
+    """The past course of one todo."""
 
     at: AwareDatetime
     fingerprint: str

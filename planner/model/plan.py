@@ -39,7 +39,7 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class Operator(StrEnum):
-    """How a recorded metric is compared with the value in the plan: ``recorded OPERATOR value``."""
+    """Comparison of a recorded metric with the value in the plan: ``recorded OPERATOR value``."""
 
     GE = ">="
     GT = ">"
@@ -56,7 +56,7 @@ class RiskLevel(StrEnum):
 
 
 class TodoStatus(StrEnum):
-    """Who says that a todo is done; never whether it is."""
+    """The claim that a todo is done; never the proof."""
 
     OPEN = "open"
     CLAIMED = "claimed"
@@ -84,7 +84,7 @@ class Extensible(Value):
 
 
 class NegativeControl(Extensible):
-    """How the feature is broken on purpose, in a copy of the tree: a good check is red there."""
+    """A deliberate fault in a copy of the tree; a good check is red there."""
 
     patch: RelativePath | None = None
     """A unified diff, applied from the plan's root."""
@@ -142,7 +142,7 @@ Check = Annotated[CommandSpec, BeforeValidator(_check_from_command)]
 
 
 class AcceptanceCriteria(Extensible):
-    """How a machine tells that a todo is done."""
+    """The checks by which a machine tells that a todo is done."""
 
     tests: tuple[Check, ...] = ()
     expected_artifacts: tuple[Artifact, ...] = ()
@@ -154,7 +154,7 @@ class AcceptanceCriteria(Extensible):
 
 
 class ControllerTaskSpec(Extensible):
-    """What kind of work the todo asks of its role."""
+    """The kind of work that the todo asks of its role."""
 
     type: Line
     target_file: RelativePath | None = None
@@ -208,7 +208,7 @@ class Todo(Extensible):
 
     @property
     def has_sub_plan(self) -> bool:
-        """Whether the todo is a parent: its state comes from the todos of another plan."""
+        """Return whether the todo is a parent: its state comes from the todos of another plan."""
         return self.is_parent or self.sub_plan is not None or self.sub_project_id is not None
 
 
@@ -264,7 +264,7 @@ class ToolSpec(Extensible):
 
 
 class Policy(Extensible):
-    """What the plan allows, the ``metadata`` of the file."""
+    """The policy of the plan, the ``metadata`` of the file."""
 
     auto_fix_mode: bool = True
     require_planner_approval: bool | None = None

@@ -12,7 +12,7 @@ QUALIFICATION_VERSION: Literal[1] = 1
 
 
 class Quality(StrEnum):
-    """What a check is worth."""
+    """The quality of a check."""
 
     RED_OK = "red_ok"
     """Red before the work, and red on the broken tree where a control is declared."""

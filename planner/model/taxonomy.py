@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Role(StrEnum):
-    """Who acts on a todo or a failure."""
+    """The role that acts on a todo or a failure."""
 
     CODER = "coder"
     ARCHITECT = "architect"
@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class Owner(StrEnum):
-    """What a failure is the fault of."""
+    """The owner of a failure."""
 
     PRODUCT = "product"
     TEST = "test"
@@ -33,7 +33,7 @@ class Owner(StrEnum):
 
 
 class Repeatability(StrEnum):
-    """What repeated runs of the same code said."""
+    """Repeatability of a failure over runs of the same code."""
 
     DETERMINISTIC = "deterministic"
     """Red every time that it was run, at least twice."""
@@ -82,7 +82,7 @@ class BranchReason(StrEnum):
 
 
 class Category(StrEnum):
-    """What kind of failure a failure is."""
+    """The category of a failure."""
 
     TEST_REGRESSION = "TEST_REGRESSION"
     TEST_TIMEOUT = "TEST_TIMEOUT"

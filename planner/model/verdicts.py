@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What a check said."""
+    """The verdict of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
 
 class TodoState(StrEnum):
-    """What a run can say about a todo."""
+    """The state of a todo after a run."""
 
     DONE = "done"
     TEST_FAILED = "test_failed"
@@ -62,7 +62,7 @@ class Isolation(StrEnum):
 
 
 class Witness(StrEnum):
-    """Which observer a test's result was read from."""
+    """The observer that a test's result was read from."""
 
     PLUGIN = "plugin"
     JSON_REPORT = "json_report"
@@ -89,7 +89,7 @@ class TestOutcome(StrEnum):
 
 
 class Since(StrEnum):
-    """How a result compares with the baseline."""
+    """Comparison of a result with the baseline."""
 
     NEW = "new"
     PRE_EXISTING = "pre_existing"
@@ -99,7 +99,7 @@ class Since(StrEnum):
 
 
 class CheckAtBase(StrEnum):
-    """What a check was worth at the baseline."""
+    """The quality of a check at the baseline."""
 
     RED = "red"
     """Nothing of it held."""
@@ -110,7 +110,7 @@ class CheckAtBase(StrEnum):
 
 
 class TodoAtBase(StrEnum):
-    """How a todo stood at the baseline."""
+    """The state of a todo at the baseline."""
 
     OPEN = "open"
     CLAIMED = "claimed"
@@ -120,7 +120,7 @@ class TodoAtBase(StrEnum):
 
 
 class TodoLife(StrEnum):
-    """Where a todo stands while a plan is carried out."""
+    """The life cycle state of a todo while a plan is carried out."""
 
     PENDING = "pending"
     """What it depends on is not done yet, or its turn has not come."""
@@ -142,12 +142,12 @@ class TodoLife(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing follows."""
+        """Return whether nothing follows."""
         return self in _FINAL
 
     @property
     def is_live(self) -> bool:
-        """Whether the driver is at it."""
+        """Return whether the driver is at it."""
         return self is TodoLife.ACTIVE or self is TodoLife.TESTING
 
 
@@ -155,7 +155,7 @@ _FINAL = frozenset((TodoLife.DONE, TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.H
 
 
 class PlanState(StrEnum):
-    """Where a plan stands in its life."""
+    """The life cycle state of a plan."""
 
     CREATED = "created"
     VALIDATING = "validating"
@@ -171,12 +171,12 @@ class PlanState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing follows."""
+        """Return whether nothing follows."""
         return self in (PlanState.REJECTED, PlanState.COMPLETED, PlanState.HALTED)
 
 
 class EvidenceKind(StrEnum):
-    """What was looking when the failure was seen."""
+    """The observer of a failure."""
 
     TEST = "test"
     """A test's set-up, call or teardown."""
@@ -215,7 +215,7 @@ class Phase(StrEnum):
 
 
 class Side(StrEnum):
-    """Whose file a frame is in."""
+    """The owner of the file that a frame is in."""
 
     TEST = "test"
     """A test module, a conftest, or a module beside them that only tests use."""
@@ -228,14 +228,14 @@ class Side(StrEnum):
 
 
 class Hardness(StrEnum):
-    """How much a sign of tampering weighs: one hard sign is enough, of soft ones two are needed."""
+    """Weight of a tampering signal: one hard signal is enough, of soft ones two are needed."""
 
     HARD = "hard"
     SOFT = "soft"
 
 
 class Purpose(StrEnum):
-    """What a tool is run for."""
+    """The purpose of a tool."""
 
     TEST = "test"
     LINT = "lint"

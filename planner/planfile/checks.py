@@ -45,7 +45,7 @@ _TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class Judgement:
+class PlanJudgement:
     """Result of the checks: faults, the criteria of each todo, and the tools that its commands may name."""
 
     tools: tuple[ToolSpec, ...] = ()
@@ -53,12 +53,14 @@ class Judgement:
     criteria: dict[str, tuple[Criterion, ...]] = field(default_factory=dict[str, tuple[Criterion, ...]])
 
 
-def judge_plan(plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None = None) -> Judgement:
+def judge_plan(
+    plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
+) -> PlanJudgement:
     """Check a whole plan. Without a root to look at, what depends on it is left out.
 
     ``tools_above`` are the tools that the plan above names, of which a sub-plan may have no more.
     """
-    judgement = Judgement(tools=tools_under(plan.metadata, tools_above))
+    judgement = PlanJudgement(tools=tools_under(plan.metadata, tools_above))
     confinement = Confinement(root) if root else None
     conventions = Conventions(root, {todo.id: todo for todo in plan.items}) if root else None
     if not plan.items:

@@ -59,7 +59,7 @@ class PlanChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRoot:
-    """Where pytest has its rootdir, and what the ini file says of plans."""
+    """pytest's rootdir, and the plan settings of its ini file."""
 
     folder: Path
     ini: Path | None = None
@@ -184,14 +184,14 @@ def _table(text: str, *keys: str) -> Section | None:
 # -- [tool.planverify] ---------------------------------------------------------------------------------
 
 
-class Settings(NamedTuple):
+class RepositorySettings(NamedTuple):
     """The table ``[tool.planverify]`` of a ``pyproject.toml``, and where it stands."""
 
     values: dict[str, Any]
     place: str
 
 
-def planverify_settings(folder: Path) -> Settings:
+def planverify_settings(folder: Path) -> RepositorySettings:
     """Return the table of a folder, empty where there is none. Raises ``PlannerError`` for no table."""
     place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
     file = RootedFiles(folder).read("pyproject.toml")
@@ -200,7 +200,7 @@ def planverify_settings(folder: Path) -> Settings:
     table = (tool or {}).get("planverify", {})
     if not isinstance(table, dict):
         raise PlannerError(f"{place} is no table; write it with a heading of its own")
-    return Settings(cast("dict[str, Any]", table), place)
+    return RepositorySettings(cast("dict[str, Any]", table), place)
 
 
 def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:

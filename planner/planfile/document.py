@@ -259,7 +259,7 @@ class _Beyond(Exception):
     """The file is beyond a bound at an offset."""
 
 
-class Bounds:
+class NodeBounds:
     """Hold PyYAML's composer within the bounds, and leave the scalars as they were written."""
 
     depth = 0
@@ -286,7 +286,7 @@ class Bounds:
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(Bounds, _Base): ...
+class _Loader(NodeBounds, _Base): ...
 
 
 def compose(source: Source, *, is_json: bool) -> Document:

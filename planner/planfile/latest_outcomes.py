@@ -226,7 +226,7 @@ class _Basis(ReadValue):
 
 
 class _Record(ReadValue):
-    """What is read here of the records of a journal, whatever their kind."""
+    """Fields that are read of a journal's records, whatever their kind."""
 
     model_config = ConfigDict(strict=True)
 

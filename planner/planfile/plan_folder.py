@@ -1,4 +1,4 @@
-"""Where the records of a plan are: ``.planverify`` below its root, and in it a folder for each plan."""
+"""Folders of records: ``.planverify`` below a plan's root, and in it one for each plan."""
 
 from __future__ import annotations
 

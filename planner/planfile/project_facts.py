@@ -1,4 +1,4 @@
-"""What the lint and the drivers ask about a project: bounded, read once, never executed, never outside."""
+"""Facts of a project for lint and drivers: bounded, read once, never executed, never outside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog import Purpose, parse_command
 from planner.errors import CommandSyntaxError
-from planner.lint import Kind
+from planner.lint import PathKind
 from planner.planfile.discovery import ProjectRoot, project_root
 from planner.planfile.project_files import RootedFiles, is_below, source_files
 from planner.policy.criteria import commands_of
@@ -98,7 +98,7 @@ class ProjectFiles(RootedFiles):
 
     def _parent_holding(self, path: str) -> str | None:
         """Return the folder above the root, as ``..``, below which a path exists that the root lacks."""
-        if self.kind(path) is not Kind.MISSING or path.partition("/")[0] in ("", ".", ".."):
+        if self.kind(path) is not PathKind.MISSING or path.partition("/")[0] in ("", ".", ".."):
             return None
         above = ["/".join([".."] * up) for up in range(1, MAX_PARENTS + 1)]
         return next((each for each in above if os.path.isfile(f"{self._root}/{each}/{path}")), None)
@@ -118,16 +118,22 @@ class ProjectFiles(RootedFiles):
             return outside or module in sys.stdlib_module_names
         return False
 
-    def _kind(self, path: str) -> Kind:
+    def _kind(self, path: str) -> PathKind:
         """Return what lies at a path."""
         try:
             mode = os.stat(f"{self._root}/{path}").st_mode
         except (OSError, ValueError) as error:
             is_gone = getattr(error, "errno", errno.ENOENT) in (errno.ENOENT, errno.ENOTDIR)
-            return Kind.MISSING if is_gone else Kind.OUTSIDE
+            return PathKind.MISSING if is_gone else PathKind.OUTSIDE
         if not is_below(os.path.realpath(f"{self._root}/{path}"), self._root):
-            return Kind.OUTSIDE
-        return Kind.FOLDER if stat.S_ISDIR(mode) else Kind.FILE if stat.S_ISREG(mode) else Kind.OUTSIDE
+            return PathKind.OUTSIDE
+        return (
+            PathKind.FOLDER
+            if stat.S_ISDIR(mode)
+            else PathKind.FILE
+            if stat.S_ISREG(mode)
+            else PathKind.OUTSIDE
+        )
 
 
 def configured_tools(root: Path) -> frozenset[str]:
@@ -136,7 +142,7 @@ def configured_tools(root: Path) -> frozenset[str]:
     found = {
         tool
         for tool, names in _NAMED_CONFIGURATIONS.items()
-        if any(project.kind(name) is Kind.FILE for name in names.split())
+        if any(project.kind(name) is PathKind.FILE for name in names.split())
     }
     for file, header in (("pyproject.toml", r"\[tool\."), ("setup.cfg", r"\["), ("tox.ini", r"\[")):
         sections = re.findall(rf"^{header}(\w+)", project.text(file) or "", re.MULTILINE)

@@ -202,7 +202,7 @@ class Confinement:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """What was read of a file."""
+    """The content that was read of a file."""
 
     path: str
     data: bytes

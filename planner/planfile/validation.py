@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import QualificationError
-from planner.lint import LINT_RULES, Facts, Finding, check
+from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
 from planner.planfile.loader import LoadedPlan, load_plan, shown_path
@@ -98,7 +98,7 @@ def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
     """
     loaded = load_plan(path, boundary=boundary)
     plan, made = loaded.plan, list[PlanFinding]()
-    for found in check(Facts(plan, loaded.criteria, ProjectFiles(loaded.root))):
+    for found in check(LintFacts(plan, loaded.criteria, ProjectFiles(loaded.root))):
         if found.change is None or found.todo_id is None:
             continue
         key, value = found.change
@@ -130,7 +130,7 @@ def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
                 loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
                 message = f"'{todo.id}' must make {artifact.path}, and no todo below it does"
                 fix = f"list {artifact.path} among the expected_artifacts of a todo below '{todo.id}'"
-                yield _place(Finding("parent-uncovered", loc, todo.id, message, fix), loaded)
+                yield _place(LintFinding("parent-uncovered", loc, todo.id, message, fix), loaded)
 
 
 def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
@@ -149,13 +149,13 @@ def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
 
 
 def _findings(loaded: LoadedPlan, **known: Any) -> tuple[PlanFinding, ...]:
-    """Return the findings of one file, in its order; ``known`` is what :class:`Facts` take besides."""
-    facts = Facts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), **known)
+    """Return the findings of one file, in its order; ``known`` is what :class:`LintFacts` take besides."""
+    facts = LintFacts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), **known)
     findings = [_place(found, loaded) for found in check(facts)]
     return tuple(sorted(findings, key=lambda finding: (finding.line or 0, finding.column or 0)))
 
 
-def _place(found: Finding, loaded: LoadedPlan) -> PlanFinding:
+def _place(found: LintFinding, loaded: LoadedPlan) -> PlanFinding:
     place = loaded.document.find(found.loc)
     line, column = loaded.document.source.position(place.node.at)
     rule = LINT_RULES[found.rule]

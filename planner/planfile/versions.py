@@ -33,7 +33,7 @@ MOST_VERSIONS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """What :func:`undo_plan` has put back."""
+    """The files that :func:`undo_plan` has put back."""
 
     files: tuple[Path, ...]
     left: int

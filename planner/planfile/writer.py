@@ -51,7 +51,7 @@ _COMMENT = re.compile(r"\s#")
 
 
 class Indentation(NamedTuple):
-    """How a YAML text is indented, in columns."""
+    """Indentation of a YAML text, in columns."""
 
     step: int = 2
     """From a key to those below it."""
@@ -324,7 +324,7 @@ class _Entry(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """How the entries of a list or mapping stand."""
+    """Layout of the entries of a list or mapping."""
 
     header: str
     """What stands in front of them: an anchor, a comment."""

@@ -35,7 +35,7 @@ RETRIED_ONCE = frozenset((Category.UNKNOWN,))
 
 
 class Tried(ReadValue):
-    """What a branch remembers of itself."""
+    """The history of a branch."""
 
     opened_at: str | None = None
     attempts: int = Field(default=0, ge=0)
@@ -83,7 +83,7 @@ def retries_of(todo: Todo, failure: Failure | None) -> int:
 
 
 class RedTodo(NamedTuple):
-    """What decides about the repair of a todo whose criteria do not hold."""
+    """Facts that decide about the repair of a todo whose criteria do not hold."""
 
     id: str
     """Qualified by its parents."""
@@ -99,7 +99,7 @@ class RedTodo(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """What follows for a red todo: ``retry``, ``branch``, ``ask`` a person, or ``give_up``; and why."""
+    """The repair of a red todo: ``retry``, ``branch``, ``ask`` a person, or ``give_up``; and why."""
 
     kind: str
     rule: str

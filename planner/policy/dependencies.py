@@ -1,4 +1,4 @@
-"""What must come before what, and what can go side by side: order, cycles, blockers and waves."""
+"""Dependencies of todos: order, cycles, blockers and waves."""
 
 from __future__ import annotations
 

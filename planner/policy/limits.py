@@ -1,4 +1,4 @@
-"""What bounds a run and each turn of work: budgets, the risk of a todo, the policy of the plan above."""
+"""Limits of a run and of each turn: budgets, risk of a todo, policy of the plan above."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """What a run has spent so far, beside time."""
+    """Budget spent by a run so far, beside time."""
 
     tokens: int = 0
     cycles: int = 0

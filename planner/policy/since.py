@@ -1,4 +1,4 @@
-"""How a result compares with the baseline: what is new, what was there before, and whose work that is."""
+"""Comparison of results with the baseline: new, pre-existing, and whose work it is."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def is_preexisting(todo: Todo, outcome: Outcome | None, failure: Failure) -> boo
 
 
 def covers(named: Literal["all"] | Sequence[str], nodeid: str) -> bool:
-    """Whether a list of tests names that one: itself, all its parameters, its class, file or folder."""
+    """Return whether a list names a test: itself, all its parameters, its class, file or folder."""
     if named == "all":
         return True
     return any(_names(each.removeprefix("./").rstrip("/"), nodeid) for each in named)

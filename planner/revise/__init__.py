@@ -1,1 +1,1 @@
-"""What a failure changes in the plan: strategies, the edits that they propose, and their effects."""
+"""Revisions of a plan after a failure: strategies, the edits that they propose, and their effects."""

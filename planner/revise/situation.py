@@ -1,4 +1,4 @@
-"""What a revision strategy looks at: one failed todo, why it failed, and the branch made for it."""
+"""Input of a revision strategy: one failed todo, its failure, and the branch made for it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Situation:
 
     @cached_property
     def observations(self) -> tuple[Evidence, ...]:
-        """What was seen of failures of this kind."""
+        """Return what was seen of failures of this kind."""
         if self.context is None:
             return ()
         found = [fact for each in self.failures for fact in evidence_of(each, self.context.evidence)]
@@ -206,12 +206,12 @@ class Situation:
 
     @cached_property
     def tree(self) -> Tree:
-        """What is known of the files that the failure speaks of."""
+        """Return what is known of the files that the failure speaks of."""
         return tree_of(self.context, self.observations)
 
     @cached_property
     def scope(self) -> EditScope:
-        """Which files whoever repairs the todo may edit."""
+        """Return which files whoever repairs the todo may edit."""
         return EditScope(
             allowed=self.todo.allowed_files,
             kept=self.plan.metadata.protected_files,

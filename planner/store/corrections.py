@@ -1,4 +1,4 @@
-"""What people said of failures: a log of its own, ``.planverify/corrections.jsonl``.
+"""Corrections of failures by people: a log of its own, ``.planverify/corrections.jsonl``.
 
 A verification that learns from corrections imports this, and neither the engine nor SQLAlchemy.
 """

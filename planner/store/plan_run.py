@@ -101,7 +101,7 @@ class PlanRun:
 
     @property
     def is_driven(self) -> bool:
-        """Whether a driver carries the plan out, and tells what becomes of each action itself."""
+        """Return whether a driver carries the plan out, and tells what becomes of each action itself."""
         return self.state.policy.driven
 
     def outstanding(self) -> tuple[Action, ...]:

@@ -58,7 +58,7 @@ _PLANNED_LATER = "sub-plan-missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What the operator says about a run."""
+    """The operator's settings of a run."""
 
     plan: Path
     log: Path | None = None

@@ -61,7 +61,7 @@ _PATTERNS = ("outcomes.json", "logs/*.jsonl", "plans/*/outcomes.json", "plans/*/
 # -- what the interface for programs takes and gives -----------------------------------------------------
 
 
-class Run(BaseModel):
+class RunRow(BaseModel):
     """A run of the engine."""
 
     model_config = ConfigDict(extra="ignore")
@@ -79,7 +79,7 @@ class Run(BaseModel):
     blocked_since: str | None
 
 
-class Said(BaseModel):
+class DecisionForm(BaseModel):
     """An answer, or a decision on what is proposed. Changes count with ``modify``."""
 
     model_config = ConfigDict(extra="forbid")
@@ -103,8 +103,8 @@ class Said(BaseModel):
         return {name: str(value) for name, value in given.items()}
 
 
-class Told(BaseModel):
-    """What was recorded, or why nothing was."""
+class ServerAnswer(BaseModel):
+    """The answer of the server: what was recorded, or why nothing was."""
 
     told: list[str]
 
@@ -134,7 +134,7 @@ def create_app(
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    guard = Guard(token, hosts)
+    guard = AccessGuard(token, hosts)
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     pages = Environment(
@@ -196,19 +196,19 @@ def create_app(
         )
 
     @app.get("/api/runs")
-    def api_runs(limit: int = Query(PER_PAGE, ge=1, le=1000), offset: int = Query(0, ge=0)) -> list[Run]:
+    def api_runs(limit: int = Query(PER_PAGE, ge=1, le=1000), offset: int = Query(0, ge=0)) -> list[RunRow]:
         """Return the runs of the engine, the newest first."""
         with open_index(root) as index, index.reading() as rows:
             found = questions.runs(rows, limit=limit, offset=offset)
-        return [Run.model_validate(each) for each in found]
+        return [RunRow.model_validate(each) for each in found]
 
     @app.get("/api/questions")
     def api_questions() -> list[AskHuman]:
         """Return what waits for a person."""
         return list(PlanRun.open(plan).state.questions.values())
 
-    @app.post("/api/questions/{question_id}", responses={409: {"model": Told}})
-    def api_decide(question_id: str, said: Said) -> Response:
+    @app.post("/api/questions/{question_id}", responses={409: {"model": ServerAnswer}})
+    def api_decide(question_id: str, said: DecisionForm) -> Response:
         """Answer a question, or decide on a branch or an edit; 409 and why, where nothing was recorded."""
         try:
             told = record(plan, question_id, said.as_form())
@@ -285,7 +285,7 @@ async def _form(request: Request) -> dict[str, str] | None:
 # -- who may ask, and what has changed -------------------------------------------------------------------
 
 
-class Guard:
+class AccessGuard:
     """The login token, the hosts that pages are served under, and the token of forms."""
 
     def __init__(self, token: str, hosts: Collection[str]) -> None:

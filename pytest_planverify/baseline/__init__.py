@@ -1,4 +1,4 @@
-"""What held before the work began: recorded once, compared with in every run.
+"""Baseline: the results before the work began, recorded once, compared with in every run.
 
 ``load_baseline(root, plan_id)`` gives the :class:`KeptBaseline` of a plan, or nothing.
 """

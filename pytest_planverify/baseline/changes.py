@@ -1,4 +1,4 @@
-"""What has changed since the baseline or the last commit, and whose files those are."""
+"""Changes since the baseline or the last commit, and the owners of the files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Changes:
     """The changed files below a root, and a digest of what changed. Starts looking when made."""
 
     def __init__(self, root: Path, apart: Sequence[Path] = (), *, revision: str = "HEAD") -> None:
-        """What lies ``apart``, the plan files of the run and its reports, is no change of the product.
+        """Files ``apart``, the plan files of the run and its reports, are no change of the product.
 
         ``revision`` is what is compared with.
         """
@@ -67,7 +67,7 @@ class Changes:
 
     @property
     def under_git(self) -> bool:
-        """Whether a repository knows the root."""
+        """Return whether a repository knows the root."""
         return self._status is not None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
@@ -98,7 +98,7 @@ class Changes:
 
     @property
     def since(self) -> str:
-        """What :meth:`files` compares with: ``baseline``, ``commit``, or ``green`` for another commit."""
+        """Base of :meth:`files`: ``baseline``, ``commit``, or ``green`` for another commit."""
         if self._revision != "HEAD":
             return "green"
         return "commit" if self._told is None else "baseline"
@@ -211,7 +211,7 @@ class Changes:
 
 
 def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
-    """Those of the paths that lie below the root, relative to it, and the other plans beside a plan.
+    """Yield those of the paths that lie below the root, relative to it, and the other plans beside a plan.
 
     A plan that is written anew under another name is no change of the product either.
     """

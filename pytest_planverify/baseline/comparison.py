@@ -22,15 +22,15 @@ _MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})
 """Guards that compare with the baseline themselves: what they find is new."""
 
 
-class Comparison:
-    """How the outcomes of one plan compare with its baseline."""
+class BaselineComparison:
+    """Comparison of the outcomes of one plan with its baseline."""
 
     def __init__(self, flat: FlatPlan, kept: KeptBaseline) -> None:
         self._flat = flat
         self._kept = kept
 
     def todo(self, todo_id: str) -> TodoAtBase | None:
-        """How a todo stood."""
+        """Return how a todo stood."""
         held = self._kept.document.todos.get(todo_id)
         if held is None:
             return None
@@ -55,7 +55,7 @@ class Comparison:
     def parts(
         self, todo_id: str, evidence: Evidence, signature: str, tests: Sequence[str]
     ) -> list[tuple[Since, tuple[str, ...]]]:
-        """What a failure is made of: the tests that fail in a new way, and those that failed before."""
+        """Return the tests that fail in a new way, and those that failed before."""
         if evidence.check_id in _MADE_BY_THE_WORK:
             return [(Since.NEW, tuple(tests))]
         by_check = since_of_check(self._then(todo_id, evidence.check_id), signature)
@@ -87,7 +87,7 @@ class Comparison:
 
 
 def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:
-    """How the tests of outcomes compare, each test once, a red before a green."""
+    """Return how the tests of outcomes compare, each test once, a red before a green."""
     found: dict[tuple[str | None, str], tuple[bool, Since]] = {}
     for outcome in outcomes:
         for check in outcome.checks:

@@ -1,4 +1,4 @@
-"""What a todo demands of tests between the baseline and now: to turn green, or to stay green."""
+"""Demands of a todo on tests between the baseline and now: to turn green, or to stay green."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Demands:
         self._kept = kept
 
     def view(self, todo: Todo, check_id: str) -> Callable[[Judgement], Judgement] | None:
-        """How what the tests said is to be looked at: what was not green at the baseline need not be so."""
+        """Return the view of test results: tests that were red at the baseline need not be green."""
         if check_id != STAY_GREEN or self._kept is None:
             return None
         return lambda judgement: self._forgive(todo, judgement)
@@ -83,7 +83,7 @@ class Demands:
         return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
 
     def _is_borne(self, todo: Todo, evidence: Evidence, ended: dict[str, TestOutcome]) -> bool:
-        """Whether all that a failure is about was there at the baseline, and none of it green."""
+        """Return whether all that a failure is about was there at the baseline, and none of it green."""
         names = [name for name in (*evidence.tests, evidence.nodeid) if name]
         if evidence.kind is EvidenceKind.SELECTION:
             if not all(each.problem in _MISSING for each in evidence.selectors):
@@ -165,7 +165,7 @@ class Demands:
         return next((_UNPROVED[each] for each in order if each in standings), _UNPROVED["unknown"])
 
     def _was_red_as_a_whole(self, todo: Todo) -> bool:
-        """Whether the demand itself was red at the baseline: its session did not come to any test."""
+        """Return whether the demand itself was red at the baseline: its session reached no test."""
         assert self._kept is not None
         held = self._kept.document.todos.get(todo.id)
         check = None if held is None else held.checks.get(TURN_GREEN)
@@ -193,12 +193,12 @@ class Demands:
         return [nodeid for nodeid, test in tests if test.outcome in GREEN and not test.flaky]
 
     def _then(self, todo: Todo, nodeid: str) -> str:
-        """What the baseline calls a test of the todo, whose file may have been renamed since."""
+        """Return what the baseline calls a test of the todo, whose file may have been renamed since."""
         assert self._kept is not None
         return self._kept.former(below(self._flat, todo.id, nodeid))
 
     def _is_below(self, todo: Todo, nodeid: str) -> bool:
-        """Whether the whole suite of the todo's root has that test."""
+        """Return whether the whole suite of the todo's root has that test."""
         own, top = self._flat.owner(todo.id).root, self._flat.loaded.root
         return own == top or nodeid.startswith(os.path.relpath(own, top) + "/")
 

@@ -1,4 +1,4 @@
-"""Which pieces of which functions differ from an earlier state, as facts for a diagnosis.
+"""Hunks by function that differ from an earlier state, as facts for a diagnosis.
 
 A piece belongs to the innermost function or class around it, by the syntax tree of the file as it is now.
 All changes of one function are one hunk, so that a reader sees a function once.

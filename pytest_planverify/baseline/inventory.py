@@ -1,4 +1,4 @@
-"""Who could have a say in the verdicts of a run: plugins, hooks, entry points, start-up files."""
+"""Inventory of everything that could influence verdicts: plugins, hooks, entry points, start-up files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
-    """What the sessions of a run and the environment are made of; files below the root are relative."""
+    """Return the inventory of a run's sessions and environment; files below the root are relative."""
     plugins: set[str] = set()
     hooks: set[tuple[str, str]] = set()
     patched: set[tuple[str, str]] = set()
@@ -56,7 +56,7 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
 
 
 def _is_overturned(records: Iterable[Record]) -> bool:
-    """Whether a session returned 0 in which tests had failed."""
+    """Return whether a session returned 0 in which tests had failed."""
     red: set[object] = set()
     green: set[object] = set()
     for record in records:
@@ -68,7 +68,7 @@ def _is_overturned(records: Iterable[Record]) -> bool:
 
 
 def _are_lost(records: Iterable[Record]) -> bool:
-    """Whether records that were numbered are missing."""
+    """Return whether records that were numbered are missing."""
     last: dict[object, int] = {}
     for record in records:
         pen, number = record.get("pen"), record.get("number")
@@ -85,7 +85,7 @@ def _entry_points() -> Iterator[str]:
 
 
 def _start_up() -> Iterator[tuple[str, str]]:
-    """What the environment's interpreter runs before anything else, with its sha256."""
+    """Yield what the environment's interpreter runs before anything else, with its sha256."""
     folders = dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *sys.path])
     for folder in folders:
         installed = folder.endswith(("site-packages", "dist-packages"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import Baseline, BaselineTest
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.record import Run
+    from pytest_planverify.baseline.record import BaselineRun
 
 OBJECTS = "baseline/objects"
 """The folder of contents that no commit holds, each under its sha256."""
@@ -89,13 +89,13 @@ class KeptBaseline:
         return content if is_same else None
 
     def accepted(self, path: str, sha256: str | None) -> bool:
-        """Whether a person has blessed that content of a file; ``None`` is a file that is gone."""
+        """Return whether a person has blessed that content of a file; ``None`` is a file that is gone."""
         if self._accepted is None:
             self._accepted = {item for each in self.document.accepted for item in each.files.items()}
         return (path, sha256) in self._accepted
 
     def kind_of(self, path: str) -> JudgeKind:
-        """What a file has to do with verdicts; of a file that was not there its name decides."""
+        """Return what a file has to do with verdicts; of a file that was not there its name decides."""
         known = self.document.files.get(path)
         return Judges().kind_of(path) if known is None else known.kind
 
@@ -124,12 +124,12 @@ class KeptBaseline:
         return gone[0] if len(gone) == 1 else path
 
     def test(self, nodeid: str) -> BaselineTest | None:
-        """What a test said; of a test in a file that could not be imported, what the file said."""
+        """Return what a test said; of a test in a file that could not be imported, what the file said."""
         name = self.former(nodeid)
         return self.document.tests.get(name) or self.document.tests.get(name.partition("::")[0])
 
     def had_test(self, nodeid: str) -> bool:
-        """Whether the test may have been there: it was run, or its file speaks of its name."""
+        """Return whether the test may have been there: it was run, or its file speaks of its name."""
         if self.test(nodeid) is not None:
             return True
         path, _, names = self.former(nodeid).partition("[")[0].partition("::")
@@ -224,7 +224,7 @@ def outcomes_of(path: Path) -> Path:
     return path.with_name(f"{path.stem}-outcomes.json")
 
 
-def keep_outcomes(path: Path, runs: Sequence[Run]) -> None:
+def keep_outcomes(path: Path, runs: Sequence[BaselineRun]) -> None:
     """Keep what was found when the baseline in a file was made, for the run of the plan that comes next."""
     replace_file(outcomes_of(path), runs[0].document.model_dump_json())
 
@@ -239,7 +239,7 @@ def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
 
 
 def _of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
-    """What the baseline of another plan tells of this one, its sub-plan, which is verified by itself."""
+    """Return the part of a baseline of a plan above for this one, its sub-plan verified by itself."""
     for path in sorted((root / PLANS).glob("*/baseline.json")):
         with suppress(BaselineError):  # of another plan, whose own run complains
             parent, _ = read_baseline(path)

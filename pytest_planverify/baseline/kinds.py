@@ -1,4 +1,4 @@
-"""What each file of a tree has to do with the verdict."""
+"""Kinds of files by their part in the verdict."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_SOURCE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:
-    """What is known of a tree besides the names of its files."""
+    """Facts of a tree besides the names of its files."""
 
     tests: frozenset[str] = frozenset()
     """Files that pytest has collected tests from."""
@@ -80,7 +80,7 @@ class Judges:
 
 
 def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
-    """What a plan, the collected test files and the configuration tell of the files of a tree."""
+    """Return what a plan, the collected test files and the configuration tell of the files of a tree."""
     root = flat.loaded.root
     contracts: set[str] = set()
     data: set[str] = set()

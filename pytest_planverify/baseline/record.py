@@ -44,7 +44,7 @@ class SeenFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenTree:
     """The files of a tree before anything of it ran."""
 
     tree: WorkTree
@@ -53,7 +53,7 @@ class Seen:
     dirty: bool = False
 
 
-def look(root: Path) -> Seen:
+def look(root: Path) -> SeenTree:
     """See what the files are, so that what tests leave behind does not count among them."""
     repository = Repository.around(root)
     tree = WorkTree(root, repository)
@@ -75,10 +75,12 @@ def look(root: Path) -> Seen:
     dirty = any(not file.committed and not tree.is_nested(path) for path, file in files.items()) or any(
         path not in files and not path.startswith("../") for path in blobs
     )
-    return Seen(tree=tree, files=files, revision=commit, dirty=commit is not None and dirty)
+    return SeenTree(tree=tree, files=files, revision=commit, dirty=commit is not None and dirty)
 
 
-def make_baseline(flat: FlatPlan, seen: Seen, runs: Sequence[Run]) -> tuple[Baseline, dict[str, bytes]]:
+def make_baseline(
+    flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]
+) -> tuple[Baseline, dict[str, bytes]]:
     """The baseline that one or several runs of the plan make, and by sha256 what no commit holds."""
     tests = dict(tests_of(flat, runs))
     records = all_records(runs)
@@ -116,7 +118,7 @@ def make_baseline(flat: FlatPlan, seen: Seen, runs: Sequence[Run]) -> tuple[Base
 # -- what runs said ------------------------------------------------------------------------------------
 
 
-class Run(NamedTuple):
+class BaselineRun(NamedTuple):
     """One run of the whole plan."""
 
     document: OutcomeDocument
@@ -124,16 +126,16 @@ class Run(NamedTuple):
     """Its journal, which knows of files that could not be imported, and of plugins."""
 
 
-def run_of(document: OutcomeDocument, root: Path) -> Run:
+def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
     """Return the run that wrote a document, with its journal; at once, for old journals are removed."""
     journal = root / ".planverify" / "runs" / document.run.run_id / "journal.jsonl"
     try:
-        return Run(document, read_journal(journal))
+        return BaselineRun(document, read_journal(journal))
     except OSError:
-        return Run(document, ())
+        return BaselineRun(document, ())
 
 
-def all_records(runs: Sequence[Run]) -> list[Record]:
+def all_records(runs: Sequence[BaselineRun]) -> list[Record]:
     """Return the records of all runs, those of the first last: it alone saw the tree as it was.
 
     Sessions and pens of several runs have the same names; here each has its own.
@@ -146,7 +148,7 @@ def all_records(runs: Sequence[Run]) -> list[Record]:
     return found
 
 
-def todos_of(flat: FlatPlan, runs: Sequence[Run]) -> Iterator[tuple[str, BaselineTodo]]:
+def todos_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTodo]]:
     """Yield each todo of the plan with what it and its checks said: done is what was done each time."""
     told: dict[str, list[Outcome]] = {}
     for outcome in (each for run in runs for each in run.document.outcomes):
@@ -185,7 +187,7 @@ def _verdict(verdicts: Sequence[Verdict]) -> Verdict:
     return next((verdict for verdict in verdicts if verdict is not Verdict.PASSED), Verdict.PASSED)
 
 
-def tests_of(flat: FlatPlan, runs: Sequence[Run]) -> Iterator[tuple[str, BaselineTest]]:
+def tests_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTest]]:
     """Yield each test once: what is red in one check or run and green in another has given both answers."""
     answers: dict[str, list[TestOutcome]] = {}
     signatures: dict[str, str] = {}
@@ -214,7 +216,7 @@ def now() -> str:
 
 
 def user() -> str | None:
-    """Who is at work, as far as the system tells."""
+    """Return who is at work, as far as the system tells."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a user without a name

@@ -55,7 +55,7 @@ class Repository:
         return None if found is None else found.decode().strip() or None
 
     def is_dirty(self) -> bool:
-        """Whether a tracked file below the folder differs from the commit."""
+        """Return whether a tracked file below the folder differs from the commit."""
         found = self._ask("status", "--porcelain", "--untracked-files=no", "--", ".")
         return bool(found)
 
@@ -94,7 +94,7 @@ class Repository:
         return dict(_entries(found, b"commit"))
 
     def content(self, commit: str, path: str) -> bytes | None:
-        """What a commit has under a path."""
+        """Return what a commit has under a path."""
         return self._ask("cat-file", "blob", f"{commit}:./{path}")
 
     def last_commit_of(self, path: str, line: int) -> str | None:
@@ -110,7 +110,7 @@ class Repository:
         git(self.folder, "update-ref", ref, held)
 
     def kept(self, ref: str) -> bytes | None:
-        """What is kept under a name."""
+        """Return what is kept under a name."""
         return self._ask("cat-file", "blob", ref)
 
     def _ask(self, *words: str) -> bytes | None:
@@ -121,7 +121,7 @@ class Repository:
 
 
 def git(folder: Path, *words: str, stdin: bytes | None = None) -> bytes:
-    """What git answers there. Raises :class:`GitFailed`."""
+    """Return what git answers there. Raises :class:`GitFailed`."""
     try:
         done = subprocess.run(
             ["git", *_QUIET, "--no-optional-locks", *words],
@@ -149,7 +149,7 @@ def surroundings() -> dict[str, str]:
 
 
 def may_keep(folder: Path, names: str) -> bool:
-    """Whether a repository around the folder has refs below ``names``, as far as its files tell.
+    """Return whether a repository around the folder has refs below ``names``, as far as its files tell.
 
     It starts no process: most runs have no baseline, and need not wait for git to learn so.
     """

@@ -41,7 +41,7 @@ def baseline_at(
     option: str = "--planverify-baseline",
     say: Callable[[str], None] = lambda _: None,
 ) -> KeptBaseline:
-    """What held at a revision; made once for each commit and plan, then kept.
+    """Return what held at a revision; made once for each commit and plan, then kept.
 
     ``directory`` is where the run was started, ``runs`` how often the plan is to have been verified there,
     and ``option`` what the user gave the revision to. Raises :class:`planner.errors.BaselineError`.
@@ -78,7 +78,7 @@ def baseline_at(
 
 
 def _conditions(flat: FlatPlan) -> str:
-    """What the result depends on besides the commit: the plan and the interpreter."""
+    """Return what the result depends on besides the commit: the plan and the interpreter."""
     digest = hashlib.sha256(platform.python_version().encode())
     for part in flat.parts:
         digest.update(part.digest.encode())

@@ -1,4 +1,4 @@
-"""What a tree of files holds at one moment, whoever keeps it: the disk, a commit, or a baseline."""
+"""Snapshots: the files of a tree at one moment, on disk, in a commit, or in a baseline."""
 
 from __future__ import annotations
 

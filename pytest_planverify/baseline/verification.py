@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
-    from pytest_planverify.baseline.record import Run
+    from pytest_planverify.baseline.record import BaselineRun
 
 _GRACE_SECONDS = 20.0
 _MOST_SAID = 4_000
@@ -64,11 +64,11 @@ def verify_often(
     runs: int,
     env: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> list[Run]:
+) -> list[BaselineRun]:
     """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
     from pytest_planverify.baseline.record import run_of
 
-    found: list[Run] = []
+    found: list[BaselineRun] = []
     for number in range(1, runs + 1):
         if runs > 1:
             say(f"verifying it, {number} of {runs}")

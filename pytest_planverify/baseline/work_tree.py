@@ -33,7 +33,7 @@ _JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
 
 
 class WorkTree:
-    """What the disk holds below a root: a snapshot, read when it is first asked for.
+    """The files on disk below a root: a snapshot, read when it is first needed.
 
     Under git that are the tracked files and those that are not ignored, those of submodules as well; what
     may judge, such as a conftest, counts even where it is ignored. Elsewhere all files count that lie in no
@@ -67,7 +67,7 @@ class WorkTree:
         return self._paths
 
     def is_nested(self, path: str) -> bool:
-        """Whether a file belongs to another repository inside this one, such as a submodule."""
+        """Return whether a file belongs to another repository inside this one, such as a submodule."""
         self.paths()
         return path.startswith(tuple(self._nested))
 
@@ -135,7 +135,7 @@ def above(root: Path) -> Iterator[str]:
 
 
 def may_judge(path: str) -> bool:
-    """Whether the name alone says that a file has a say in verdicts."""
+    """Return whether the name alone says that a file has a say in verdicts."""
     name = path.rpartition("/")[2]
     return name in CONFIGURATIONS or name in START_UP or _JUDGING_NAME.match(name) is not None
 

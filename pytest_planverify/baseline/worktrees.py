@@ -116,7 +116,7 @@ def environment_for(tree: Path, root: Path) -> dict[str, str]:
 
 
 def counterpart(path: Path, tree: Path, root: Path) -> Path | None:
-    """Where a path of the original lies in the copy; ``None`` where it lies outside of what was copied."""
+    """Return the place of an original path in the copy; ``None`` outside of what was copied."""
     original, copy = _tops(root, tree)
     real = Path(os.path.realpath(path))
     return copy / real.relative_to(original) if real == original or original in real.parents else None
@@ -287,7 +287,7 @@ def _of_finder(file: Path) -> Iterator[str]:
 
 
 def _is_installed(path: Path, original: Path) -> bool:
-    """Whether it belongs to an interpreter in the project: no virtual environment is copied."""
+    """Return whether it belongs to an interpreter in the project: no virtual environment is copied."""
     for folder in (path, *path.parents):
         if folder == original:
             return False

@@ -36,7 +36,7 @@ _FIRST_DEFAULT = ArtifactSpec.model_fields["min_bytes"].default
 
 
 def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Judgement:
-    """Whether the artifact, or every match of its glob, is as the plan says. Never raises."""
+    """Return whether the artifact, or every match of its glob, is as the plan says. Never raises."""
     try:
         faults = _faults(spec, root)
     except OSError as error:
@@ -89,7 +89,7 @@ _MESSAGES = {
 
 
 class _Fault(Exception):
-    """What is wrong with one file."""
+    """A fault of one file."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ MAX_NAMED = 10
 
 
 def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
-    """Whether the module keeps what the contract promises, as far as its source can tell. Never raises.
+    """Compare a module's source with its contract. Never raises.
 
     A broken promise is ``failed``; what only running the code would tell is ``inconclusive``.
     """

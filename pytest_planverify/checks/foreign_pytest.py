@@ -27,7 +27,7 @@ from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
-from pytest_planverify.diagnosis.printed import read_traceback
+from pytest_planverify.diagnosis.tool_output import read_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ USAGE_ERROR = 4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a report file says."""
+    """The results read from a report file."""
 
     tests: tuple[TestResult, ...]
     evidence: tuple[Evidence, ...]

@@ -27,7 +27,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersOnFile:
-    """What people have answered so far."""
+    """The answers of people on file."""
 
     answers: Answers = field(default_factory=Answers)
     problem: str | None = None
@@ -58,7 +58,7 @@ def read_answers(root: Path) -> AnswersOnFile:
 def check_manual(
     spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile
 ) -> Judgement:
-    """What a person answered: ``yes`` passes, ``no`` fails, no answer needs a human."""
+    """Return what a person answered: ``yes`` passes, ``no`` fails, no answer needs a human."""
     asked = clean(spec.question, limit=500)
     given = [
         answer

@@ -29,7 +29,7 @@ _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
 
 
 def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str = "") -> Judgement:
-    """Whether every recorded value satisfies the comparison, ``recorded OPERATOR value``.
+    """Return whether every recorded value satisfies the comparison, ``recorded OPERATOR value``.
 
     A metric that nobody recorded has failed, and so has one that was recorded with anything but a finite
     number; truth values are no numbers. ``==`` and ``!=`` compare floats exactly, without a tolerance.

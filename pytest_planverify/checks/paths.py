@@ -32,7 +32,7 @@ def resolve_under(root: Path, path: str | Path) -> Path:
 
 
 def is_regular_file(path: Path) -> bool:
-    """Whether it is an ordinary file, which can be read without waiting. Raises ``OSError``."""
+    """Return whether it is an ordinary file, which can be read without waiting. Raises ``OSError``."""
     return stat.S_ISREG(path.stat().st_mode)
 
 

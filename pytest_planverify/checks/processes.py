@@ -37,7 +37,7 @@ TOKEN_VARIABLE = "PLANVERIFY_PROCESS_TOKEN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """What became of one process."""
+    """The end and output of one process."""
 
     exit_code: int | None
     """``None`` where a signal ended it."""
@@ -164,7 +164,7 @@ def signal_name(number: int) -> str:
 def _wait_for_end(
     process: subprocess.Popen[bytes], timeout_seconds: float, watch: Callable[[], None] | None
 ) -> bool:
-    """Whether the process ended within the limit. Where the platform can, it is not yet reaped.
+    """Return whether the process ended within the limit. Where the platform can, it is not yet reaped.
 
     As long as it is not, its number cannot go to another process, which must not be ended in its place.
     """
@@ -242,7 +242,7 @@ class _Stream:
         self._thread.start()
 
     def finish(self) -> str:
-        """What was read. Waits a moment for the end; a process that got away may still hold the stream."""
+        """Return the output. Waits a moment for the end; an escaped process may still hold the stream."""
         self._thread.join(timeout=2)
         tail = b"".join(tuple(self._tail))
         surplus = max(0, len(tail) - TAIL_BYTES)

@@ -1,4 +1,4 @@
-"""What is promised for a function that a test could not call, and what its source has."""
+"""Promised and actual signature of a function that a test could not call."""
 
 from __future__ import annotations
 

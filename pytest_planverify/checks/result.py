@@ -1,4 +1,4 @@
-"""What a check is asked and says: its verdict, why it is not simply passed, and the facts behind it."""
+"""Request and result of a check: the verdict, its reason, and the facts behind it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Judgement:
 
     @property
     def is_red(self) -> bool:
-        """Whether it counts as failed."""
+        """Return whether it counts as failed."""
         return self.verdict.is_red
 
 

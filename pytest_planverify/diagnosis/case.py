@@ -11,7 +11,7 @@ from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, ProcessEnd
 from planner.model.taxonomy import Repeatability
 from planner.model.verdicts import EvidenceKind, Side
-from pytest_planverify.diagnosis.printed import read_stack, read_traceback
+from pytest_planverify.diagnosis.tool_output import read_stack, read_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,7 +98,7 @@ class Case:
 
     @lazy
     def process(self) -> ProcessEnd:
-        """How the process ended; of one that is not known, nothing."""
+        """Return how the process ended; of one that is not known, nothing."""
         return self.evidence.process or _NO_PROCESS
 
     @property
@@ -108,13 +108,13 @@ class Case:
 
     @lazy
     def output_lines(self) -> tuple[str, ...]:
-        """What the command and its streams printed, line by line, each once, without blanks around."""
+        """Return the printed lines of the command and its streams, each once, stripped."""
         texts = (self.command.output_tail, self.evidence.stderr_tail, self.evidence.stdout_tail)
         return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
     @lazy
     def repeatability(self) -> Repeatability:
-        """What the repeated runs say, together with the first red run."""
+        """Return what the repeated runs say, together with the first red run."""
         runs = self.evidence.confirmations
         if not runs:
             return Repeatability.UNCONFIRMED
@@ -143,7 +143,7 @@ class Case:
 
     @lazy
     def stuck_at(self) -> Frame | None:
-        """Where a process that was ended stood, by the stack that it left."""
+        """Return where a process that was ended stood, by the stack that it left."""
         stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
         return last_frame_of(stack, Side.PRODUCT) or last_frame_of(stack, Side.TEST)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence, ExceptionFact, Finding, Frame
     from planner.model.outcome import Diagnosis
 
-__all__ = ["Seen", "TodoKey", "find_causes", "grouping"]
+__all__ = ["SeenFailure", "TodoKey", "find_causes", "grouping"]
 
 TodoKey: TypeAlias = tuple[str | None, str]
 """The id of a plan, and of a todo in it."""
@@ -254,7 +254,7 @@ def _by_name(todo: TodoKey) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenFailure:
     """A failure, its diagnosis, and the todo that it fails."""
 
     todo: TodoKey
@@ -307,7 +307,7 @@ _BECAUSE = {
 class Group:
     """The failures of one cause, and its place among the others."""
 
-    members: list[Seen] = field(default_factory=list["Seen"])
+    members: list[SeenFailure] = field(default_factory=list["SeenFailure"])
     joined: set[str] = field(default_factory=set[str])
     """Why failures with different signatures are in it."""
     stage: Stage = Stage.FOUND
@@ -319,7 +319,7 @@ class Group:
     """Signatures of other groups."""
 
     @cached_property
-    def clearest(self) -> Seen:
+    def clearest(self) -> SeenFailure:
         """The failure that speaks for all: of the most severe family, then the most certain."""
         return min(
             self.members,
@@ -355,12 +355,14 @@ class Group:
 
     @cached_property
     def consequences(self) -> int:
-        """How many tests and files show it; a criterion without tests counts as one."""
+        """Return how many tests and files show it; a criterion without tests counts as one."""
         without = {(each.todo, each.evidence.check_id) for each in self.members if not each.shown_by}
         return len(self.tests) + len(without)
 
 
-def find_causes(seen: Sequence[Seen], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> tuple[Cause, ...]:
+def find_causes(
+    seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]
+) -> tuple[Cause, ...]:
     """Return the causes of a run's failures, the first to mend first, whatever the order of ``seen``.
 
     ``depends`` names, in the plan's order, every todo of the run with those that it depends on.
@@ -370,14 +372,14 @@ def find_causes(seen: Sequence[Seen], depends: Mapping[TodoKey, Sequence[TodoKey
     return tuple(_cause(place, groups, order) for place in range(len(groups)))
 
 
-def grouping(seen: Sequence[Seen], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> list[list[int]]:
+def grouping(seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> list[list[int]]:
     """Return the failures of each cause by their places in ``seen``, the first cause to mend first."""
     order = TodoOrder(depends, (each.todo for each in seen))
     place = {id(each): number for number, each in enumerate(seen)}
     return [sorted(place[id(each)] for each in group.members) for group in _ordered(seen, order)]
 
 
-def _grouped(seen: Sequence[Seen]) -> list[Group]:
+def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
     """Join signatures by the marks of their failures."""
     holder: dict[tuple[str, Mark], str] = {}  # by root and mark, the signature that had it first
     above: dict[str, str] = {}
@@ -405,7 +407,7 @@ def _grouped(seen: Sequence[Seen]) -> list[Group]:
     return list(groups.values())
 
 
-def _ordered(seen: Sequence[Seen], order: TodoOrder) -> list[Group]:
+def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
     """Return the groups, the first to mend first, each with those that it probably explains."""
     groups = _grouped(seen)
     failing = len({each.todo for each in seen})

@@ -24,7 +24,7 @@ MOST = 0.99
 
 
 class Fit(NamedTuple):
-    """What was fitted."""
+    """A fitted confidence."""
 
     curve: tuple[tuple[float, ...], tuple[float, ...]]
     """Scores, and how often diagnoses of that score were right: both rise. In between, straight lines."""
@@ -34,7 +34,7 @@ class Fit(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def calibrated(rule_id: str, raw: float) -> float:
-    """How often diagnoses of this rule, with this confidence of its own, are right: from 0 to 1.
+    """Return how often diagnoses of this rule, with this confidence of its own, are right: from 0 to 1.
 
     Never falls as ``raw`` rises. Of a rule that the corpus has not seen, half of what is known of all
     rules is taken over, and half of its own word is kept. Cached: a rule has few values of ``raw``.
@@ -52,7 +52,7 @@ def earned(fitted: Fit, rule_id: str, raw: float) -> float:
 
 @cache
 def fit() -> Fit:
-    """What the package's file holds; read once."""
+    """Return what the package's file holds; read once."""
     return fit_of(json.loads(FILE.read_text(encoding="utf-8")))
 
 
@@ -77,7 +77,7 @@ def log_odds(raw: float) -> float:
 
 
 def on_curve(curve: tuple[tuple[float, ...], tuple[float, ...]], score: float) -> float:
-    """What a rising line of straight pieces says at a score; beyond its ends, what its ends say."""
+    """Return what a rising line of straight pieces says at a score; beyond its ends, what its ends say."""
     scores, right = curve
     above = bisect_right(scores, score)
     if above == 0:

@@ -177,7 +177,7 @@ _Word = TypeVar("_Word")
 
 @dataclass(frozen=True, slots=True)
 class _Vote:
-    """What one correction says of this failure, and how much that counts."""
+    """The vote of one correction on this failure, and its weight."""
 
     category: Category
     owner: Owner
@@ -189,7 +189,7 @@ class _Vote:
 
 
 def may_learn(diagnosis: Diagnosis) -> bool:
-    """Whether corrections have a say in the diagnosis at all. Cheap: to be asked before they are read."""
+    """Return whether corrections can change a diagnosis. Cheap: ask before they are read."""
     return diagnosis.confidence < SURE and diagnosis.rule not in HARD
 
 
@@ -282,7 +282,7 @@ def _votes(
 
 
 def _latest_words(corrections: Iterable[Correction]) -> list[Correction]:
-    """What says how a failure is to be read, oldest first; of a person who changed their mind, the last."""
+    """Return the corrections of a failure, oldest first; only the last of each person."""
     telling = sorted(
         (each for each in corrections if each.right_category or each.right_owner), key=lambda each: each.at
     )
@@ -295,14 +295,14 @@ def _reading(correction: Correction) -> tuple[Category, Owner | None]:
 
 
 def _owner_of(category: Category, diagnosis: Diagnosis) -> Owner:
-    """Whose it is where the correction does not say: as the rules have it, or as it mostly is."""
+    """Return whose it is where the correction does not say: as the rules have it, or as it mostly is."""
     return diagnosis.owner if category is diagnosis.category else category.facts.usual_owner
 
 
 def _winner(
     votes: Sequence[_Vote], word_of: Callable[[_Vote], _Word], default: _Word, prior: float
 ) -> _Word:
-    """What enough independent votes say against all others and the default; conflicts cancel each other."""
+    """Return the majority of independent votes; conflicts cancel each other."""
     weights: dict[_Word, float] = defaultdict(float)
     witnesses: dict[_Word, set[tuple[str, str]]] = defaultdict(set)
     for vote in votes:

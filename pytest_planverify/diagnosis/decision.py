@@ -35,7 +35,7 @@ _OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
 
 class Judged(NamedTuple):
-    """What the table says of a failure, before its confidence is compared with what it has earned."""
+    """The table's decision on a failure, before its confidence is calibrated."""
 
     rule: Rule
     hit: Hit

@@ -1,4 +1,4 @@
-"""What the rules know of the world, from ``data/known.toml``: plugins, services, and what tools say."""
+"""Facts for the rules from ``data/known.toml``: plugins, services, and messages of tools."""
 
 from __future__ import annotations
 

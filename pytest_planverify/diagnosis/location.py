@@ -1,4 +1,4 @@
-"""Which function is most likely to be at fault: what changed, what the failing tests ran, what raised.
+"""Fault localization: changed lines, executed functions and the raising frame, ranked.
 
 Each product function that is known to take part in a failure is a candidate. Three things speak for it, in
 the order of their weight: it was changed; the failing tests execute it and the passing ones do not

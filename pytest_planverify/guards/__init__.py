@@ -1,4 +1,4 @@
-"""What every todo is held to without asking for it: hygiene, allowlist, sandbox and budget."""
+"""Guards that hold for every todo: hygiene, allowlist, sandbox and budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Guard(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """What a guard holds against a todo."""
+    """A violation that a guard found of a todo."""
 
     todo_id: str
     guard: Guard

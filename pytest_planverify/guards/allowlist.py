@@ -1,4 +1,4 @@
-"""Which of the changed files no todo may change, and whom that is held against. Pure."""
+"""Allowlist: changed files that no todo may change, and the todo to blame. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ground(NamedTuple):
 def violations(
     authors: Sequence[Author], grounds: Iterable[Ground], touched: Mapping[Path, Collection[str]]
 ) -> Iterator[Violation]:
-    """What is held against whom. ``touched`` are the changed files of each root, relative to it."""
+    """Yield what is held against whom. ``touched`` are the changed files of each root, relative to it."""
     outside: dict[str, None] = {}
     protected: dict[str, None] = {}
     top = authors[0].root if authors else None
@@ -63,7 +63,7 @@ def violations(
 
 
 def is_cache(path: str) -> bool:
-    """Whether a tool keeps the file for itself."""
+    """Return whether a tool keeps the file for itself."""
     parts = path.split("/")
     return (
         not _CACHES.isdisjoint(parts)

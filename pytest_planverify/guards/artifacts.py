@@ -1,4 +1,4 @@
-"""Whether the run makes the artifacts that its commands are expected to make, or only finds them there."""
+"""Freshness of artifacts: made by the run's commands, or only found there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Artifacts:
         self._before = self._stamps()
 
     def written(self) -> dict[str, str]:
-        """What has been ``made`` or ``rewritten`` since, by path."""
+        """Return what has been ``made`` or ``rewritten`` since, by path."""
         return {
             path: "rewritten" if path in self._before else "made"
             for path, stamp in self._stamps().items()

@@ -109,7 +109,7 @@ class BudgetWatch:
             )
 
     def _processes(self) -> list[psutil.Process]:
-        """What runs for the project below this process; those of ours have no tests in them."""
+        """Return what runs for the project below this process; those of ours have no tests in them."""
         import psutil
 
         try:
@@ -148,7 +148,7 @@ def said_of(fact: BudgetFact) -> str:
 
 
 def violation(todo_id: str, fact: BudgetFact) -> Violation:
-    """What is held against a todo that was being verified when a limit was passed."""
+    """Return what is held against a todo that was being verified when a limit was passed."""
     reason = said_of(fact)
     from planner.model.evidence import Evidence
 

@@ -1,4 +1,4 @@
-"""Which files below a root differ from what they were before the work began."""
+"""Files below a root that differ from before the work began."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Differing(NamedTuple):
 def since(
     root: Path, flat: FlatPlan, kept: KeptBaseline | None, commit: str | None = None
 ) -> Differing | None:
-    """What differs below one root of a plan; ``None`` where nothing is known of the time before.
+    """Return what differs below one root of a plan; ``None`` where nothing is known of the time before.
 
     ``kept`` is what the plan's top root is compared with, and every root below that with its part of it.
     Of a root elsewhere its own baseline counts, or the ``commit`` that the run was asked to compare with.

@@ -1,4 +1,4 @@
-"""What is installed: where a plugin of pytest came from, and whether a start-up file runs anything."""
+"""Installed code: the origin of a pytest plugin, and start-up files that run anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def is_from_index(entry_point: str) -> bool:
-    """Whether a plugin, ``name = module``, was installed from a package index as anybody could.
+    """Return whether a plugin, ``name = module``, was installed from a package index as anybody could.
 
     One that comes from a folder, or that no installer knows of, somebody has made here.
     """
@@ -20,7 +20,7 @@ def is_from_index(entry_point: str) -> bool:
 
 
 def runs_code(path: str) -> bool:
-    """Whether an interpreter runs something of a start-up file; a ``.pth`` may only name folders."""
+    """Return whether an interpreter runs something of a start-up file; a ``.pth`` may only name folders."""
     if not path.endswith(".pth"):
         return True
     try:
@@ -33,7 +33,7 @@ def runs_code(path: str) -> bool:
 
 
 def _is_recorded(path: Path) -> bool:
-    """Whether an installed distribution of an index says that the file is its own."""
+    """Return whether an installed distribution of an index says that the file is its own."""
     for each in importlib.metadata.distributions(path=[str(path.parent)]):
         if each.read_text("direct_url.json") is None and path.name in (each.read_text("RECORD") or ""):
             return True

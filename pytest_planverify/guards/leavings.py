@@ -25,7 +25,7 @@ _NEVER = frozenset(
 
 
 def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
-    """Those of the files below the root that are just as an earlier run left them."""
+    """Return those of the files below the root that are just as an earlier run left them."""
     known = _read(home).get(str(root), {})
     return {file for file in files if file in known and known[file] == _digest(root / file)}
 

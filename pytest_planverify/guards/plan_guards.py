@@ -30,7 +30,7 @@ _WORST_FIRST = ("violated", "unchecked", "clean")
 
 
 def hygiene_of(said: Iterable[str]) -> str:
-    """How the outcome file of several plans speaks of hygiene: as of the plan for which it is worst."""
+    """Return the hygiene word of several plans: that of the worst."""
     return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
@@ -72,7 +72,7 @@ class Guards:
 
     @property
     def hygiene(self) -> str:
-        """How the outcome file speaks of hygiene: ``clean``, ``violated`` or ``unchecked``, and why."""
+        """Return the hygiene of the outcome file: ``clean``, ``violated`` or ``unchecked``, and why."""
         if self._hygiene is None:
             return "violated: records of ours were touched; no baseline" if self._violated else UNCHECKED
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
@@ -120,7 +120,7 @@ class Guards:
         *,
         narrowed: bool = False,
     ) -> list[Violation]:
-        """What the guards hold against todos. ``spent`` is a limit that was passed, and in which todos.
+        """Return the violations by todo. ``spent`` is a passed limit, and its todos.
 
         ``result`` is what the run has shown; ``narrowed`` if the user left tests out.
         """

@@ -105,7 +105,7 @@ def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
 
 
 def _c_function(args: tuple[Any, ...]) -> Sequence[Reached]:
-    """Where a function of C is called to, nobody sees: that it is asked for has to do."""
+    """Return where a function of C is called to, nobody sees: that it is asked for has to do."""
     name: Any = args[1] if len(args) > 1 else None
     text: Any = name.decode("ascii", "replace") if isinstance(name, bytes) else name
     kind = C_FUNCTIONS.get(text) if isinstance(text, str) else None

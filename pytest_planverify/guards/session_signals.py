@@ -48,7 +48,7 @@ _CORE = frozenset(
 
 
 class SessionSeen(Protocol):
-    """What is asked of a session that has ended."""
+    """Observations of a session that has ended."""
 
     inventories: list[dict[str, Any]]
     """What its processes told at their end."""
@@ -64,7 +64,7 @@ class SessionSeen(Protocol):
 
 
 class RunResult(Protocol):
-    """What a run of a plan found."""
+    """Observations of a run of a plan."""
 
     @property
     def records(self) -> Sequence[SessionSeen]: ...
@@ -76,7 +76,7 @@ class RunResult(Protocol):
 
 
 class Shown(NamedTuple):
-    """What a run has shown."""
+    """The evidence that a run has shown."""
 
     sessions: Sequence[SessionSeen]
     checks: Mapping[str, Iterable[Check]]
@@ -86,41 +86,41 @@ class Shown(NamedTuple):
     """The user left tests out."""
 
 
-class Ground:
-    """What is known of files: whether they were changed, and who may change them."""
+class FileGround:
+    """Facts of files: their changes, and the todos that may change them."""
 
     def __init__(self, kept: KeptBaseline, grants: Grants, digests: Mapping[str, str]) -> None:
         self.kept, self._grants, self._digests = kept, grants, digests
         self.inventory = kept.document.inventory
 
     def permission(self, path: str) -> Permission:
-        """Whether somebody may change a file."""
+        """Return whether somebody may change a file."""
         return self._grants.permission(path)
 
     def is_blessed(self, path: str) -> bool:
-        """Whether a person has accepted the file as it is."""
+        """Return whether a person has accepted the file as it is."""
         digest = self._digests.get(path)
         return digest is not None and self.kept.accepted(path, digest)
 
     def is_unchanged(self, path: str) -> bool:
-        """Whether a file is what it was at the baseline."""
+        """Return whether a file is what it was at the baseline."""
         before = self.kept.document.files.get(path)
         return before is not None and before.sha256 == self._digests.get(path)
 
     def is_kept_from_change(self, path: str) -> bool:
-        """Whether what happens to a file's tests is no work on the file, which is read in its source."""
+        """Return whether an effect on a file's tests is no work on the file, whose source is read."""
         permission = self.permission(path)
         if permission is Permission.GRANTED or self.is_blessed(path):
             return False
         return permission is Permission.FORBIDDEN or self.is_unchanged(path)
 
     def was_red(self, nodeid: str) -> bool:
-        """Whether a test failed at the baseline."""
+        """Return whether a test failed at the baseline."""
         was = self.kept.test(nodeid)
         return was is not None and was.outcome.is_red and not was.flaky
 
     def judges_were_blessed(self) -> bool:
-        """Whether a person has accepted a change of what says which tests there are."""
+        """Return whether a person has accepted a change of what says which tests there are."""
         return any(
             self.kept.kind_of(path) in (JudgeKind.CONFTEST, JudgeKind.CONFIG)
             and self._digests.get(path) == digest
@@ -137,7 +137,7 @@ def signals(
     digests: Mapping[str, str],
 ) -> Iterator[HygieneSignal]:
     """Yield all that speaks against the run; ``digests`` are those of the tree before it."""
-    ground, before = Ground(kept, grants, digests), kept.document.inventory
+    ground, before = FileGround(kept, grants, digests), kept.document.inventory
     found = [*_sessions(shown, before), *_environment(shown.inventory, before, str(flat.loaded.root))]
     if shown.sessions:
         found += [*_hooks(shown.inventory, ground), *_plugins(shown.inventory, before)]
@@ -195,7 +195,7 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
 # -- who has a say -------------------------------------------------------------------------------
 
 
-def _hooks(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
+def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
     """Hooks in files that had none of that name; one that went from file to file is no news."""
     before = {(each.hook, _wherever(each.file)) for each in ground.inventory.hooks}
     files = {(each.hook, _wherever(each.file)): each.file for each in now.hooks}
@@ -215,7 +215,7 @@ def _wherever(file: str) -> str:
     return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
 
 
-def _is_unasked_hook(hook: str, file: str, ground: Ground) -> bool:
+def _is_unasked_hook(hook: str, file: str, ground: FileGround) -> bool:
     """Return whether nobody may add the hook there, or the product does.
 
     The user of the run may load a plugin from anywhere.
@@ -236,7 +236,7 @@ def _plugins(now: SessionInventory, before: SessionInventory) -> Iterator[Hygien
         yield _signal("plugin-added", f"pytest's own plugin {name} was taken out of the sessions")
 
 
-def _patches(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
+def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
     is_environment = environment_files()
     before = {each.name for each in ground.inventory.patched}
     for each in now.patched:
@@ -253,7 +253,7 @@ def _patches(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
         yield _signal("patches-judge", said, path=(each.file or None) if is_own else None)
 
 
-def _agreements(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal]:
+def _agreements(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
     """Comparisons that agree with everything; a class that went to another file takes them along."""
     before = Counter(each.name.split(".")[-2:][0] for each in ground.inventory.agreeing)
     for each in now.agreeing:
@@ -268,7 +268,7 @@ def _agreements(now: SessionInventory, ground: Ground) -> Iterator[HygieneSignal
 
 
 def _environment(now: SessionInventory, before: SessionInventory, root: str) -> Iterator[HygieneSignal]:
-    """What is installed; files of the tree are compared with those of the baseline's tree."""
+    """Yield what is installed; files of the tree are compared with those of the baseline's tree."""
     from pytest_planverify.guards.environment import is_from_index, runs_code
 
     for each in now.entry_points:
@@ -285,7 +285,7 @@ def _environment(now: SessionInventory, before: SessionInventory, root: str) -> 
 # -- tests that are missed ------------------------------------------------------------------------
 
 
-def _missed(shown: Shown, flat: FlatPlan, ground: Ground) -> Iterator[HygieneSignal]:
+def _missed(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator[HygieneSignal]:
     """Tests of the baseline that a command no longer selects, and red ones that are skipped by now."""
     blessed = ground.judges_were_blessed()
     unread = {name.partition("::")[0] for each in shown.sessions for name in each.collection_failures}

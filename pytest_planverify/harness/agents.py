@@ -77,13 +77,13 @@ class Turn:
 
     @property
     def result(self) -> Path:
-        """Where the agent may report tokens and notes."""
+        """Return where the agent may report tokens and notes."""
         return self.folder / "result.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
-    """How a turn of an agent ended. Nothing of it says that the work is good."""
+    """The end of an agent's turn. Nothing of it says that the work is good."""
 
     ended_well: bool
     message: str | None = None
@@ -168,7 +168,7 @@ def run_turn(
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What an agent is called with, whoever it is."""
+    """Arguments that every agent is called with."""
 
     prompt: str
     on_output: Callable[[str], None] | None

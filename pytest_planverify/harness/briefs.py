@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.model.actions import Implement
     from planner.model.outcome import Outcome
     from pytest_planverify.harness.agents import Turn, TurnReport
-    from pytest_planverify.harness.snapshots import Changes
+    from pytest_planverify.harness.snapshots import FileChanges
 
 CHARACTERS_PER_TOKEN = 4
 MOST_CRITERIA = 8
@@ -53,7 +53,7 @@ def write_briefs(
     return text
 
 
-def write_turn_summary(turn: Turn, changes: Changes, report: TurnReport) -> None:
+def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> None:
     """Keep what a turn has changed, to be told to whoever works on the same todo next."""
     summary = {
         "todo_id": turn.todo_id,

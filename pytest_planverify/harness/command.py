@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from pytest_planverify.harness.agents import Agents
-    from pytest_planverify.harness.progress import Progress
+    from pytest_planverify.harness.progress import RunProgress
 
 MOST_ROUNDS = 3
 """So often the plan is carried out anew where the last verification of all finds something red."""
@@ -58,7 +58,7 @@ _ENDED = "ended"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the command line says, beside the plan."""
+    """Options of the command line."""
 
     agents: Sequence[str] = ()
     resume: bool = False
@@ -136,19 +136,19 @@ def run_command(plan: Path, options: RunOptions) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What all rounds of a command share."""
+    """Values that all rounds of a command share."""
 
     tree: PlanTree
     options: RunOptions
     agents: Agents
     jobs: int
     pool: TurnPool | None
-    progress: Progress
+    progress: RunProgress
     part: Plan
     """What is carried out of the plan."""
 
 
-def _part(plan: Plan, options: RunOptions, progress: Progress) -> Plan:
+def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
     """Return what is to be carried out of a plan. Raises ``UsageMistake`` for a todo that is not in it."""
     names = [todo.id for todo in plan.items]
     for pattern in options.only:
@@ -294,7 +294,7 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
     return log
 
 
-def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress: Progress) -> None:
+def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress: RunProgress) -> None:
     """Refuse uncommitted work, or keep it under a name in git, as the operator wishes."""
     repository = Repository.around(root)
     if repository is None:
@@ -318,7 +318,7 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
     progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
-def _conclude(loop: Loop, ending: Ending, progress: Progress, plan: Path, root: Path) -> int:
+def _conclude(loop: Loop, ending: Ending, progress: RunProgress, plan: Path, root: Path) -> int:
     words = shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
     done = sum(record.life.value == "done" for record in todos)

@@ -47,7 +47,7 @@ from planner.planfile.record_files import read_outcomes
 from planner.text.glob_patterns import allowed
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
-from pytest_planverify.harness.snapshots import Changes
+from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import SentTurn
 from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
     from pytest_planverify.harness.agents import Agents
-    from pytest_planverify.harness.progress import Progress
+    from pytest_planverify.harness.progress import RunProgress
     from pytest_planverify.harness.snapshots import Snapshots
     from pytest_planverify.harness.turn_pool import TurnPool
     from pytest_planverify.harness.turns import TurnResult
@@ -82,7 +82,7 @@ _IS_TOLD = "first_look.told"
 
 
 class Ending(StrEnum):
-    """How a run ends."""
+    """The end of a run."""
 
     COMPLETED = "completed"
     HALTED = "halted"
@@ -93,7 +93,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """What the operator says about a run."""
+    """The operator's settings of a run."""
 
     plan: Path
     root: Path
@@ -118,7 +118,7 @@ class Loop:
     versions: PlanVersions
     snapshots: Snapshots
     settings: LoopSettings
-    progress: Progress
+    progress: RunProgress
     pool: TurnPool | None = None
     """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
     _pending: deque[Action] = field(default_factory=deque[Any])
@@ -126,7 +126,7 @@ class Loop:
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _records: dict[Path, bytes] = field(default_factory=dict[Any, bytes])
-    _merged: list[tuple[str, Changes]] = field(default_factory=list[tuple[str, Any]])
+    _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
     _seen_tree: str = ""
     _clean_tree: str = ""
     _strays: set[str] = field(default_factory=set[str])
@@ -135,7 +135,7 @@ class Loop:
 
     @property
     def state(self) -> State:
-        """What the engine knows."""
+        """Return what the engine knows."""
         assert self.session.state is not None  # the run has begun
         return self.session.state
 
@@ -349,7 +349,7 @@ class Loop:
 
     def _judge(
         self, action: Implement, turn: Turn, report: TurnReport, before: str, after: str
-    ) -> tuple[Changes, _Overstep | None]:
+    ) -> tuple[FileChanges, _Overstep | None]:
         """Record what a turn has changed, and hold it to its limits, by its tree or past it."""
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
@@ -385,9 +385,9 @@ class Loop:
             return
         if result is None:
             report = TurnReport(ended_well=False, message="the workers that were to take the turn are lost")
-            self.progress.turn_finished(turn, report, Changes(), None)
+            self.progress.turn_finished(turn, report, FileChanges(), None)
             self._tell_started(action)
-            self._tell_finished(action, report, Changes(), None)
+            self._tell_finished(action, report, FileChanges(), None)
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
@@ -432,7 +432,7 @@ class Loop:
         if first in (None, todo_id) or not may_be_done_anew:  # a verification says how it goes on
             message = f"{', '.join(files)} was changed otherwise meanwhile"
             self._tell_finished(
-                sent.action, replace(report, ended_well=False, message=message), Changes(), None
+                sent.action, replace(report, ended_well=False, message=message), FileChanges(), None
             )
             return
         self._tell(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
@@ -459,7 +459,7 @@ class Loop:
         return not self._is_outstanding(action.todo_id, action.seq)
 
     def _tell_finished(
-        self, action: Implement, report: TurnReport, changes: Changes, violation: _Overstep | None
+        self, action: Implement, report: TurnReport, changes: FileChanges, violation: _Overstep | None
     ) -> None:
         """Tell what became of a turn. One that overstepped its limits has been undone."""
         self._tell(

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from planner.model.actions import AskHuman, Implement
     from planner.model.outcome import Outcome
     from pytest_planverify.harness.agents import Turn, TurnReport
-    from pytest_planverify.harness.snapshots import Changes
+    from pytest_planverify.harness.snapshots import FileChanges
 
 REDRAW_SECONDS = 0.2
 MOST_LINES = 12
 """So many lines of the tree are drawn; those where something happens come first."""
 
 
-class Progress:
-    """What happens, on a stream: as lines, or as JSON objects, one a line."""
+class RunProgress:
+    """Progress of a run on a stream: as lines, or as JSON objects, one a line."""
 
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
         self._stream = stream
@@ -92,7 +92,7 @@ class Progress:
             self._draw()
 
     def turn_finished(
-        self, turn: Turn, report: TurnReport, changes: Changes, violation: str | None
+        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: str | None
     ) -> None:
         """Say what a turn has changed and cost."""
         self._working.pop(turn.id, None)
@@ -285,6 +285,6 @@ def describe_recovery(state: State) -> str | None:
     return f"recovered {done} of {counted(len(red), 'red todo')}" if red else None
 
 
-def standard_progress(*, as_json: bool) -> Progress:
+def standard_progress(*, as_json: bool) -> RunProgress:
     """Return the progress on standard output."""
-    return Progress(sys.stdout, as_json=as_json)
+    return RunProgress(sys.stdout, as_json=as_json)

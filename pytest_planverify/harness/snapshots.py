@@ -50,7 +50,7 @@ class SnapshotError(PlannerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FileChanges:
     """Files that differ between two snapshots, relative to the root."""
 
     changed: tuple[str, ...] = ()
@@ -119,12 +119,12 @@ class Snapshots:
         """Take the label off a snapshot, if one has it."""
         self._git("update-ref", "-d", f"{self._refs}/{label}")
 
-    def compare(self, before: str, after: str) -> Changes:
+    def compare(self, before: str, after: str) -> FileChanges:
         """Return what differs."""
         listing = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", before, after)
         fields = listing.split("\0")
         pairs = list(zip(fields[::2], fields[1::2], strict=False))
-        return Changes(
+        return FileChanges(
             changed=tuple(path for _, path in pairs), new=tuple(path for kind, path in pairs if kind == "A")
         )
 
@@ -176,7 +176,7 @@ class Snapshots:
         named = [word for parent in parents for word in ("-p", parent)]
         return self._git(*_IDENTITY, "commit-tree", tree, *named, "-m", label).strip()
 
-    def restore_files(self, snapshot: str, changes: Changes) -> None:
+    def restore_files(self, snapshot: str, changes: FileChanges) -> None:
         """Put the files back that have changed since a snapshot; others stay as they are."""
         for path in changes.new:
             (self._root / path).unlink(missing_ok=True)

@@ -60,7 +60,7 @@ class TurnJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What a turn has done, to be judged by the loop."""
+    """The result of a turn, to be judged by the loop."""
 
     report: TurnReport
     before: str

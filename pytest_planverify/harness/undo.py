@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
-    from pytest_planverify.harness.snapshots import Changes
+    from pytest_planverify.harness.snapshots import FileChanges
 
 BEFORE_RUN = "before-run"
 AFTER_RUN = "after-run"
@@ -89,7 +89,7 @@ def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
     return [f"put back as in {snapshot[:_DIGITS]}: {_shown(changes)}", _kept(plan, now)]
 
 
-def _shown(changes: Changes) -> str:
+def _shown(changes: FileChanges) -> str:
     if not changes.changed:
         return "no file"
     return f"{counted(len(changes.changed), 'file')}, {listed(changes.changed, _MOST_NAMED)}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import Baseline
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.record import Seen
+    from pytest_planverify.baseline.record import SeenTree
 
 LIMIT_SECONDS = 86_400.0
 """Criteria have limits of their own; this one is for a verifier that hangs."""
@@ -157,7 +157,7 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
     return _first_look(flat, path, document), None
 
 
-def _is_of_now(known: Baseline, flat: FlatPlan, seen: Seen) -> bool:
+def _is_of_now(known: Baseline, flat: FlatPlan, seen: SeenTree) -> bool:
     """Return whether a baseline was made of the files, the plan and the interpreter as they are."""
     made_with = known.plan_digest, known.python, known.pytest
     return made_with == (flat.loaded.digest, platform.python_version(), metadata.version("pytest")) and {

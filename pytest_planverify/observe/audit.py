@@ -313,7 +313,7 @@ def _basetemp(args: tuple[str, ...]) -> list[str]:
 
 
 class Origin(NamedTuple):
-    """Where the project stood when it reached for something."""
+    """The project's frame that caused an audit event."""
 
     in_test: bool
     """A test was being set up, called or torn down."""

@@ -1,4 +1,4 @@
-"""Whose file is whose: product and tests against libraries, the standard library and the framework."""
+"""Ownership of files: product and tests, libraries, the standard library, the framework."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ReadFiles:
     """Notes what this process opens."""
 
     def __init__(self, roots: Sequence[str]) -> None:
-        """What lies below the ``roots`` counts wherever that is, also among temporary files."""
+        """Return what lies below the ``roots`` counts wherever that is, also among temporary files."""
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
         self._opened: set[str] = set()
         self._emptied: set[str] = set()

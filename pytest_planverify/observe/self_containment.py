@@ -1,4 +1,4 @@
-"""What a test is made of: its own file alone, or something that the product may have a part in."""
+"""Self-containment of a test: its own file alone, or something of the product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the parent watches a test and ends one: a byte that tells the phase, a signal for the soft limit.
+"""Supervision of a test by the parent: a byte for the phase, a signal for the soft limit.
 
 What ends a process leaves no time to write: a byte of a mapped file, which is already there, tells where
 the process stood. The soft limit is pytest-timeout's failure, raised when the parent sends a signal: it

@@ -45,7 +45,7 @@ RESTART_EXIT = 71
 
 
 class Level(IntEnum):
-    """How far a server has come when it forks."""
+    """The stage of a server when it forks."""
 
     IMPORTED = 0
     """pytest and its plugins are imported; the worker runs ``pytest.main``."""

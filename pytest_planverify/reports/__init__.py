@@ -1,1 +1,1 @@
-"""What a person or a program reads of a run: one format a module, all rendered from the outcomes."""
+"""Reports of a run: one format a module, all rendered from the outcomes."""

@@ -1,4 +1,4 @@
-"""What the report formats share: the cases of a run, and its problems, each with its place.
+"""Cases and problems of a run, each with its place, for all report formats.
 
 Cases are for programs that count: one a test, and one a criterion without tests. A case failed, or the run,
 exactly where the exit status is not 0. Problems are for people: one a root cause.
@@ -32,7 +32,7 @@ _LONGEST_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ReportCase:
     todo_id: str
     name: str
     status: str
@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def hunk(self) -> Hunk | None:
-        """What was changed in the likeliest function."""
+        """Return what was changed in the likeliest function."""
         candidates = self.failure.candidates if self.failure else ()
         return next((each.hunk for each in candidates if each.hunk is not None), None)
 
@@ -77,7 +77,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportProblem:
     """An outcome document as formats render it."""
 
     document: OutcomeDocument
@@ -91,13 +91,13 @@ class Told:
         return self.document.run.exit_status == 0
 
     @cached_property
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[ReportCase]:
         """Every case of the run. Nothing failed where the exit status is 0: what is red does not count."""
         cases = [
             case for outcome in self.document.outcomes for case in _cases(outcome, counts=not self.holds)
         ]
         if not self.holds and not any(case.status == FAILED for case in cases):
-            cases.append(Case(RUN, "exit status", FAILED, self.exit_reason))
+            cases.append(ReportCase(RUN, "exit status", FAILED, self.exit_reason))
         return cases
 
     @property
@@ -194,7 +194,7 @@ def _place(members: list[tuple[Outcome, Failure]]) -> tuple[Outcome, Location] |
     return next(((outcome, each.location) for outcome, each in members if each.location is not None), None)
 
 
-def _cases(outcome: Outcome, *, counts: bool) -> Iterator[Case]:
+def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
     failures = list(failures_of(outcome))
     for check in outcome.checks:
         status = _status(check.counts_as, counts=counts)
@@ -209,7 +209,7 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[Case]:
             )
             if told != PASSED and not message:
                 message = check.reason or test.outcome.value
-            yield Case(
+            yield ReportCase(
                 outcome.todo_id, safe(test.nodeid), told, safe(message), text, test.duration_ms, flaky
             )
         if not check.tests or (check.counts_as is not Verdict.PASSED and not red_tests):
@@ -217,7 +217,7 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[Case]:
             message, text = _said(failure) if status == FAILED else ("", "")
             reason = check.reason or ("" if status == PASSED else check.verdict.value)
             name = " ".join(filter(None, (check.kind.value, check.title or check.cmd or check.id)))
-            yield Case(
+            yield ReportCase(
                 outcome.todo_id, safe(name), status, safe(message or reason), text, check.duration_ms, flaky
             )
 

@@ -1,4 +1,4 @@
-"""Which reports somebody asks for.
+"""The reports that are asked for.
 
 It is read before any test is, in the process of the tests, and imports nothing that a project may shadow.
 """

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pytest_planverify.reports.cases import FAILED, PASSED, SKIPPED
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import Case, Told
+    from pytest_planverify.reports.cases import ReportCase, ReportProblem
 
 
-def render(told: Told) -> str:
+def render(told: ReportProblem) -> str:
     """Return the report."""
     run = told.document.run
     counts = Counter(case.status for case in told.cases)
@@ -38,7 +38,7 @@ def render(told: Told) -> str:
     return json.dumps(report, indent=1) + "\n"
 
 
-def _test(case: Case) -> dict[str, object]:
+def _test(case: ReportCase) -> dict[str, object]:
     test: dict[str, object] = {
         "name": case.name,
         "status": case.status,

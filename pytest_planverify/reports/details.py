@@ -1,4 +1,4 @@
-"""What stands under the line of a todo (why it is red, what to do next), and the root causes of the run.
+"""Details of a todo (why it is red, the next action), and the root causes of the run.
 
 At ``-v`` every check follows with its verdict, at ``-vv`` every test. Nothing is cut: prose is wrapped at
 words; node ids, commands and paths stand whole, so that they can be copied.
@@ -13,7 +13,7 @@ from planner.model.verdicts import Isolation, Since, Verdict
 from planner.policy.outcomes import consequences, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
-from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
+from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     OWNERS,
     SINCE,
@@ -55,7 +55,7 @@ class Details:
 
     def __init__(
         self,
-        screen: Screen,
+        screen: ReportScreen,
         *,
         verbosity: int = 0,
         outcomes_path: str | None = None,
@@ -84,7 +84,7 @@ class Details:
         if len(failures) > 1:
             self._write_others(failures[0], failures[1:])
         if failures and failures[0].rerun:
-            self._screen.line(Span("rerun", Style.QUIET), indent=INDENT)
+            self._screen.line(StyledText("rerun", Style.QUIET), indent=INDENT)
             self._write_pasted(failures[0].rerun)
         return True
 
@@ -142,10 +142,12 @@ class Details:
         most = len(parts) if self._is_verbose or len(parts) == MOST_LINES + 1 else MOST_LINES
         for position, part in enumerate(parts[:most]):
             label = "" if position else "says"
-            screen.line(Span(label.ljust(LABEL), Style.QUIET), Span(part, Style.QUOTE), indent=INDENT)
+            screen.line(
+                StyledText(label.ljust(LABEL), Style.QUIET), StyledText(part, Style.QUOTE), indent=INDENT
+            )
         if parts[most:]:
             left = f"and {len(parts) - most} more lines; -v shows them"
-            screen.line(Span(left, Style.QUIET), indent=INDENT + LABEL)
+            screen.line(StyledText(left, Style.QUIET), indent=INDENT + LABEL)
 
     def _write_place(self, location: Location) -> None:
         self._whole("where", *place(location))
@@ -155,7 +157,9 @@ class Details:
         for hunk in [each.hunk for each in candidates if each.hunk is not None][:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             rest = f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}"
-            self._screen.line(Span("changed ", Style.QUIET), Span(self._screen.text(rest)), indent=INDENT)
+            self._screen.line(
+                StyledText("changed ", Style.QUIET), StyledText(self._screen.text(rest)), indent=INDENT
+            )
 
     def _write_others(self, deciding: Failure, others: Sequence[Failure]) -> None:
         """Write a few of the todo's other failures, those of other causes first, and count the rest."""
@@ -235,14 +239,14 @@ class Details:
             room = screen.width - INDENT - words - len(GAP) - ids - cells(facts)
             is_beside = len(GAP) + cells(text) <= room
             screen.line(
-                Span(padded(word.shown(screen.glyphs), words) + GAP, word.style),
-                Span(padded(screen.text(check.id), ids)),
-                Span(GAP + text if text and is_beside else ""),
-                Span(facts if room >= 0 else "", Style.QUIET),
+                StyledText(padded(word.shown(screen.glyphs), words) + GAP, word.style),
+                StyledText(padded(screen.text(check.id), ids)),
+                StyledText(GAP + text if text and is_beside else ""),
+                StyledText(facts if room >= 0 else "", Style.QUIET),
                 indent=INDENT,
             )
             if not is_beside:
-                screen.line(Span(text), indent=INDENT * 2)
+                screen.line(StyledText(text), indent=INDENT * 2)
             if room < 0:
                 screen.paragraph(facts.strip(), style=Style.QUIET, indent=INDENT * 2)
             for remark in _remarks(check):
@@ -256,10 +260,10 @@ class Details:
         for test in tests:
             word = TEST_WORDS[test.outcome]
             self._screen.line(
-                Span(padded(word.text, words) + GAP, word.style),
-                Span(padded(duration(test.duration_ms), times, right=True) + GAP, Style.QUIET),
-                Span(self._screen.text(test.nodeid)),
-                Span(f" ({self._screen.text(test.reason)})" if test.reason else "", Style.QUIET),
+                StyledText(padded(word.text, words) + GAP, word.style),
+                StyledText(padded(duration(test.duration_ms), times, right=True) + GAP, Style.QUIET),
+                StyledText(self._screen.text(test.nodeid)),
+                StyledText(f" ({self._screen.text(test.reason)})" if test.reason else "", Style.QUIET),
                 indent=INDENT * 2,
             )
 
@@ -271,21 +275,21 @@ class Details:
 
     def _write_pasted(self, text: str) -> None:
         """Write what a reader copies, on a line of its own."""
-        self._screen.line(Span(self._screen.text(text), Style.COMMAND), indent=INDENT)
+        self._screen.line(StyledText(self._screen.text(text), Style.COMMAND), indent=INDENT)
 
     def _whole(self, label: str, text: str, rest: str = "") -> None:
         """Write a label, a text that is never broken, and what follows it, below where there is no room."""
         text, rest = self._screen.text(text), self._screen.text(rest)
-        head = Span(label.ljust(LABEL), Style.QUIET)
+        head = StyledText(label.ljust(LABEL), Style.QUIET)
         room = self._screen.width - INDENT - LABEL - cells(text)
         if room >= (1 + cells(rest) if rest else 0):
-            self._screen.line(head, Span(f"{text} {rest}"), indent=INDENT)
+            self._screen.line(head, StyledText(f"{text} {rest}"), indent=INDENT)
             return
         if room >= 0:
-            self._screen.line(head, Span(text), indent=INDENT)
+            self._screen.line(head, StyledText(text), indent=INDENT)
         else:
             self._screen.line(head, indent=INDENT)
-            self._screen.line(Span(text), indent=INDENT)
+            self._screen.line(StyledText(text), indent=INDENT)
         self._screen.paragraph(rest, indent=INDENT + LABEL)
 
 
@@ -310,7 +314,7 @@ def place(location: Location) -> tuple[str, str]:
     return f"{location.path}{line}", f"in {location.function}" if location.function else ""
 
 
-def write_causes(causes: Sequence[Cause], screen: Screen, *, verbosity: int = 0) -> None:
+def write_causes(causes: Sequence[Cause], screen: ReportScreen, *, verbosity: int = 0) -> None:
     """Write the root causes in the order of repair, where the todos alone do not show it."""
     if not is_worth_telling(causes):
         return
@@ -320,30 +324,32 @@ def write_causes(causes: Sequence[Cause], screen: Screen, *, verbosity: int = 0)
         _write_cause(cause, screen, number)
     if left := len(causes) - len(shown):
         text = f"and {counted(left, 'cause')} more; -v shows {'it' if left == 1 else 'them'}"
-        screen.line(Span(text, Style.QUIET), indent=CAUSE_LABEL)
+        screen.line(StyledText(text, Style.QUIET), indent=CAUSE_LABEL)
     screen.blank()
 
 
-def _write_cause(cause: Cause, screen: Screen, number: int) -> None:
+def _write_cause(cause: Cause, screen: ReportScreen, number: int) -> None:
     label = "fix first" if cause.rank == 1 else "then"
     indent = CAUSE_LABEL + number + 2
     head = [
-        Span(label.ljust(CAUSE_LABEL), Style.QUIET),
-        Span(str(cause.rank).rjust(number) + GAP, Style.STRONG),
-        Span(str(cause.category), Style.WARN),
+        StyledText(label.ljust(CAUSE_LABEL), Style.QUIET),
+        StyledText(str(cause.rank).rjust(number) + GAP, Style.STRONG),
+        StyledText(str(cause.category), Style.WARN),
     ]
     room = screen.width - indent - cells(str(cause.category))
-    below: list[Span] = []
+    below: list[StyledText] = []
     for text, style in (
         (screen.text(place_of_cause(cause)), Style.PLAIN),
         (screen.text(consequences(cause)), Style.STRONG),
     ):
         room -= len(GAP) + cells(text)
         if text:
-            (below if below or room < 0 else head).append(Span((GAP if room >= 0 else "") + text, style))
+            (below if below or room < 0 else head).append(
+                StyledText((GAP if room >= 0 else "") + text, style)
+            )
     screen.line(*head)
     for span in below:
-        screen.line(Span(span.text.strip(), span.style), indent=indent)
+        screen.line(StyledText(span.text.strip(), span.style), indent=indent)
     if cause.headline:
         screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
     if cause.because:

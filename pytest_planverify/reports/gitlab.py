@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pytest_planverify.reports.sarif import fingerprint
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import Told
+    from pytest_planverify.reports.cases import ReportProblem
 
 
-def render(told: Told) -> str:
+def render(told: ReportProblem) -> str:
     """Return the report; what is red but does not count is for information."""
     severity = "info" if told.holds else "major"
     report = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from planner.model.outcome import Outcome
     from planner.model.plan import Todo
-    from pytest_planverify.reports.cases import Told
+    from pytest_planverify.reports.cases import ReportProblem
 
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 170, 30, 230, 42
 _LONGEST_LABEL = 22
@@ -26,7 +26,7 @@ MOST_EDGES = 4_000
 """More lines of a graph show nothing to anybody."""
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     todo_id: str
     label: str
     state: str
@@ -38,13 +38,13 @@ class Node(NamedTuple):
 class Graph(NamedTuple):
     """The todos of a plan, a column a wave; an edge is a path from what a todo depends on."""
 
-    nodes: list[Node]
+    nodes: list[GraphNode]
     edges: list[str]
     width: int
     height: int
 
 
-def render(told: Told) -> str:
+def render(told: ReportProblem) -> str:
     """Return the page."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -86,7 +86,7 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
     """Return where the todos and what is between them stand."""
     states = {each.todo_id: standing(each).value for each in outcomes if each.plan in (None, plan)}
     by_id = {todo.id: todo for todo in todos}
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, GraphNode] = {}
     try:
         columns = waves(todos)
     except ValueError:  # a circle, which the plan's own validation tells of
@@ -98,14 +98,14 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
                 label = f"{label[: _LONGEST_LABEL - 1]}…"
             state = states.get(todo_id, "not run").replace(" ", "-")
             is_branch = by_id[todo_id].branch_reason is not None
-            nodes[todo_id] = Node(todo_id, label, state, column * _ACROSS, row * _DOWN, is_branch)
+            nodes[todo_id] = GraphNode(todo_id, label, state, column * _ACROSS, row * _DOWN, is_branch)
     ends = [(nodes[each], nodes[todo.id]) for todo in todos for each in todo.dependencies if each in nodes]
     rows = max((len(ids) for ids in columns), default=0)
     edges = [_edge(one, other) for one, other in ends[:MOST_EDGES]]
     return Graph(list(nodes.values()), edges, len(columns) * _ACROSS, rows * _DOWN)
 
 
-def _edge(one: Node, other: Node) -> str:
+def _edge(one: GraphNode, other: GraphNode) -> str:
     x, y, end_x, end_y = one.x + _WIDTH, one.y + _HEIGHT // 2, other.x, other.y + _HEIGHT // 2
     middle = (x + end_x) // 2
     return f"M{x} {y} C{middle} {y} {middle} {end_y} {end_x} {end_y}"

@@ -8,12 +8,12 @@ from xml.etree import ElementTree as Xml
 from pytest_planverify.reports.cases import FAILED, SKIPPED
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import Case, Told
+    from pytest_planverify.reports.cases import ReportCase, ReportProblem
 
 
-def render(told: Told) -> str:
+def render(told: ReportProblem) -> str:
     """Return the report; it has a failure exactly where the exit status of the run is not 0."""
-    suites: dict[str, list[Case]] = {}
+    suites: dict[str, list[ReportCase]] = {}
     for case in told.cases:
         suites.setdefault(case.todo_id, []).append(case)
     run = told.document.run
@@ -38,7 +38,7 @@ def render(told: Told) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(top, encoding="unicode") + "\n"
 
 
-def _add(suite: Xml.Element, case: Case) -> None:
+def _add(suite: Xml.Element, case: ReportCase) -> None:
     attributes = {"classname": case.todo_id, "name": case.name, "time": _time(case.duration_ms)}
     element = Xml.SubElement(suite, "testcase", attributes)
     if case.status == FAILED:
@@ -48,7 +48,7 @@ def _add(suite: Xml.Element, case: Case) -> None:
         Xml.SubElement(element, "skipped", {"message": case.message})
 
 
-def _counts(cases: list[Case]) -> dict[str, str]:
+def _counts(cases: list[ReportCase]) -> dict[str, str]:
     return {
         "tests": str(len(cases)),
         "failures": str(sum(case.status == FAILED for case in cases)),

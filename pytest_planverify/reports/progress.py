@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, cut, padded
-from pytest_planverify.reports.screen import GAP, UNSIZED, Screen, Span, Style, widest
+from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import TEST_WORDS, TestWord, duration, word_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Progress:
 
         It must be false where tests write to the terminal themselves, or a debugger does.
         """
-        self._screen = Screen(tw)
+        self._screen = ReportScreen(tw)
         self._verbosity = verbosity
         self._is_live = verbosity == 0 and (self._can_rewrite() if live is None else live)
         self._clock = clock
@@ -82,7 +82,7 @@ class Progress:
         if self._verbosity >= 0:
             company = f", {workers} at once" if workers > 1 else ""
             what = f"{counted(criteria, 'criterion')} of {counted(plans, 'plan')}"
-            self._write(Span(f"verifying {what}{company}"))
+            self._write(StyledText(f"verifying {what}{company}"))
 
     def worker_started(
         self, key: str, todo_id: str, title: str, limit_seconds: float | None, *, confirming: bool = False
@@ -90,7 +90,7 @@ class Progress:
         """A criterion begins to run; ``title`` is its command, path or question."""
         self._workers[key] = _Worker(todo_id, title, limit_seconds, confirming, self._clock())
         if confirming and self._verbosity > 0:
-            self._write(Span(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
+            self._write(StyledText(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
         self.tick()
 
     def collected(self, key: str, count: int) -> None:
@@ -114,7 +114,7 @@ class Progress:
         worker.ended += outcome != "rerun"
         if self._verbosity > 0:
             word = _WORDS.get(outcome, _UNKNOWN)
-            self._write(Span(f"{self._screen.text(nodeid)} "), Span(word.text, word.style))
+            self._write(StyledText(f"{self._screen.text(nodeid)} "), StyledText(word.text, word.style))
         self.tick()
 
     def worker_finished(self, key: str) -> None:
@@ -147,9 +147,9 @@ class Progress:
         if len(taken) == 1 and None not in taken:
             facts.append(f"from run {taken.pop()}")
         self._write(
-            Span(word.mark(screen.glyphs) + " " + word.text.ljust(len("blocked")), word.style),
-            Span(GAP + screen.text(todo_id), Style.STRONG),
-            Span("".join(GAP + fact for fact in facts if fact)),
+            StyledText(word.mark(screen.glyphs) + " " + word.text.ljust(len("blocked")), word.style),
+            StyledText(GAP + screen.text(todo_id), Style.STRONG),
+            StyledText("".join(GAP + fact for fact in facts if fact)),
         )
 
     def tick(self) -> None:
@@ -165,7 +165,7 @@ class Progress:
 
     # -- lines -----------------------------------------------------------------------------------
 
-    def _write(self, *spans: Span) -> None:
+    def _write(self, *spans: StyledText) -> None:
         """Write a line that stays, above the block. Readers of a pipe get it at once."""
         self._wipe()
         self._screen.line(*spans)
@@ -188,7 +188,7 @@ class Progress:
         shown = running if len(running) <= most else running[: max(most - 1, 0)]
         lines = [self._counts(moment), *self._rows(shown, moment, room)]
         if len(shown) < len(running):
-            lines.append([Span(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
+            lines.append([StyledText(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
         tw = self._screen.tw
         text = self._wiping(size.columns)
         drawn: list[int] = []
@@ -203,18 +203,18 @@ class Progress:
         self._drawn = drawn
         self._screen.raw(text)
 
-    def _counts(self, moment: float) -> Sequence[Span]:
+    def _counts(self, moment: float) -> Sequence[StyledText]:
         minutes, seconds = divmod(int(moment - self._started), 60)
         decided = self._passed + self._failed + self._other
         total = counted(max(self._criteria, decided), "criterion")
         return [
-            Span(f"{self._passed} passed", Style.GOOD if self._passed else Style.QUIET),
-            *([Span(", "), Span(f"{self._failed} failed", Style.BAD)] if self._failed else []),
-            *([Span(", "), Span(f"{self._other} open", Style.WARN)] if self._other else []),
-            Span(f" of {total}{GAP}{minutes}:{seconds:02}"),
+            StyledText(f"{self._passed} passed", Style.GOOD if self._passed else Style.QUIET),
+            *([StyledText(", "), StyledText(f"{self._failed} failed", Style.BAD)] if self._failed else []),
+            *([StyledText(", "), StyledText(f"{self._other} open", Style.WARN)] if self._other else []),
+            StyledText(f" of {total}{GAP}{minutes}:{seconds:02}"),
         ]
 
-    def _rows(self, workers: Sequence[_Worker], moment: float, room: int) -> Sequence[Sequence[Span]]:
+    def _rows(self, workers: Sequence[_Worker], moment: float, room: int) -> Sequence[Sequence[StyledText]]:
         """The todo, the time against the limit, the tests that ended, and the test that runs."""
         screen = self._screen
         longest = max(room // 3, 8)
@@ -222,18 +222,18 @@ class Progress:
         times = [_time(each, moment) for each in workers]
         counts = [f"{each.ended}/{each.tests}" if each.tests else "" for each in workers]
         column = widest(counts) if room >= ROOM_FOR_COUNTS else 0
-        rows: list[list[Span]] = []
+        rows: list[list[StyledText]] = []
         for worker, todo_id, spent, count in zip(workers, ids, times, counts, strict=True):
             head = [
-                Span(GAP + padded(todo_id, widest(ids)), Style.STRONG),
-                Span(GAP + padded(spent, widest(times), right=True)),
-                Span(GAP + padded(count, column, right=True) if column else "", Style.QUIET),
-                Span(f"{GAP}again:" if worker.confirming else "", Style.WARN),
+                StyledText(GAP + padded(todo_id, widest(ids)), Style.STRONG),
+                StyledText(GAP + padded(spent, widest(times), right=True)),
+                StyledText(GAP + padded(count, column, right=True) if column else "", Style.QUIET),
+                StyledText(f"{GAP}again:" if worker.confirming else "", Style.WARN),
             ]
             left = room - sum(cells(span.text) for span in head)
             gap = " " if worker.confirming else GAP
             what = screen.clip_middle(screen.text(worker.nodeid or worker.title), max(left - len(gap), 0))
-            rows.append([*head, Span(gap + what, Style.QUIET)])
+            rows.append([*head, StyledText(gap + what, Style.QUIET)])
         return rows
 
     def _wipe(self) -> None:

@@ -10,10 +10,10 @@ from planner.model.verdicts import TodoState
 from planner.policy.outcomes import state_of
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import Told
+    from pytest_planverify.reports.cases import ReportProblem
 
 
-def render(told: Told) -> str:
+def render(told: ReportProblem) -> str:
     """Return the report: figures of the run by plan, nothing of this process."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 

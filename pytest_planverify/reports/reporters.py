@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-class Place(Enum):
+class ReporterPlace(Enum):
     """The processes that an option is for."""
 
     REPORTING = "read by a reporter at the end: the reporting session alone"
@@ -34,34 +34,44 @@ class Place(Enum):
     EVERYWHERE = "whatever is not in the table"
 
 
-def _places(place: Place, names: str) -> dict[str, Place]:
+def _places(place: ReporterPlace, names: str) -> dict[str, ReporterPlace]:
     return dict.fromkeys(names.split(), place)
 
 
-_PLACES: Mapping[str, Place] = {
-    **_places(Place.REPORTING, "-r --report-chars --no-fold-skipped --force-short-summary"),
-    **_places(Place.REPORTING, "--durations --durations-min --pastebin --max-warnings"),
-    **_places(Place.REPORTING, "--junitxml --junit-xml --junitprefix --junit-prefix"),
-    **_places(Place.REPORTING, "--html --self-contained-html --css"),
-    **_places(Place.REPORTING, "--json-report --json-report-file --json-report-summary"),
-    **_places(Place.REPORTING, "--json-report-indent --json-report-verbosity"),
-    **_places(Place.REPORTING, "--report-log --report-log-exclude-logs-on-passed-tests --ctrf"),
-    **_places(Place.REPORTING, "--exclude-warning-annotations"),
+_PLACES: Mapping[str, ReporterPlace] = {
+    **_places(ReporterPlace.REPORTING, "-r --report-chars --no-fold-skipped --force-short-summary"),
+    **_places(ReporterPlace.REPORTING, "--durations --durations-min --pastebin --max-warnings"),
+    **_places(ReporterPlace.REPORTING, "--junitxml --junit-xml --junitprefix --junit-prefix"),
+    **_places(ReporterPlace.REPORTING, "--html --self-contained-html --css"),
+    **_places(ReporterPlace.REPORTING, "--json-report --json-report-file --json-report-summary"),
+    **_places(ReporterPlace.REPORTING, "--json-report-indent --json-report-verbosity"),
+    **_places(ReporterPlace.REPORTING, "--report-log --report-log-exclude-logs-on-passed-tests --ctrf"),
+    **_places(ReporterPlace.REPORTING, "--exclude-warning-annotations"),
     **_places(
-        Place.REPORTING, "--cov-report --cov-fail-under --cov-append --no-cov-on-fail --cov-precision"
+        ReporterPlace.REPORTING,
+        "--cov-report --cov-fail-under --cov-append --no-cov-on-fail --cov-precision",
     ),
-    **_places(Place.MEASURING, "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov"),
-    **_places(Place.MEASURING, "--json-report-omit --hypothesis-show-statistics"),
-    **_places(Place.FIRST_RUN, "--alluredir --allure-no-capture"),
     **_places(
-        Place.RUNNING, "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f"
+        ReporterPlace.MEASURING, "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov"
     ),
-    **_places(Place.RUNNING, "--rsyncdir --rsyncignore --maxschedchunk --testrunuid --looponfail"),
-    **_places(Place.RUNNING, "-x --exitfirst --maxfail -k -m --deselect --co --collect-only --collectonly"),
-    **_places(Place.RUNNING, "--lf --last-failed --ff --failed-first --nf --new-first --lfnf"),
-    **_places(Place.RUNNING, "--last-failed-no-failures --sw --stepwise --sw-skip --stepwise-skip"),
-    **_places(Place.RUNNING, "--sw-reset --stepwise-reset --cache-clear --pdb --trace --pdbcls --basetemp"),
-    **_places(Place.RUNNING, "--log-file --log-file-mode --debug --setup-show --setup-only --setup-plan"),
+    **_places(ReporterPlace.MEASURING, "--json-report-omit --hypothesis-show-statistics"),
+    **_places(ReporterPlace.FIRST_RUN, "--alluredir --allure-no-capture"),
+    **_places(
+        ReporterPlace.RUNNING,
+        "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f",
+    ),
+    **_places(ReporterPlace.RUNNING, "--rsyncdir --rsyncignore --maxschedchunk --testrunuid --looponfail"),
+    **_places(
+        ReporterPlace.RUNNING, "-x --exitfirst --maxfail -k -m --deselect --co --collect-only --collectonly"
+    ),
+    **_places(ReporterPlace.RUNNING, "--lf --last-failed --ff --failed-first --nf --new-first --lfnf"),
+    **_places(ReporterPlace.RUNNING, "--last-failed-no-failures --sw --stepwise --sw-skip --stepwise-skip"),
+    **_places(
+        ReporterPlace.RUNNING, "--sw-reset --stepwise-reset --cache-clear --pdb --trace --pdbcls --basetemp"
+    ),
+    **_places(
+        ReporterPlace.RUNNING, "--log-file --log-file-mode --debug --setup-show --setup-only --setup-plan"
+    ),
 }
 """``--clean-alluredir`` is in no row: the folder is emptied when all results are known."""
 
@@ -166,7 +176,7 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
             return ()
         if given.demands_coverage and option.name in _DECIDING:
             return option.words
-        return option.words if _place(option) not in (Place.REPORTING, None) else ()
+        return option.words if _place(option) not in (ReporterPlace.REPORTING, None) else ()
 
     start = _start(given, keep)
     args, env = (
@@ -188,9 +198,13 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
 
     def keep(option: GivenOption) -> Iterable[str]:
         measured = given.demands_coverage and (
-            option.name in _DECIDING or (_place(option) is Place.MEASURING and "cov" in option.name)
+            option.name in _DECIDING or (_place(option) is ReporterPlace.MEASURING and "cov" in option.name)
         )
-        return option.words if measured or _place(option) in (Place.RUNNING, Place.EVERYWHERE) else ()
+        return (
+            option.words
+            if measured or _place(option) in (ReporterPlace.RUNNING, ReporterPlace.EVERYWHERE)
+            else ()
+        )
 
     start = _start(given, keep)
     own = [option for option in split_options(command) if not _is_report_file(option.name)]
@@ -211,7 +225,7 @@ def reporting_start(given: GivenOptions) -> ProcessStart:
 
     def keep(option: GivenOption) -> Iterable[str]:
         place = _place(option)
-        return () if place in (Place.RUNNING, Place.FIRST_RUN, None) else option.words
+        return () if place in (ReporterPlace.RUNNING, ReporterPlace.FIRST_RUN, None) else option.words
 
     return _start(given, keep)
 
@@ -230,7 +244,7 @@ def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, 
 def _is_report_file(name: str) -> bool:
     """Tell if an option of a command writes or sends something and decides no verdict."""
     return name in ("--json-report-omit", "--log-file", "--log-file-mode", _ONCE) or (
-        _PLACES.get(name) in (Place.REPORTING, Place.FIRST_RUN) and name not in _DECIDING
+        _PLACES.get(name) in (ReporterPlace.REPORTING, ReporterPlace.FIRST_RUN) and name not in _DECIDING
     )
 
 
@@ -267,7 +281,7 @@ def is_reporting_needed(
             continue  # an ini file with a plain ``-ra`` is no reason to pay for the session
         if not option.known and not option.name.startswith("--planverify"):
             return True
-        if _place(option) not in (Place.RUNNING, Place.EVERYWHERE, None):
+        if _place(option) not in (ReporterPlace.RUNNING, ReporterPlace.EVERYWHERE, None):
             return True
     for name, plugin in plugins:
         if name == ANNOTATIONS and given.on_github:
@@ -300,11 +314,11 @@ def _listens(conftest: Path) -> bool:
     return any(f"def {hook}(" in text for hook in (*_LISTENING, "pytest_sessionfinish"))
 
 
-def _place(option: GivenOption) -> Place | None:
+def _place(option: GivenOption) -> ReporterPlace | None:
     """Return the processes that an option is for; ``None`` for what the parent does itself."""
     if option.name == _ONCE or option.name.startswith("--planverify"):
         return None
-    return _PLACES.get(option.name, Place.EVERYWHERE)
+    return _PLACES.get(option.name, ReporterPlace.EVERYWHERE)
 
 
 def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) -> ProcessStart:

@@ -38,7 +38,7 @@ MESSAGE_LIMIT = 20_000
 
 
 class Style(Enum):
-    """How a span looks. Never the only carrier of what it means."""
+    """Style of a span; never the only carrier of its meaning."""
 
     PLAIN = ()
     GOOD = ("green",)
@@ -54,14 +54,14 @@ class Style(Enum):
         """What the terminal writer calls it."""
 
 
-class Span(NamedTuple):
+class StyledText(NamedTuple):
     """A piece of a line in one style."""
 
     text: str
     style: Style = Style.PLAIN
 
 
-class Screen:
+class ReportScreen:
     """Writes lines of styled spans. It wraps prose; it never cuts, for what is cut cannot be copied."""
 
     def __init__(self, tw: TerminalWriter) -> None:
@@ -72,7 +72,7 @@ class Screen:
 
     @property
     def columns(self) -> int | None:
-        """What COLUMNS says, else the columns of the terminal; ``None`` where there is neither.
+        """Return what COLUMNS says, else the columns of the terminal; ``None`` where there is neither.
 
         pytest's own answer is 80 for a pipe and for every terminal of fewer than 40 columns.
         """
@@ -95,23 +95,23 @@ class Screen:
             return None
         return size if size.columns and size.lines else UNSIZED
 
-    def line(self, *spans: Span, indent: int = 0) -> None:
+    def line(self, *spans: StyledText, indent: int = 0) -> None:
         """Write one line as it is, however wide."""
         self._write(spans, indent)
 
     def paragraph(self, text: str, *, style: Style = Style.PLAIN, indent: int = 0) -> None:
         """Write text wrapped at words."""
         for part in wrapped(text, self.width - indent):
-            self.line(Span(part, style), indent=indent)
+            self.line(StyledText(part, style), indent=indent)
 
     def labelled(
         self, label: str, text: str, *, style: Style = Style.PLAIN, indent: int, column: int
     ) -> None:
         """Write a label in a column of its own and its text wrapped beside it."""
         first, *rest = wrapped(text, self.width - indent - column) or [""]
-        self.line(Span(label.ljust(column), Style.QUIET), Span(first, style), indent=indent)
+        self.line(StyledText(label.ljust(column), Style.QUIET), StyledText(first, style), indent=indent)
         for part in rest:
-            self.line(Span(part, style), indent=indent + column)
+            self.line(StyledText(part, style), indent=indent + column)
 
     def blank(self) -> None:
         self.tw.line()
@@ -123,7 +123,7 @@ class Screen:
             self.paragraph(text, style=style)
             return
         left = room // 2
-        self.line(Span(f"{fill * left} {text} {fill * (room - left)}", style))
+        self.line(StyledText(f"{fill * left} {text} {fill * (room - left)}", style))
 
     def raw(self, text: str) -> None:
         """Write characters and control sequences as they are, at once."""
@@ -152,10 +152,10 @@ class Screen:
         tail = cut(text[::-1], room // 2)[::-1]
         return cut(head + self.glyphs.ellipsis + tail, width)
 
-    def _write(self, spans: Iterable[Span], indent: int) -> None:
+    def _write(self, spans: Iterable[StyledText], indent: int) -> None:
         kept = [span for span in spans if span.text]
         if kept:
-            kept[-1] = Span(kept[-1].text.rstrip(), kept[-1].style)
+            kept[-1] = StyledText(kept[-1].text.rstrip(), kept[-1].style)
         if indent and kept:
             self.tw.write(" " * indent)
         for span in kept:

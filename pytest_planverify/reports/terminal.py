@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.verdicts import CheckKind, Verdict
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.details import Details, distinct_failures, headline, write_causes
-from pytest_planverify.reports.screen import GAP, INDENT, Screen, Span, Style, widest
+from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
     UNCOUNTED,
@@ -67,7 +67,7 @@ def render_summary(
     zero every check and the long tracebacks in ``longreprs``, above one every test. ``outcomes_path``
     is shown as the file to read.
     """
-    screen = Screen(tw)
+    screen = ReportScreen(tw)
     if verbosity < 0:
         _write_quietly(document, screen)
     else:
@@ -100,7 +100,7 @@ def final_line(document: OutcomeDocument) -> tuple[str, Style]:
     return f"{said} in {duration(document.run.duration_ms)}", style
 
 
-def _write_quietly(document: OutcomeDocument, screen: Screen) -> None:
+def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
     for outcome in document.outcomes:
         name = standing(outcome)
         if not name.is_open:
@@ -114,16 +114,16 @@ def _write_quietly(document: OutcomeDocument, screen: Screen) -> None:
         shown, todo_id = word.shown(screen.glyphs), screen.text(outcome.todo_id)
         fits = cells(f"{shown} {todo_id}: {said}") <= (screen.columns or sys.maxsize)
         screen.line(
-            Span(f"{shown} ", word.style),
-            Span(todo_id, Style.STRONG),
-            Span(f": {said}" if fits and said else ":" if said else ""),
+            StyledText(f"{shown} ", word.style),
+            StyledText(todo_id, Style.STRONG),
+            StyledText(f": {said}" if fits and said else ":" if said else ""),
         )
         if not fits:
             screen.paragraph(said, indent=INDENT)
 
 
 def _write_plans(
-    document: OutcomeDocument, screen: Screen, details: Details, loaded: Mapping[str, LoadedPlan]
+    document: OutcomeDocument, screen: ReportScreen, details: Details, loaded: Mapping[str, LoadedPlan]
 ) -> None:
     """The todos of each plan under its name; one plan's name is shown where there is one to show."""
     screen.blank()
@@ -140,21 +140,21 @@ def _write_plans(
         screen.blank()
 
 
-def _write_heading(name: str, path: str, screen: Screen) -> None:
+def _write_heading(name: str, path: str, screen: ReportScreen) -> None:
     """The plan's name and, beside or below it, its file."""
     if cells(name) + 2 + cells(path) <= screen.width:
-        screen.line(Span(name, Style.STRONG), Span(f"  {path}", Style.QUIET))
+        screen.line(StyledText(name, Style.STRONG), StyledText(f"  {path}", Style.QUIET))
         return
-    screen.line(Span(name, Style.STRONG))
+    screen.line(StyledText(name, Style.STRONG))
     if path:
-        screen.line(Span(path, Style.QUIET))
+        screen.line(StyledText(path, Style.QUIET))
 
 
 def _only(known: Mapping[str, str]) -> str:
     return next(iter(known)) if len(known) == 1 else ""
 
 
-def _write_todos(outcomes: Sequence[Outcome], screen: Screen, details: Details) -> None:
+def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
     ranks = ranks_of(outcomes)
     rows = [_row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
     columns = _fitted(rows, screen)
@@ -228,7 +228,7 @@ def ranks_of(outcomes: Sequence[Outcome]) -> dict[str, Rank]:
     return {todo_id: Rank(depth, tuple(parts.get(todo_id, ()))) for todo_id, depth in depths.items()}
 
 
-def _row_of(outcome: Outcome, screen: Screen, rank: Rank) -> Row:
+def _row_of(outcome: Outcome, screen: ReportScreen, rank: Rank) -> Row:
     """Return the row of one todo, every text in it made printable."""
     name = standing(outcome)
     is_quiet = name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
@@ -249,7 +249,7 @@ def _row_of(outcome: Outcome, screen: Screen, rank: Rank) -> Row:
     )
 
 
-def _fitted(rows: Sequence[Row], screen: Screen) -> Columns:
+def _fitted(rows: Sequence[Row], screen: ReportScreen) -> Columns:
     """Return the widths that show these rows best.
 
     Without a terminal they are as wide as their content. On one the title gives way, which is then wrapped
@@ -270,28 +270,32 @@ def _fitted(rows: Sequence[Row], screen: Screen) -> Columns:
     return columns._replace(title=0, checks=0, tests=0)
 
 
-def _write_row(row: Row, columns: Columns, screen: Screen) -> None:
+def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
     """Write the line of one todo, and below it what there is no room for beside."""
     quiet = Style.QUIET if row.is_quiet else None
     titles = wrapped(row.whole_title, columns.title) if columns.title else []
     left = [
-        Span(padded(row.word.shown(screen.glyphs), columns.word), quiet or row.word.style),
-        Span(GAP + padded(row.id, columns.id), quiet or Style.STRONG),
+        StyledText(padded(row.word.shown(screen.glyphs), columns.word), quiet or row.word.style),
+        StyledText(GAP + padded(row.id, columns.id), quiet or Style.STRONG),
     ]
     if columns.title:
-        left.append(Span(GAP + padded(titles[0] if titles else "", columns.title), quiet or Style.PLAIN))
+        left.append(
+            StyledText(GAP + padded(titles[0] if titles else "", columns.title), quiet or Style.PLAIN)
+        )
     counts = ((row.checks, columns.checks), (row.tests, columns.tests), (row.time, columns.time))
     if any(text for text, _ in counts):
-        left += [Span(GAP + padded(text, width, right=True)) for text, width in counts if width]
+        left += [StyledText(GAP + padded(text, width, right=True)) for text, width in counts if width]
     below = [] if columns.title else [row.whole_title, row.checks.strip(), row.tests.strip()]
     used = sum(cells(span.text) for span in left)
     if not any(below) and used + len(GAP) + cells(row.tail) <= (screen.columns or sys.maxsize):
-        left.append(Span(GAP + row.tail, Style.QUIET))
+        left.append(StyledText(GAP + row.tail, Style.QUIET))
     else:
         below.append(row.tail)
     screen.line(*left)
     for title in titles[1:]:
-        screen.line(Span(title, quiet or Style.PLAIN), indent=columns.word + columns.id + 2 * len(GAP))
+        screen.line(
+            StyledText(title, quiet or Style.PLAIN), indent=columns.word + columns.id + 2 * len(GAP)
+        )
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
 
 
@@ -369,7 +373,7 @@ def _values(values: Sequence[float | str]) -> str:
     )
 
 
-def _write_tracebacks(longreprs: Longreprs, screen: Screen) -> None:
+def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
     """Each failing test's traceback once, however many checks share it."""
     shown: set[tuple[str, str, str]] = set()
     for (plan_id, todo_id, _), failures in longreprs.items():
@@ -382,24 +386,27 @@ def _write_tracebacks(longreprs: Longreprs, screen: Screen) -> None:
             screen.rule(screen.text(f"{todo_id}: {nodeid}"), Style.BAD, fill="_")
             for line in screen.texts(longrepr):
                 style = Style.QUOTE if line.startswith(("E ", ">")) else Style.PLAIN
-                screen.line(Span(line, style))
+                screen.line(StyledText(line, style))
 
 
-def _write_comparison(summary: Summary, screen: Screen) -> None:
+def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
     """The tests of the run beside the baseline: what was red before is counted apart."""
     if not summary.tests_since:
         return
     parts = [
-        Span(f"{count} {text}", style)
+        StyledText(f"{count} {text}", style)
         for since, (text, style) in TESTS_SINCE.items()
         if (count := summary.tests_since.get(since, 0))
     ]
-    spans = [part for each in parts for part in (Span(", "), each)][1:]
-    screen.line(Span("baseline".ljust(10), Style.QUIET), *(spans or [Span("nothing is red that was not")]))
+    spans = [part for each in parts for part in (StyledText(", "), each)][1:]
+    screen.line(
+        StyledText("baseline".ljust(10), Style.QUIET),
+        *(spans or [StyledText("nothing is red that was not")]),
+    )
 
 
-def _write_notes(run: RunInfo, screen: Screen, outcomes_path: str | None) -> None:
+def _write_notes(run: RunInfo, screen: ReportScreen, outcomes_path: str | None) -> None:
     for note in dict.fromkeys(run.notes):
         screen.labelled("note", screen.text(note), style=Style.WARN, indent=0, column=10)
     if outcomes_path:
-        screen.line(Span("outcomes".ljust(10), Style.QUIET), Span(screen.text(outcomes_path)))
+        screen.line(StyledText("outcomes".ljust(10), Style.QUIET), StyledText(screen.text(outcomes_path)))

@@ -1,4 +1,4 @@
-"""What ``--collect-only`` shows: the todos of a plan, their criteria, and the tests that each selects."""
+"""The tree of ``--collect-only``: todos, their criteria, and the tests that each selects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import CheckKind
 from planner.text.display import cells, counted, wrapped
 from pytest_planverify.checks.result import title_of
-from pytest_planverify.reports.screen import Screen, Span, Style
+from pytest_planverify.reports.screen import ReportScreen, Style, StyledText
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -37,10 +37,10 @@ def render_tree(
 
     Below zero verbosity only the node ids are written, each once, so that they can be piped on.
     """
-    screen = Screen(tw)
+    screen = ReportScreen(tw)
     if verbosity < 0:
         for nodeid in dict.fromkeys(nodeid for nodeids in selected.values() for nodeid in nodeids):
-            screen.line(Span(screen.text(nodeid)))
+            screen.line(StyledText(screen.text(nodeid)))
         return
     todos = [todo for todo in plan.plan.items if todo_ids is None or todo.id in todo_ids]
     name = plan.plan.workflow_name or plan.plan.todo_list_id
@@ -61,7 +61,7 @@ def _nested(todos: Sequence[Todo]) -> dict[str, list[Todo]]:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    screen: Screen
+    screen: ReportScreen
     plan: LoadedPlan
     selected: Selected
     problems: Mapping[tuple[str, str], Sequence[str]]
@@ -107,16 +107,16 @@ class _Tree:
         below = stem + ("   " if is_last else glyphs.stem) + "  "
         for problem in self.problems.get((todo.id, criterion.id), ()):
             for line in wrapped(screen.text(problem), screen.width - cells(below) - 2):
-                screen.line(Span(below), Span("! ", Style.WARN), Span(line, Style.WARN))
+                screen.line(StyledText(below), StyledText("! ", Style.WARN), StyledText(line, Style.WARN))
         for nodeid in nodeids:
-            screen.line(Span(below), Span(screen.text(nodeid), Style.QUIET))
+            screen.line(StyledText(below), StyledText(screen.text(nodeid), Style.QUIET))
 
 
-def _write_line(screen: Screen, text: str, counts: str, style: Style, prefix: str = "") -> None:
+def _write_line(screen: ReportScreen, text: str, counts: str, style: Style, prefix: str = "") -> None:
     screen.line(
-        Span(prefix, Style.QUIET),
-        Span(screen.text(text), style),
-        Span(f"  ({counts})" if counts else "", Style.QUIET),
+        StyledText(prefix, Style.QUIET),
+        StyledText(screen.text(text), style),
+        StyledText(f"  ({counts})" if counts else "", Style.QUIET),
     )
 
 

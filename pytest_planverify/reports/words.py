@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 
 class Standing(StrEnum):
-    """How a todo stands after a run, in the order in which the final line counts them."""
+    """State of a todo after a run, in the order in which the final line counts them."""
 
     DONE = "done"
     FAILED = "failed"
@@ -140,7 +140,7 @@ _STANDINGS: Mapping[TodoState, Standing] = {
 
 
 def standing(outcome: Outcome) -> Standing:
-    """How the todo stands. An outcome without a state is judged by its ``success``."""
+    """Return how the todo stands. An outcome without a state is judged by its ``success``."""
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:

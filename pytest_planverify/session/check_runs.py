@@ -207,7 +207,7 @@ def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quar
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:
-    """Whose failure is in the way."""
+    """Return whose failure is in the way."""
     return f"blocked by {', '.join(blocked)}"
 
 

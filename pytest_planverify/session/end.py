@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from pytest_planverify.session.outcomes import Found
     from pytest_planverify.session.plans import RunFacts
-    from pytest_planverify.session.run import PlanRun
+    from pytest_planverify.session.run import SessionRun
 
 
-def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> int:
+def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> int:
     """Write and say what was found. Returns the exit status."""
     from pytest_planverify.reports.terminal import render_summary
 
@@ -87,7 +87,7 @@ def conclude(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> 
     return document.run.exit_status
 
 
-def show_tree(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> int:
+def show_tree(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> int:
     """Show what was collected. Returns the exit status."""
     from pytest_planverify.reports.tree import render_tree
 
@@ -126,7 +126,7 @@ class Documents:
     finished_at: str
     duration_ms: int
 
-    def document(self, runs: Sequence[PlanRun]) -> OutcomeDocument:
+    def document(self, runs: Sequence[SessionRun]) -> OutcomeDocument:
         """The outcomes of these plans; the exit status is what they alone call for."""
         facts, settings = self.facts, self.facts.settings
         found = self.found.of({each.plan.id for each in runs})
@@ -155,7 +155,7 @@ class Documents:
 
 
 def _write_documents(
-    told: Documents, document: OutcomeDocument, runs: Sequence[PlanRun], parts: Sequence[OutcomeDocument]
+    told: Documents, document: OutcomeDocument, runs: Sequence[SessionRun], parts: Sequence[OutcomeDocument]
 ) -> Iterator[str]:
     """Write all of it to the file that the user names; else each plan's part into its folder, and what
     belongs to a root as that root's latest. Returns where to read it, as the user is shown it.
@@ -169,7 +169,7 @@ def _write_documents(
         written = os.path.relpath(given, settings.invocation_dir)
         yield "standard output" if given == STANDARD_OUTPUT else written
         return
-    by_root: dict[Path, list[PlanRun]] = {}
+    by_root: dict[Path, list[SessionRun]] = {}
     for each, part in zip(runs, parts, strict=True):
         by_root.setdefault(each.plan.loaded.root, []).append(each)
         keep_outcomes(part, PlanFolder(each.plan.loaded.root, each.plan.id).outcomes)
@@ -179,7 +179,7 @@ def _write_documents(
         yield os.path.relpath(latest, settings.invocation_dir)
 
 
-def _write_reports(facts: RunFacts, document: OutcomeDocument, runs: Sequence[PlanRun]) -> None:
+def _write_reports(facts: RunFacts, document: OutcomeDocument, runs: Sequence[SessionRun]) -> None:
     """Write the reports that were asked for, once the outcomes are safe; a failure of one is a line."""
     from pytest_planverify.reports.formats import tell_github, told, write_reports
 
@@ -190,7 +190,7 @@ def _write_reports(facts: RunFacts, document: OutcomeDocument, runs: Sequence[Pl
         facts.tw.line(line)
 
 
-def _notes(facts: RunFacts, runs: Sequence[PlanRun], *, interrupted: bool) -> Iterator[str]:
+def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:
     if interrupted:
         yield "interrupted: what had not been verified by then is not run"
     checks = (run.check for each in runs for found in each.result.checks.values() for run in found.values())

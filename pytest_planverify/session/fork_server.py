@@ -379,7 +379,7 @@ def _reap() -> None:
 
 
 def _has_group(pid: int) -> bool:
-    """Where orphans are not inherited, those that stayed in the worker's process group are found by it."""
+    """Find orphans by the worker's process group where they are not inherited."""
     try:
         os.killpg(pid, 0)
     except OSError:

@@ -1,4 +1,4 @@
-"""What installation and tree tell of a failure: unmet requirements, modules near a missing one."""
+"""Facts of the installation for a failure: unmet requirements, modules near a missing one."""
 
 from __future__ import annotations
 

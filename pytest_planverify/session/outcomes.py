@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
-    from pytest_planverify.baseline.comparison import Comparison
+    from pytest_planverify.baseline.comparison import BaselineComparison
     from pytest_planverify.baseline.green_revisions import GreenRevisions
     from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
-    from pytest_planverify.session.run import PlanRun
+    from pytest_planverify.session.run import SessionRun
 
 TOP_TESTS = 10
 LONGEST_STACK = 4_000
@@ -68,7 +68,7 @@ class Assembled(NamedTuple):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What was seen of its failures."""
+        """Return what was seen of its failures."""
         return tuple(piece for piece, _ in self.diagnosed)
 
 
@@ -95,11 +95,11 @@ class Assembler:
         """The members of evidence that tell what was changed, by the changes that they are made of."""
         self._baseline = baseline
         self._green = green
-        self._comparison: Comparison | None = None
+        self._comparison: BaselineComparison | None = None
         if baseline is not None:
-            from pytest_planverify.baseline.comparison import Comparison
+            from pytest_planverify.baseline.comparison import BaselineComparison
 
-            self._comparison = Comparison(result.flat, baseline)
+            self._comparison = BaselineComparison(result.flat, baseline)
 
     def assemble(self) -> list[Assembled]:
         """Return the outcome of each todo in the plan's order, with its diagnosed failures."""
@@ -358,14 +358,16 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     """Return the causes of all failures, the first to mend first."""
     if not any(each.diagnosed for each in results):
         return ()
-    from pytest_planverify.diagnosis.causes import Seen, find_causes  # a green run has no causes
+    from pytest_planverify.diagnosis.causes import SeenFailure, find_causes  # a green run has no causes
 
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
         (each.plan_id, each.todo.id): [(each.plan_id, name) for name in each.todo.dependencies]
         for each in results
     }
     seen = [
-        Seen((each.plan_id, each.todo.id), evidence, diagnosis, str(each.flat.owner(each.todo.id).root))
+        SeenFailure(
+            (each.plan_id, each.todo.id), evidence, diagnosis, str(each.flat.owner(each.todo.id).root)
+        )
         for each in results
         for evidence, diagnosis in each.diagnosed
     ]
@@ -418,7 +420,7 @@ class Found:
 
 
 def find_outcomes(
-    runs: Sequence[PlanRun], opinions: Opinions, *, run_id: str, recording: bool = False
+    runs: Sequence[SessionRun], opinions: Opinions, *, run_id: str, recording: bool = False
 ) -> Found:
     """Return the outcome of each todo, and the causes of all failures.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
     from pytest_planverify.session.plans import RunFacts
-    from pytest_planverify.session.run import PlanRun
+    from pytest_planverify.session.run import SessionRun
 
 
 def supervise(config: pytest.Config) -> int:
@@ -165,7 +165,7 @@ def _run(facts: RunFacts) -> int:
     return tell(facts, runs, interrupted=interrupted)
 
 
-def _run_plans(facts: RunFacts, runs: Sequence[PlanRun]) -> bool:
+def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
     """Run the plans one after the other. Return whether that was interrupted."""
     from planner.planfile.file_writer import replace_file
     from pytest_planverify.session.workers import WarmPool, Workers, forget_files

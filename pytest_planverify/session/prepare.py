@@ -15,7 +15,7 @@ from pytest_planverify.guards.budget import BudgetWatch
 from pytest_planverify.guards.plan_guards import Guards
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, verdicts_to_keep
 from pytest_planverify.session.plans import PreparedPlan, reference_of, todos_in_scope
-from pytest_planverify.session.run import PlanRun
+from pytest_planverify.session.run import SessionRun
 from pytest_planverify.session.run_folder import RunFolder
 from pytest_planverify.session.run_journal import RunJournal, open_journal
 from pytest_planverify.session.tree_state import TreeWatch, read_tree
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_planverify.session.plans import ChosenPlan, RunFacts
 
 
-def prepare_runs(facts: RunFacts, plans: Sequence[ChosenPlan]) -> Iterator[PlanRun]:
+def prepare_runs(facts: RunFacts, plans: Sequence[ChosenPlan]) -> Iterator[SessionRun]:
     """Make the plans of one run ready. Raises ``pytest.UsageError`` and ``PlannerError``."""
     counts: Counter[Path] = Counter()
     for chosen in plans:
@@ -44,7 +44,7 @@ def prepare_runs(facts: RunFacts, plans: Sequence[ChosenPlan]) -> Iterator[PlanR
         yield _prepare(facts, chosen, folder)
 
 
-def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> PlanRun:
+def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> SessionRun:
     flat, settings, root = chosen.flat, facts.settings, chosen.plan.root
     baseline = _baseline(settings, chosen)
     try:
@@ -97,7 +97,7 @@ def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> PlanRun:
     )
     commit = None if baseline is None or settings.baseline is None else baseline.document.revision
     guards = Guards(flat, asked, changes, (*(chosen.todo_ids or ()), *settings.worked), baseline, commit)
-    run = PlanRun(facts, plan, guards)
+    run = SessionRun(facts, plan, guards)
     unwatched = (job for job in run.schedule.jobs if not job.is_pytest)
     guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
     return run

@@ -39,7 +39,7 @@ class TestRecord:
 
     @property
     def is_red(self) -> bool:
-        """Whether it failed, or something failed while it ran."""
+        """Return whether it failed, or something failed while it ran."""
         return self.outcome not in GREEN or bool(self.evidence)
 
 

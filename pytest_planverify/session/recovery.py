@@ -45,7 +45,7 @@ class RecoveryError(PlannerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What a past run found."""
+    """The outcomes of a past run."""
 
     document: OutcomeDocument
     flat: FlatPlan
@@ -208,7 +208,7 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
 
 
 class _Unknown:
-    """What the work had changed when the run was killed: nobody knows any more."""
+    """Placeholder for the changes of a killed run, which are unknown."""
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
         """No files and no digest."""

@@ -55,7 +55,7 @@ class Stopped(Exception):
     """The run was interrupted or has spent its budget; raised in the threads that watch workers."""
 
 
-class PlanRun:
+class SessionRun:
     """One plan of the run, from its first worker to its last check."""
 
     def __init__(self, facts: RunFacts, plan: PreparedPlan, guards: Guards) -> None:

@@ -35,12 +35,12 @@ class RunFolder:
 
     @property
     def outcomes(self) -> Path:
-        """Those of the latest run of any plan of the root."""
+        """Return those of the latest run of any plan of the root."""
         return self.root / LATEST
 
     @property
     def answers(self) -> Path:
-        """Where people answer manual checks."""
+        """Return where people answer manual checks."""
         return self.home / "answers.json"
 
     def create(self) -> None:

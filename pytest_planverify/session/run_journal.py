@@ -19,8 +19,8 @@ from planner.model.journal import (
     CheckJudged,
     Collected,
     JournalRecord,
+    JournalRunStarted,
     RunFinished,
-    RunStarted,
     TestFinished,
     TodoFound,
 )
@@ -223,7 +223,7 @@ class PastRun:
     """One plan of one run, as its journal has it."""
 
     folder: Path
-    started: RunStarted
+    started: JournalRunStarted
     checks: dict[tuple[str, str], CheckJudged] = field(default_factory=dict[tuple[str, str], CheckJudged])
     """The verdicts that were reached, by todo and check."""
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, "Outcome"])
@@ -319,7 +319,7 @@ def _past_run(folder: Path) -> PastRun | None:
         records = read_journal(path) if stat.S_ISREG(path.lstat().st_mode) else ()
     except OSError:
         return None
-    first = _as(RunStarted, records[0]) if records else None
+    first = _as(JournalRunStarted, records[0]) if records else None
     if first is None or first.version > VERSION:
         return None
     run = PastRun(folder, first)

@@ -45,7 +45,7 @@ class Job:
 
     @property
     def is_pytest(self) -> bool:
-        """Whether it runs in a worker, with this plugin inside."""
+        """Return whether it runs in a worker, with this plugin inside."""
         return self.not_observed is None
 
     @property

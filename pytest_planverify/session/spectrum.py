@@ -1,4 +1,4 @@
-"""Which tests of a red criterion are recorded in its confirmation, and what that adds to the evidence."""
+"""Spectrum: the tests recorded in a confirmation, and what they add to the evidence."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
 
 
 class _Counts:
-    """How many tests executed each function, and each line."""
+    """Numbers of tests that executed each function and each line."""
 
     def __init__(self, tests: Iterable[Mapping[FunctionKey, tuple[int, int]]]) -> None:
         self.functions: Counter[FunctionKey] = Counter()

@@ -78,7 +78,7 @@ class WarmPool:
     """Servers by group. Used by several threads."""
 
     def __init__(self, base: ForkServer, home: Path) -> None:
-        """What was learned of modules is kept below ``home``."""
+        """Return what was learned of modules is kept below ``home``."""
         self._base = base
         self._file = home / _WARM_FILE
         self._lock = threading.RLock()

@@ -9,7 +9,7 @@ import pytest
 
 from planner.model.verdicts import TodoLife
 from planner.text.display import UNICODE
-from pytest_planverify.harness.progress import Progress, tree_lines
+from pytest_planverify.harness.progress import RunProgress, tree_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def test_a_tree_is_never_higher_than_its_room_and_keeps_what_is_worked_on(room: 
 
 def test_without_a_terminal_nothing_is_drawn():
     stream = io.StringIO()
-    progress = Progress(stream)
+    progress = RunProgress(stream)
     progress.line("said")
     progress.close()
     assert stream.getvalue() == "  said\n"

@@ -149,12 +149,12 @@ def test_a_branch_repairs_a_primary_todo(
 
 @given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
 def test_waiting_agrees_with_a_walk_over_the_graph(edges: list[set[int]]) -> None:
-    from planner.lint import Facts
+    from planner.lint import LintFacts
     from planner.model.plan import Plan
 
     needs = {f"t{at}": tuple(f"t{o}" for o in others if o < at) for at, others in enumerate(edges)}
     items = tuple(Todo(id=name, title="T", dependencies=before) for name, before in needs.items())
-    facts = Facts(Plan(todo_list_id="p", items=items), {}, None)  # pyright: ignore[reportArgumentType]
+    facts = LintFacts(Plan(todo_list_id="p", items=items), {}, None)  # pyright: ignore[reportArgumentType]
 
     def walk(name: str) -> set[str]:
         return {each for other in needs[name] for each in (other, *walk(other))}

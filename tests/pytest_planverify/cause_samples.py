@@ -14,7 +14,7 @@ from planner.model.evidence import (
 )
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.diagnosis.causes import Seen
+from pytest_planverify.diagnosis.causes import SeenFailure
 
 if TYPE_CHECKING:
     from planner.model.outcome import Cause
@@ -85,10 +85,12 @@ def absent(path: str) -> Evidence:
     )
 
 
-def seen(todo: str, evidence: Evidence, *, root: str = "/shop", plan: str = PLAN, **more: Any) -> Seen:
+def seen(
+    todo: str, evidence: Evidence, *, root: str = "/shop", plan: str = PLAN, **more: Any
+) -> SeenFailure:
     """The failure with the diagnosis that the rules give; ``more`` replaces parts of it."""
     diagnosis = diagnose(evidence)
-    return Seen((plan, todo), evidence, diagnosis.model_copy(update=more), root)
+    return SeenFailure((plan, todo), evidence, diagnosis.model_copy(update=more), root)
 
 
 def plan_of(**depends: str) -> dict[tuple[str | None, str], list[tuple[str | None, str]]]:

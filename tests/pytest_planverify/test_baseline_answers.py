@@ -10,12 +10,14 @@ import pytest
 from planner.model.outcome import OutcomeDocument
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import record
-from pytest_planverify.baseline.record import Run, all_records, run_of, todos_of
+from pytest_planverify.baseline.record import BaselineRun, all_records, run_of, todos_of
 
 PLAN = "todo_list_id: p\nitems:\n- {id: t, title: T, verify: pytest t.py}\n"
 
 
-def run(verdict: str, *tests: str, signature: str | None = None, records: tuple[Any, ...] = ()) -> Run:
+def run(
+    verdict: str, *tests: str, signature: str | None = None, records: tuple[Any, ...] = ()
+) -> BaselineRun:
     """One run in which each test of the one check said so, and the check did."""
     failures = [{"category": "TEST_REGRESSION", "check_id": "tests[0]", "signature": signature}]
     document: dict[str, Any] = {
@@ -52,7 +54,7 @@ def run(verdict: str, *tests: str, signature: str | None = None, records: tuple[
             }
         ],
     }
-    return Run(OutcomeDocument.model_validate(document), records)
+    return BaselineRun(OutcomeDocument.model_validate(document), records)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def run(verdict: str, *tests: str, signature: str | None = None, records: tuple[
     ],
 )
 def test_both_answers_are_flaky_and_a_pass_is_what_passed_each_time(
-    tmp_path: Path, runs: list[Run], verdict: str, state: str, flaky: bool
+    tmp_path: Path, runs: list[BaselineRun], verdict: str, state: str, flaky: bool
 ) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     flat = load_tree(tmp_path / "plan.yaml").load_all().flat()

@@ -13,7 +13,7 @@ from planner.model.outcome import Check, Outcome, TestResult
 from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, Verdict
 from planner.planfile.tree import load_tree
 from pytest_planverify.baseline import KeptBaseline
-from pytest_planverify.baseline.comparison import Comparison, count_since
+from pytest_planverify.baseline.comparison import BaselineComparison, count_since
 
 CHECKS = {
     "tests[0]": {"verdict": "failed", "signatures": ["old"]},
@@ -34,7 +34,7 @@ TODOS = {
 
 
 @pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> BaselineComparison:
     root = tmp_path_factory.mktemp("plan")
     (root / "part").mkdir()
     (root / "plan.yaml").write_text(
@@ -47,7 +47,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     fields: dict[str, Any] = {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": ""}
     held = Baseline.model_validate({**fields, "tests": TESTS, "todos": TODOS, "files": files})
     flat = load_tree(root / "plan.yaml").load_all().flat()
-    return Comparison(flat, KeptBaseline(root, held, path=Path("x")))
+    return BaselineComparison(flat, KeptBaseline(root, held, path=Path("x")))
 
 
 def check(*tests: tuple[str, str], check_id: str = "tests[0]", kind: CheckKind = CheckKind.TEST) -> Check:
@@ -60,11 +60,11 @@ def failing(*tests: str, check_id: str = "tests[0]", nodeid: str | None = None) 
 
 
 @pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
-def test_a_todo_says_how_it_stood(comparison: Comparison, todo_id: str) -> None:
+def test_a_todo_says_how_it_stood(comparison: BaselineComparison, todo_id: str) -> None:
     assert comparison.todo(todo_id) == (None if todo_id == "new" else todo_id)
 
 
-def test_a_check_says_of_each_test_how_it_compares(comparison: Comparison) -> None:
+def test_a_check_says_of_each_test_how_it_compares(comparison: BaselineComparison) -> None:
     found = comparison.check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.PRE_EXISTING, Since.NEW]
     assert found.at_base == "mixed"
@@ -75,7 +75,7 @@ def test_a_check_says_of_each_test_how_it_compares(comparison: Comparison) -> No
     assert comparison.check("open", guard) is guard
 
 
-def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: Comparison) -> None:
+def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:
     found = comparison.check("up/t", check(("t.py::red", "passed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.FIXED, Since.NEW]
 
@@ -104,7 +104,10 @@ def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: Compar
     ],
 )  # fmt: skip
 def test_a_failure_is_what_its_tests_are_and_else_what_its_check_was(
-    comparison: Comparison, evidence: Evidence, signature: str, parts: list[tuple[str, tuple[str, ...]]]
+    comparison: BaselineComparison,
+    evidence: Evidence,
+    signature: str,
+    parts: list[tuple[str, tuple[str, ...]]],
 ) -> None:
     assert comparison.parts("open", evidence, signature, evidence.tests) == parts
 

@@ -10,7 +10,7 @@ from planner.model.evidence import ChangedFile, ContractFact, Evidence, Exceptio
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.diagnosis.wording import MOST_TOLD, who_changed
+from pytest_planverify.diagnosis.messages import MOST_TOLD, who_changed
 
 CART, TEST, CONTRACT = "shop/cart.py", "tests/test_cart.py", "contracts/cart.json"
 SIDES = {CART: Side.PRODUCT, "shop/price.py": Side.PRODUCT, TEST: Side.TEST, CONTRACT: None}

@@ -22,7 +22,7 @@ from cause_samples import (
 from planner.model.evidence import Confirmation, Evidence, Finding, ProcessEnd
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
-from pytest_planverify.diagnosis.causes import Seen, find_causes, grouping
+from pytest_planverify.diagnosis.causes import SeenFailure, find_causes, grouping
 
 PLAN = plan_of(a="", b="a", c="b")
 
@@ -323,7 +323,7 @@ def test_what_was_caught_and_raised_anew_is_told_by_what_was_caught() -> None:
 def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -> None:
     diagnosis = seen("a", refused("test_a.py::test_it")).diagnosis
     found = [
-        Seen((SHOP, "abc"[n % 3]), refused(f"test_{n % 9}.py::test_{n}", why=f"no {n}"), diagnosis)
+        SeenFailure((SHOP, "abc"[n % 3]), refused(f"test_{n % 9}.py::test_{n}", why=f"no {n}"), diagnosis)
         for n in range(1_700)
     ]
     (cause,) = find_causes(found, PLAN)
@@ -363,7 +363,7 @@ def flaky(test: str) -> Evidence:
     return wrong(test).model_copy(update={"confirmations": answers})
 
 
-FIRST: dict[str, tuple[Seen, Seen]] = {
+FIRST: dict[str, tuple[SeenFailure, SeenFailure]] = {
     "a syntax error before an assertion of an earlier todo": (
         seen("b", unparsed("tests/test_b.py")),
         seen("a", wrong("test_a.py::test_it")),
@@ -400,7 +400,7 @@ FIRST: dict[str, tuple[Seen, Seen]] = {
 
 
 @pytest.mark.parametrize("pair", FIRST.values(), ids=FIRST)
-def test_what_hides_others_is_mended_first(pair: tuple[Seen, Seen]) -> None:
+def test_what_hides_others_is_mended_first(pair: tuple[SeenFailure, SeenFailure]) -> None:
     for found in (pair, pair[::-1]):
         causes = find_causes(found, PLAN)
         assert [cause.top_tests or cause.headline for cause in causes] == [
@@ -425,7 +425,7 @@ def test_the_environment_of_a_part_does_not_come_before_what_cannot_be_imported(
     assert find_causes(found, PLAN)[0].files == 2
 
 
-EXPLAINED: dict[str, tuple[Callable[[], Seen], Callable[[], Seen]]] = {
+EXPLAINED: dict[str, tuple[Callable[[], SeenFailure], Callable[[], SeenFailure]]] = {
     "an import error explains what was not written": (
         lambda: seen("a", missing("tests/test_a.py", "yaml")),
         lambda: seen("a", absent("out/a.json")),
@@ -453,7 +453,7 @@ EXPLAINED: dict[str, tuple[Callable[[], Seen], Callable[[], Seen]]] = {
 
 @pytest.mark.parametrize("pair", EXPLAINED.values(), ids=EXPLAINED)
 def test_a_cause_names_those_that_it_probably_explains(
-    pair: tuple[Callable[[], Seen], Callable[[], Seen]],
+    pair: tuple[Callable[[], SeenFailure], Callable[[], SeenFailure]],
 ) -> None:
     early, late = (make() for make in pair)
     first, second = find_causes([late, early], PLAN)
@@ -462,7 +462,7 @@ def test_a_cause_names_those_that_it_probably_explains(
     assert second.because == "likely fixed by cause 1"
 
 
-NOT_EXPLAINED: dict[str, tuple[Seen, Seen]] = {
+NOT_EXPLAINED: dict[str, tuple[SeenFailure, SeenFailure]] = {
     "an assertion does not explain what is not written": (
         seen("a", wrong("test_a.py::test_it")),
         seen("a", absent("out/a.json")),
@@ -479,7 +479,7 @@ NOT_EXPLAINED: dict[str, tuple[Seen, Seen]] = {
 
 
 @pytest.mark.parametrize("pair", NOT_EXPLAINED.values(), ids=NOT_EXPLAINED)
-def test_nothing_is_explained_by_what_only_stands_beside_it(pair: tuple[Seen, Seen]) -> None:
+def test_nothing_is_explained_by_what_only_stands_beside_it(pair: tuple[SeenFailure, SeenFailure]) -> None:
     assert all(not cause.explains for cause in find_causes(pair, PLAN))
 
 

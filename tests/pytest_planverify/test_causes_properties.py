@@ -12,7 +12,7 @@ from planner.model.evidence import Evidence
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category
 from planner.model.verdicts import Phase
-from pytest_planverify.diagnosis.causes import Seen, find_causes, grouping
+from pytest_planverify.diagnosis.causes import SeenFailure, find_causes, grouping
 
 TODOS = ("a", "b", "c", "d")
 NAMES = st.sampled_from(("one", "two", "three"))
@@ -57,7 +57,7 @@ DIAGNOSIS = st.builds(
     st.integers(0, 3),
 )
 SEEN = st.builds(
-    lambda todo, evidence, diagnosis: Seen((PLAN, todo), evidence, diagnosis),
+    lambda todo, evidence, diagnosis: SeenFailure((PLAN, todo), evidence, diagnosis),
     st.sampled_from((*TODOS, "unknown")),
     EVIDENCE,
     DIAGNOSIS,
@@ -73,7 +73,7 @@ DEPENDS = st.fixed_dictionaries(
 @settings(max_examples=40, deadline=None)
 @given(st.lists(SEEN, max_size=8), DEPENDS, st.randoms(use_true_random=False))
 def test_every_failure_is_in_one_cause_and_the_order_is_total(
-    found: list[Seen],
+    found: list[SeenFailure],
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]],
     chance: random.Random,
 ) -> None:

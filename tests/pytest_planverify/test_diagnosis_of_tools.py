@@ -13,7 +13,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.case import own_names, within_project
-from pytest_planverify.diagnosis.printed import read_traceback
+from pytest_planverify.diagnosis.tool_output import read_traceback
 
 if TYPE_CHECKING:
     from planner.model.outcome import Diagnosis

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.verdicts import Side
-from pytest_planverify.diagnosis.printed import read_stack, read_traceback
+from pytest_planverify.diagnosis.tool_output import read_stack, read_traceback
 
 TRACEBACK = """noise
 Traceback (most recent call last):

@@ -11,7 +11,7 @@ import pytest
 from past_run_samples import Killed, settings
 
 from planner.model.evidence import Evidence
-from planner.model.journal import CheckJudged, RunFinished, RunStarted, TodoFound
+from planner.model.journal import CheckJudged, JournalRunStarted, RunFinished, TodoFound
 from planner.model.outcome import PlanRef
 from planner.model.verdicts import EvidenceKind, TodoState
 from pytest_planverify.checks.result import CheckRun
@@ -32,7 +32,7 @@ def test_the_journal_begins_with_the_run_and_ends_with_what_it_found(tmp_path: P
     close_journal(path, samples.PLAN, document)
 
     first, *found, one, two, last = read_journal(path)
-    begun = RunStarted.model_validate(first)
+    begun = JournalRunStarted.model_validate(first)
     assert (begun.reference, begun.remarks) == (reference, ("resumed",))
     told = [TodoFound.model_validate(each).outcome for each in found]
     assert told == [document.outcomes[0], blocked]

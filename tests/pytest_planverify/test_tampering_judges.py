@@ -19,7 +19,7 @@ from _pytest.runner import CallInfo
 from pluggy import HookCaller
 
 from pytest_planverify.guards.tampering.code_files import environment_files
-from pytest_planverify.guards.tampering.judges import Judges
+from pytest_planverify.guards.tampering.judges import ObservedJudges
 from pytest_planverify.guards.tampering.loose_equality import agreeing_methods, agrees
 
 APPROX: Any = type(pytest.approx(1.0))
@@ -42,11 +42,11 @@ def equal(self: object, other: object) -> bool:
 
 
 @pytest.fixture
-def judges() -> Judges:
-    return Judges()
+def judges() -> ObservedJudges:
+    return ObservedJudges()
 
 
-def names(judges: Judges, during: str = "session") -> set[str]:
+def names(judges: ObservedJudges, during: str = "session") -> set[str]:
     judges.compare(during)
     return {name for name, *_ in judges.facts()}
 
@@ -95,7 +95,7 @@ def patches() -> Iterator[tuple[str, Callable[[pytest.MonkeyPatch], None]]]:
 
 @pytest.mark.parametrize(("name", "patch"), list(patches()), ids=[name for name, _ in patches()])
 def test_what_stands_in_for_a_judge_is_named(
-    judges: Judges, name: str, patch: Callable[[pytest.MonkeyPatch], None]
+    judges: ObservedJudges, name: str, patch: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     with pytest.MonkeyPatch.context() as context:
         patch(context)
@@ -103,27 +103,29 @@ def test_what_stands_in_for_a_judge_is_named(
     assert name in {found for found, *_ in judges.facts()}
 
 
-def test_nothing_is_found_where_nothing_was_changed(judges: Judges) -> None:
+def test_nothing_is_found_where_nothing_was_changed(judges: ObservedJudges) -> None:
     assert names(judges) == set()
     judges.note_foreign(environment_files())
     assert judges.facts() == []
 
 
 def test_the_first_comparison_finds_what_was_replaced_before_it(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     assert names(judges) == {"builtins.any"}
 
 
-def test_what_was_put_back_is_no_longer_there(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_put_back_is_no_longer_there(
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     monkeypatch.undo()
     assert names(judges) == set()
 
 
 def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     judges.compare("collection")
@@ -132,7 +134,7 @@ def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(
 
 
 def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "all", MagicMock())  # of which every attribute exists
     monkeypatch.delattr(builtins, "sorted")
@@ -145,7 +147,7 @@ def test_a_judge_that_is_gone_or_was_made_of_no_code_has_no_file(
 
 
 def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Other(AssertionError):
         pass
@@ -158,14 +160,14 @@ def test_a_class_in_the_place_of_a_judge_has_the_file_of_its_module(
 
 @pytest.mark.parametrize("name", ["print", "open", "input"])
 def test_builtins_that_decide_nothing_may_be_replaced(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch, name: str
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(builtins, name, agree)
     assert names(judges) == set()
 
 
 def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pytest, "helper", agree, raising=False)
     monkeypatch.setattr(unittest.TestCase, "assert_alike", agree, raising=False)
@@ -179,17 +181,17 @@ def test_new_names_in_modules_and_plain_values_are_no_stand_ins(
     ("name", "is_found"), [("builtins.len", True), ("builtins.__import__", False), ("sys.exit", False)]
 )
 def test_what_fixtures_mock_for_their_tests_is_found_only_where_it_judges(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, is_found: bool
 ) -> None:
     monkeypatch.setattr(name, answer)
     found = names(judges, "tests")
     monkeypatch.undo()
     assert found == ({name} if is_found else set())
-    assert names(Judges()) == set()
+    assert names(ObservedJudges()) == set()
 
 
 def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("math.isclose", agree)
     assert names(judges, "tests") == set()
@@ -197,7 +199,7 @@ def test_what_a_fixture_mocks_and_leaves_is_found_at_the_end(
 
 
 def test_judges_that_are_imported_late_are_watched_from_then_on(
-    judges: Judges, monkeypatch: pytest.MonkeyPatch
+    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = ModuleType("numpy.testing")
     late.assert_allclose = agree  # type: ignore[attr-defined]
@@ -211,7 +213,7 @@ def test_what_was_replaced_before_anybody_looked_is_known_by_its_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pytest, "raises", agree)
-    judges = Judges()
+    judges = ObservedJudges()
     monkeypatch.undo()
     judges.note_foreign(environment_files())
     assert judges.facts() == [["pytest.raises", __file__]]

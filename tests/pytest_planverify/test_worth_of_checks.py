@@ -12,17 +12,17 @@ from planner.model.qualification import Qualification, QualifiedCheck, Quality
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.policy.criteria import criteria_of
-from pytest_planverify.qualification import Answer, answer_of, is_qualified, worth_of
+from pytest_planverify.qualification import CheckAnswer, answer_of, is_qualified, worth_of
 
 
 def answer(
     word: str, category: Category = Category.TEST_REGRESSION, owner: Owner = Owner.PRODUCT
-) -> Answer:
+) -> CheckAnswer:
     verdict = {"red": Verdict.FAILED, "green": Verdict.PASSED}.get(word) or Verdict(word)
     failure = Failure(
         category=category, owner=owner, stack_trace_head="assert 1 == 2\nmore", suggestion="do"
     )
-    return Answer(verdict=verdict, failure=failure if verdict.is_red else None)
+    return CheckAnswer(verdict=verdict, failure=failure if verdict.is_red else None)
 
 
 R, G = "red", "green"
@@ -96,8 +96,8 @@ def test_no_check_is_good_that_was_never_red(
     verdicts: list[Verdict], broken: Verdict | None, fault: str | None, to_be_written: bool
 ):
     worth = worth_of(
-        [Answer(verdict=each) for each in verdicts],
-        None if broken is None else Answer(verdict=broken),
+        [CheckAnswer(verdict=each) for each in verdicts],
+        None if broken is None else CheckAnswer(verdict=broken),
         control_fault=fault,
         to_be_written=to_be_written,
     )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import planner.cli
 from pytest_planverify.diagnosis.confidence import calibrated
 from pytest_planverify.diagnosis.decision import diagnose
+from pytest_planverify.diagnosis.messages import quote
 from pytest_planverify.diagnosis.rules import RULES
-from pytest_planverify.diagnosis.wording import quote
 from tools.corpus.case import RECORDED, Part, read_cases
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.diagnosis.causes import Seen, TodoKey, grouping
+from pytest_planverify.diagnosis.causes import SeenFailure, TodoKey, grouping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,8 @@ def causes_of(run: FaultyRun) -> list[list[int]]:
         (None, todo): [(None, each) for each in run.depends.get(todo, ())] for todo in run.todos
     }
     seen = [
-        Seen((None, failure.todo), failure.evidence, diagnose(failure.evidence)) for failure in run.failures
+        SeenFailure((None, failure.todo), failure.evidence, diagnose(failure.evidence))
+        for failure in run.failures
     ]
     return grouping(seen, depends)
 

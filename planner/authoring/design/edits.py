@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class Kind(NamedTuple):
-    """Where the parts of a kind stand, and what they are."""
+class PartKind(NamedTuple):
+    """A kind of part: its place in the plan and its model."""
 
     prefix: str
     place: tuple[str, ...]
@@ -50,14 +50,14 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "decision": Kind("DL", ("planning_context", "decision_log"), LoggedDecision),
-    "alternative": Kind("RA", ("planning_context", "rejected_alternatives"), RejectedAlternative),
-    "constraint": Kind("C", ("planning_context", "constraints"), Constraint),
-    "risk": Kind("R", ("planning_context", "known_risks"), KnownRisk),
-    "milestone": Kind("M", ("milestones",), Milestone),
-    "intent": Kind("CI", ("code_intents",), CodeIntent, in_milestone=True),
-    "change": Kind("CC", ("code_changes",), CodeChange, in_milestone=True),
-    "wave": Kind("W", ("milestone_dependencies", "waves"), Wave),
+    "decision": PartKind("DL", ("planning_context", "decision_log"), LoggedDecision),
+    "alternative": PartKind("RA", ("planning_context", "rejected_alternatives"), RejectedAlternative),
+    "constraint": PartKind("C", ("planning_context", "constraints"), Constraint),
+    "risk": PartKind("R", ("planning_context", "known_risks"), KnownRisk),
+    "milestone": PartKind("M", ("milestones",), Milestone),
+    "intent": PartKind("CI", ("code_intents",), CodeIntent, in_milestone=True),
+    "change": PartKind("CC", ("code_changes",), CodeChange, in_milestone=True),
+    "wave": PartKind("W", ("milestone_dependencies", "waves"), Wave),
 }
 PARTS: dict[str, type[BaseModel]] = {
     "overview": Overview,
@@ -71,7 +71,7 @@ _NUMBERS = {"wave": "wave", "milestone": "number"}
 
 
 class Words(NamedTuple):
-    """What is assigned to a part: texts by field, and values by field as JSON has them."""
+    """Assignments to a part: texts by field, and values by field as JSON has them."""
 
     assignments: Sequence[str] = ()
     values: Mapping[str, Any] = {}
@@ -160,7 +160,7 @@ def assign(raw: dict[str, Any], model: type[BaseModel], words: Words, name: str)
 # -- where a part stands -------------------------------------------------------------------------------
 
 
-def _list_at(holder: Any, kind: Kind) -> list[dict[str, Any]]:
+def _list_at(holder: Any, kind: PartKind) -> list[dict[str, Any]]:
     for key in kind.place:
         holder = holder[key]
     return holder

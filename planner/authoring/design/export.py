@@ -148,7 +148,7 @@ def _place_of(intent: CodeIntent) -> str:
 
 
 class Match(StrEnum):
-    """How the code stands to the design."""
+    """Relation of the code to the design."""
 
     VERIFIED = "verified"
     MISSING = "missing"
@@ -156,7 +156,7 @@ class Match(StrEnum):
 
 
 class Reconciled(NamedTuple):
-    """What became of a milestone, or of an intent."""
+    """The reconciled state of a milestone or an intent."""
 
     id: str
     title: str

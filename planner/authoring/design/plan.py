@@ -47,7 +47,7 @@ class Overview(Value):
 
 
 class LoggedDecision(Value):
-    """What was decided, and the chain of reasons that led there."""
+    """A decision, and the chain of reasons that led there."""
 
     id: DecisionId
     decision: Sentence
@@ -56,7 +56,7 @@ class LoggedDecision(Value):
 
 
 class RejectedAlternative(Value):
-    """What was not done, and the decision that was taken instead."""
+    """An alternative that was rejected, and the decision that was taken instead."""
 
     id: AlternativeId
     alternative: Sentence
@@ -93,7 +93,7 @@ class Diagram(Value):
 
 
 class InvisibleKnowledge(Value):
-    """What a reader of the code alone would not know."""
+    """Knowledge that a reader of the code alone would not have."""
 
     architecture: Diagram = Diagram()
     data_flow: Diagram = Diagram()
@@ -121,7 +121,7 @@ class MilestoneTests(Value):
 
 
 class CodeIntent(Value):
-    """What a file, or a function of it, is to do."""
+    """The purpose of a file, or of a function in it."""
 
     id: IntentId
     file: Path
@@ -145,7 +145,7 @@ class CodeChange(Value):
 
 
 class Documentation(Value):
-    """What is written into the files of a milestone for readers; ``DL-001`` refers to a decision."""
+    """Documentation of the files of a milestone; ``DL-001`` refers to a decision."""
 
     module_comment: Sentence | None = None
     docstrings: Texts = ()

@@ -33,12 +33,12 @@ class ReviewPhase(StrEnum):
 
     @property
     def is_of_planning(self) -> bool:
-        """Whether it is reviewed before the plan is frozen."""
+        """Return whether it is reviewed before the plan is frozen."""
         return self.value.startswith("plan-")
 
 
 class LoopState(StrEnum):
-    """Where the loop of reviewing and mending stands."""
+    """State of the loop of reviews and fixes."""
 
     INITIAL = "INITIAL"
     RETRY = "RETRY"

@@ -31,7 +31,7 @@ _TAKES_FOLDER = ("design ", "workflow ")
 
 
 class Pattern(StrEnum):
-    """What a step is, whatever it is about."""
+    """The sort of a step, whatever it is about."""
 
     INIT = "init"
     VERIFY = "verify"

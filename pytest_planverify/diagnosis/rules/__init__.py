@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind
+from pytest_planverify.diagnosis.messages import quote
 from pytest_planverify.diagnosis.rule import Rule, Rules
 from pytest_planverify.diagnosis.rules.behaviour import BEHAVIOUR_RULES, BOUNDARY_RULES, LAST_RULES
 from pytest_planverify.diagnosis.rules.commands import COMMAND_RULES, SCRIPT_RULES
@@ -21,7 +22,6 @@ from pytest_planverify.diagnosis.rules.processes import (
     STARTING_RULES,
     TIMEOUT_RULES,
 )
-from pytest_planverify.diagnosis.wording import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

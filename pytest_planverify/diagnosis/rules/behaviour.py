@@ -12,8 +12,7 @@ from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
 from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand
-from pytest_planverify.diagnosis.rule import Hit, Rules
-from pytest_planverify.diagnosis.wording import (
+from pytest_planverify.diagnosis.messages import (
     comparison,
     origins_of_values,
     place,
@@ -21,6 +20,7 @@ from pytest_planverify.diagnosis.wording import (
     said,
     who_changed,
 )
+from pytest_planverify.diagnosis.rule import Hit, Rules
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame

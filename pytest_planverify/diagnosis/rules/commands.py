@@ -15,9 +15,9 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from pytest_planverify.diagnosis.case import Case, within_project
 from pytest_planverify.diagnosis.known import CODES, SET_UP, UNKNOWN_NAME
-from pytest_planverify.diagnosis.printed import ScriptError, read_death, read_script_error
+from pytest_planverify.diagnosis.messages import quote, said
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rules
-from pytest_planverify.diagnosis.wording import quote, said
+from pytest_planverify.diagnosis.tool_output import ScriptError, read_death, read_script_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Hardness
+from pytest_planverify.diagnosis.messages import nearest, quote, who_changed
 from pytest_planverify.diagnosis.rule import Hit, Rules
-from pytest_planverify.diagnosis.wording import nearest, quote, who_changed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,7 +41,7 @@ _REACHED = {
 
 @GUARD_RULES.rule(C.HYGIENE_VIOLATION, 0.95, owner=Owner.PRODUCT)
 def judge_tampered(case: Case) -> Hit | None:
-    """What judges the work was changed without leave, or the work tries to please its judge."""
+    """Return what judges the work was changed without leave, or the work tries to please its judge."""
     signals = case.evidence.signals
     if not signals:
         return None
@@ -274,7 +274,7 @@ SELECTION_RULES.add(
 
 
 def _selected(case: Case) -> str:
-    """What the criterion names, as far as it names anything."""
+    """Return what the criterion names, as far as it names anything."""
     command = case.evidence.command
     words = [selector.text for selector in case.evidence.selectors] or (command.argv if command else ())
     return quote(" ".join(words)) or "the command"

@@ -12,8 +12,8 @@ from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
 from planner.text.glob_patterns import allowed, is_glob, literal_prefix
 from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, top_level
+from pytest_planverify.diagnosis.messages import alike, place, quote, said
 from pytest_planverify.diagnosis.rule import Hit, Rules
-from pytest_planverify.diagnosis.wording import alike, place, quote, said
 
 if TYPE_CHECKING:
     from planner.model.evidence import ExceptionFact
@@ -180,7 +180,7 @@ def circular_import(case: Case) -> Hit | None:
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.2))
 def tests_not_importable(case: Case) -> Hit | str | None:
-    """What belongs to the tests cannot be imported from where they run."""
+    """Return what belongs to the tests cannot be imported from where they run."""
     error, module = case.error, _missing_module(case)
     folders = (case.evidence.nodeid or "").partition("::")[0].split("/")[:-1]
     if module is not None and (

@@ -19,10 +19,10 @@ from pytest_planverify.diagnosis.known import (
     PLUGIN_OF_MARK,
     SERVICE_OF_ERROR,
 )
+from pytest_planverify.diagnosis.messages import alike, place, quote, said
 from pytest_planverify.diagnosis.rule import Hit, Rules
 from pytest_planverify.diagnosis.rules.behaviour import FAILED
 from pytest_planverify.diagnosis.rules.imports import is_native_library
-from pytest_planverify.diagnosis.wording import alike, place, quote, said
 
 MACHINE_RULES = Rules()
 

@@ -12,8 +12,8 @@ from planner.model.taxonomy import Owner, Repeatability
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION
+from pytest_planverify.diagnosis.messages import place, quote, said
 from pytest_planverify.diagnosis.rule import Hit, Rules
-from pytest_planverify.diagnosis.wording import place, quote, said
 
 if TYPE_CHECKING:
     from planner.model.evidence import Frame

@@ -1,4 +1,4 @@
-"""What differs between two snapshots of a tree, read as far as somebody asks."""
+"""Differences between two snapshots of a tree, read lazily."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.hygiene.source import Module
 
 
-class Changes:
-    """What differs between two snapshots, read as far as it is needed."""
+class TreeDifferences:
+    """Differences between two snapshots, read lazily."""
 
     def __init__(
         self,

@@ -11,14 +11,14 @@ from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness
 from planner.planfile.loader import collector_paused, plan_as_it_stands
 from planner.text.display import listed
-from pytest_planverify.guards.hygiene.changes import Changes
+from pytest_planverify.guards.hygiene.changes import TreeDifferences
 from pytest_planverify.guards.hygiene.configuration import configuration_findings
 from pytest_planverify.guards.hygiene.files import ignored_packages, path_findings, remove_young_caches
 from pytest_planverify.guards.hygiene.grants import Grants
 from pytest_planverify.guards.hygiene.judges import judge_findings
 from pytest_planverify.guards.hygiene.plan_changes import plan_findings
 from pytest_planverify.guards.hygiene.product import product_findings
-from pytest_planverify.guards.hygiene.signals import Finding, violations, weigh
+from pytest_planverify.guards.hygiene.signals import SignalFinding, violations, weigh
 from pytest_planverify.guards.hygiene.source import room_for_deep_trees
 from pytest_planverify.guards.hygiene.special_cases import special_case_findings
 
@@ -48,7 +48,7 @@ def compare(
     person has blessed a content, by its sha256; ``is_red`` whether a test, without its parameters, failed
     before.
     """
-    changes = Changes(before, now, kinds, grants, accepted)
+    changes = TreeDifferences(before, now, kinds, grants, accepted)
     # Trees of sources are many small objects, and no garbage in circles.
     with collector_paused(), room_for_deep_trees():
         signals = [
@@ -59,7 +59,7 @@ def compare(
     return tuple({(each.sign, each.path, each.line, each.message): each for each in signals}.values())
 
 
-def _findings(changes: Changes) -> Iterator[Finding]:
+def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     if not changes.changed:
         return
     yield from judge_findings(changes)
@@ -74,13 +74,15 @@ def _findings(changes: Changes) -> Iterator[Finding]:
             for content in (changes.before.read(path), changes.now.read(path))
         ]
         if plans[0] is not None and plans[1] is None:
-            yield Finding(sign="judge-unreadable", message="The plan is gone or cannot be read", path=path)
+            yield SignalFinding(
+                sign="judge-unreadable", message="The plan is gone or cannot be read", path=path
+            )
         elif plans[0] is not None and plans[1] is not None:
             yield from plan_findings(plans[0], plans[1], path)
 
 
 class HygieneWatch:
-    """What was found in the tree; looked at when made, so that the run itself is no part of it."""
+    """Hygiene of the tree, read when made, so that the run itself is no part of it."""
 
     def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot) -> None:
         self._baseline = baseline
@@ -107,7 +109,7 @@ class HygieneWatch:
 
     @property
     def said(self) -> str:
-        """How the outcome file speaks of hygiene."""
+        """Return how the outcome file speaks of hygiene."""
         revision = self._baseline.document.revision
         return f"checked against the baseline of {self._baseline.document.made_at}" + (
             f" ({revision[:12]})" if revision else ""
@@ -116,7 +118,7 @@ class HygieneWatch:
     def violations(
         self, passed: Collection[str], present: Collection[str], more: Collection[HygieneSignal] = ()
     ) -> Iterator[Violation]:
-        """What is held against todos of the run; ``more`` are signs that the run has shown."""
+        """Yield what is held against todos of the run; ``more`` are signs that the run has shown."""
         yield from violations((*self.signals, *more), grants=self.grants, passed=passed, present=present)
 
     def _beside(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:

@@ -11,7 +11,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -43,7 +43,7 @@ _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 
 def configuration_findings(
     before: Snapshot, now: Snapshot, changed: Collection[str], tests: Sequence[str]
-) -> Iterator[Finding]:
+) -> Iterator[SignalFinding]:
     """Yield what pytest is told so that it runs fewer tests; ``tests`` are the files that hold tests."""
     files = sorted(path for path in changed if posixpath.basename(path) in CONFIGURATIONS | {"setup.py"})
     for folder in dict.fromkeys(posixpath.dirname(path) for path in files):
@@ -51,7 +51,7 @@ def configuration_findings(
         path, new = read_options(now, folder)
         if new is None:
             said = "pytest's configuration can no longer be parsed"
-            yield Finding(sign="judge-unreadable", message=said, path=path)
+            yield SignalFinding(sign="judge-unreadable", message=said, path=path)
             continue
         below = [test for test in tests if not folder or test.startswith(f"{folder}/")]
         for name in sorted({*(old or ()), *new}):
@@ -64,12 +64,14 @@ def configuration_findings(
             else:
                 continue
             said, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
-            yield Finding(sign=sign, message=said, path=path or old_path, before=texts[0], after=texts[1])
+            yield SignalFinding(
+                sign=sign, message=said, path=path or old_path, before=texts[0], after=texts[1]
+            )
     for path in files:
         added = _declared_plugins(path, now.read(path)) - _declared_plugins(path, before.read(path))
         if added:
             said = f"The project makes itself a plugin of pytest: {', '.join(sorted(added))}"
-            yield Finding(sign="pytest-entry-point", message=said, path=path)
+            yield SignalFinding(sign="pytest-entry-point", message=said, path=path)
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pytest_planverify.baseline.work_tree import START_UP
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from pytest_planverify.guards.hygiene.changes import Changes
+    from pytest_planverify.guards.hygiene.changes import TreeDifferences
 
 _FRAMEWORK = frozenset(
     {"pytest", "_pytest", "unittest", "pluggy", "iniconfig", "pytest_planverify", "planner", "xdist",
@@ -38,20 +38,24 @@ def is_script(path: str) -> bool:
     return name in _SCRIPTS or any(folder in _SCRIPT_FOLDERS for folder in folders)
 
 
-def path_findings(changes: Changes) -> Iterator[Finding]:
+def path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     """Yield what the names of new and changed files tell."""
     for path in sorted(changes.changed & changes.new.keys()):
         if _OWN_FOLDER in path.split("/")[:-1]:
-            yield Finding(sign="records-touched", message=f"{path} is a record of the verifier", path=path)
+            yield SignalFinding(
+                sign="records-touched", message=f"{path} is a record of the verifier", path=path
+            )
         elif posixpath.basename(path) in START_UP or path.endswith((".pth", ".start")):
-            yield Finding(
+            yield SignalFinding(
                 sign="start-up-file", message=f"{path} runs when an interpreter starts", path=path
             )
         elif path not in changes.old and (module := _hidden_module(path, changes)) is not None:
-            yield Finding(sign="shadows-module", message=f"{path} hides the module {module}", path=path)
+            yield SignalFinding(
+                sign="shadows-module", message=f"{path} hides the module {module}", path=path
+            )
 
 
-def ignored_packages(root: Path, known: Collection[str]) -> Iterator[Finding]:
+def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFinding]:
     """Yield packages that git ignores and that are imported instead of a module beside them.
 
     ``known`` are the files of the tree.
@@ -63,7 +67,7 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[Finding]:
         is_module = posixpath.basename(path) != "__init__.py"
         if is_module and package not in known and (root / package).is_file():
             said = f"{package} is ignored by git, and is imported instead of {path}"
-            yield Finding(sign="shadows-module", message=said, path=package)
+            yield SignalFinding(sign="shadows-module", message=said, path=package)
 
 
 def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
@@ -80,7 +84,7 @@ def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> Non
                     os.unlink(entry)
 
 
-def _hidden_module(path: str, changes: Changes) -> str | None:
+def _hidden_module(path: str, changes: TreeDifferences) -> str | None:
     """Return the module of the framework or of the standard library that a new file hides."""
     if is_script(path) or not path.endswith((".py", ".so", ".pyd", ".pyc")):
         return None

@@ -1,4 +1,4 @@
-"""Which todo may change which file, and the verdict of which todo depends on it."""
+"""Permissions: the todos that may change a file, and those whose verdict depends on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Permission(Enum):
-    """Whether somebody may change a file."""
+    """Permission to change a file."""
 
     FORBIDDEN = "no todo's allowed_files grants it, or the plan protects it"
     DEFAULT = "no todo names it, some todo has no allowlist, and the plan has no protected_files"
@@ -30,7 +30,7 @@ class Permission(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoReach:
-    """What one todo may change, and what it is judged by; paths are relative to the plan's root."""
+    """Files that one todo may change, and that judge it; paths are relative to the plan's root."""
 
     todo_id: str
     allowed_files: tuple[str, ...] | None = None
@@ -46,12 +46,12 @@ class TodoReach:
     """The root of its plan, where that is another one."""
 
     def may_change(self, path: str) -> bool:
-        """Whether its allowlist names the file."""
+        """Return whether its allowlist names the file."""
         below = _below(path, self.folder)
         return self.allowed_files is not None and below is not None and allowed(below, self.allowed_files)
 
     def depends_on(self, path: str) -> bool:
-        """Whether a file that judges has a say in its verdict."""
+        """Return whether a file that judges has a say in its verdict."""
         if path in self.data or path == self.contract:
             return True
         folder, name = posixpath.split(path)
@@ -112,7 +112,7 @@ class Grants:
         return cls(todos=reaches, protected=_protected_files(plan), plans=(path,) if path else ())
 
     def permission(self, path: str) -> Permission:
-        """Whether somebody may change a file."""
+        """Return whether somebody may change a file."""
         if self.protected and allowed(path, self.protected):
             return Permission.FORBIDDEN
         if any(each.may_change(path) for each in self.todos):

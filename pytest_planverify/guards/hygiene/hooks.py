@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 from pytest_planverify.guards.hygiene.source import FUNCTIONS, Function, dotted, fold, name_of, shape
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _LISTS = {
 }
 
 
-def hook_findings(before: Module | None, now: Module) -> Iterator[Finding]:
+def hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding]:
     """Yield the hooks and the lists of ignored files that came or changed, where they decide verdicts."""
     had = before.statements if before is not None else frozenset[str]()
     for node in ast.walk(now.tree):
@@ -53,12 +53,12 @@ def hook_findings(before: Module | None, now: Module) -> Iterator[Finding]:
         if place is not None:
             said = f"The hook {name} changes outcomes, or which tests are run"
             line, after = getattr(place, "lineno", node.lineno), ast.unparse(place)
-            yield Finding(sign="outcome-hook", message=said, path=now.path, line=line, after=after)
+            yield SignalFinding(sign="outcome-hook", message=said, path=now.path, line=line, after=after)
     for node in now.tree.body:
         text = ast.unparse(node)
         for start, (sign, said) in _LISTS.items():
             if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in had:
-                yield Finding(sign=sign, message=said, path=now.path, line=node.lineno, after=text)
+                yield SignalFinding(sign=sign, message=said, path=now.path, line=node.lineno, after=text)
 
 
 def _hook_name(node: Function) -> str:

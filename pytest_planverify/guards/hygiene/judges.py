@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.hygiene.hooks import hook_findings
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 from pytest_planverify.guards.hygiene.source import (
     FUNCTIONS,
     Function,
@@ -27,7 +27,7 @@ from pytest_planverify.guards.hygiene.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_planverify.guards.hygiene.changes import Changes
+    from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
 
 PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
@@ -68,7 +68,7 @@ class TestUnit:
     """What keeps failures of its checks from being seen."""
 
 
-def judge_findings(changes: Changes) -> Iterator[Finding]:
+def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     """Yield what the changed judges lost, and those that are other ones without permission."""
     added = _added_tests(changes)
     for path in changes.of_kind(*_DATA, *PYTHON_JUDGES):
@@ -80,7 +80,7 @@ def judge_findings(changes: Changes) -> Iterator[Finding]:
             yield from found
         if path not in changes.new:
             if not _was_moved(changes, path, added):
-                yield Finding(sign="judge-removed", message=f"{path} is gone", path=path)
+                yield SignalFinding(sign="judge-removed", message=f"{path} is gone", path=path)
         elif not is_python and path in changes.old:
             yield from _data_findings(changes, path)
 
@@ -90,7 +90,7 @@ def read_tests(module: Module | None) -> dict[str, TestUnit]:
     return {} if module is None else dict(_tests_of(module, module.tree.body, "", True, frozenset()))
 
 
-def _added_tests(changes: Changes) -> frozenset[str]:
+def _added_tests(changes: TreeDifferences) -> frozenset[str]:
     """Return the names and the bodies of collected tests that were not there before."""
     return frozenset(
         text
@@ -101,7 +101,7 @@ def _added_tests(changes: Changes) -> frozenset[str]:
     )
 
 
-def _was_moved(changes: Changes, path: str, added: frozenset[str]) -> bool:
+def _was_moved(changes: TreeDifferences, path: str, added: frozenset[str]) -> bool:
     """Return whether a file that is gone stands elsewhere, or all its tests do."""
     if changes.old[path] in {changes.new.get(each) for each in changes.changed - changes.old.keys()}:
         return True
@@ -112,10 +112,10 @@ def _was_moved(changes: Changes, path: str, added: frozenset[str]) -> bool:
 # -- what tests lost ---------------------------------------------------------------------------------
 
 
-def _python_findings(changes: Changes, path: str, added: frozenset[str]) -> Iterator[Finding]:
+def _python_findings(changes: TreeDifferences, path: str, added: frozenset[str]) -> Iterator[SignalFinding]:
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None and path in changes.new:
-        yield Finding(sign="judge-unreadable", message=f"{path} can no longer be parsed", path=path)
+        yield SignalFinding(sign="judge-unreadable", message=f"{path} can no longer be parsed", path=path)
         return
     if now is not None or changes.kind(path) is JudgeKind.TEST:
         old, new = read_tests(before), read_tests(now)
@@ -128,21 +128,21 @@ def _python_findings(changes: Changes, path: str, added: frozenset[str]) -> Iter
                 yield from _losses(path, test, twin, now)
             elif test.is_collected and (twin is not None or test.body in hidden):
                 said = f"The test {name} is no longer collected"
-                yield Finding(sign="test-deselected", message=said, path=path, nodeid=test.nodeid)
+                yield SignalFinding(sign="test-deselected", message=said, path=path, nodeid=test.nodeid)
             elif test.is_collected and not (is_rewritten or {test.node.name, test.body} & added):
                 said = f"The test {name} is gone"
-                yield Finding(sign="test-deleted", message=said, path=path, nodeid=test.nodeid)
+                yield SignalFinding(sign="test-deleted", message=said, path=path, nodeid=test.nodeid)
     if now is not None:
         yield from hook_findings(before, now)
         if changes.kind(path) is JudgeKind.CONFTEST and _serves_protected_tests(changes, path):
             yield from _fixture_findings(changes, before, now)
 
 
-def _losses(path: str, was: TestUnit, unit: TestUnit, now: Module | None) -> Iterator[Finding]:
+def _losses(path: str, was: TestUnit, unit: TestUnit, now: Module | None) -> Iterator[SignalFinding]:
     name = unit.node.name
 
-    def lost(sign: str, said: str, after: Iterable[str] = (), before: str | None = None) -> Finding:
-        return Finding(
+    def lost(sign: str, said: str, after: Iterable[str] = (), before: str | None = None) -> SignalFinding:
+        return SignalFinding(
             sign=sign, message=f"{name} {said}", path=path, line=unit.node.lineno, nodeid=was.nodeid,
             before=before, after=min(after, default=None),
         )  # fmt: skip
@@ -334,7 +334,9 @@ def _holds_check(body: list[ast.stmt], module: Module) -> bool:
 # -- fixtures ----------------------------------------------------------------------------------------
 
 
-def _fixture_findings(changes: Changes, before: Module | None, now: Module) -> Iterator[Finding]:
+def _fixture_findings(
+    changes: TreeDifferences, before: Module | None, now: Module
+) -> Iterator[SignalFinding]:
     """Yield fixtures of a conftest that change what tests get that nobody may change."""
     folder = f"{posixpath.dirname(now.path)}/"
     above = [
@@ -353,7 +355,7 @@ def _fixture_findings(changes: Changes, before: Module | None, now: Module) -> I
         said = (
             f"The fixture {node.name} {how if node.name in hidden else ', which every test gets, patches'}"
         )
-        yield Finding(
+        yield SignalFinding(
             sign="fixture-overridden", message=said, path=now.path, line=node.lineno, after=now.line(node)
         )
 
@@ -373,7 +375,7 @@ def _fixture_decorator(node: Function, module: Module) -> str:
     return ""
 
 
-def _serves_protected_tests(changes: Changes, path: str) -> bool:
+def _serves_protected_tests(changes: TreeDifferences, path: str) -> bool:
     folder = posixpath.dirname(path)
     owners = set(changes.grants.owners(path))
     return any(
@@ -387,7 +389,7 @@ def _serves_protected_tests(changes: Changes, path: str) -> bool:
 # -- mere differences --------------------------------------------------------------------------------
 
 
-def _difference(changes: Changes, path: str) -> Iterator[Finding]:
+def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
     """Yield a judge that does something else without permission, where nothing says what it lost."""
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None:
@@ -396,12 +398,12 @@ def _difference(changes: Changes, path: str) -> Iterator[Finding]:
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests take nothing away
             said = f"{path} was added without permission"
-            yield Finding(sign="judge-changed", message=said, path=path)
+            yield SignalFinding(sign="judge-changed", message=said, path=path)
     elif before is None or not _only_adds(before.tree.body, now.tree.body):
         yield _changed(changes, path, "judge-changed", "was changed without permission")
 
 
-def _changed(changes: Changes, path: str, sign: str, said: str) -> Finding:
+def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> SignalFinding:
     """Return a finding with the first line that differs: what it was, what it is."""
     old, new = (
         (text.read(path) or b"").decode("utf-8", "replace").splitlines()
@@ -410,7 +412,7 @@ def _changed(changes: Changes, path: str, sign: str, said: str) -> Finding:
     shared = min(len(old), len(new))
     at = next((at for at in range(shared) if old[at] != new[at]), shared)
     before, after = "".join(old[at : at + 1]), "".join(new[at : at + 1])
-    return Finding(
+    return SignalFinding(
         sign=sign, message=f"{path} {said}", path=path, line=at + 1, before=before, after=after
     )  # fmt: skip
 
@@ -474,7 +476,7 @@ def _names_bound(node: ast.stmt) -> Iterator[str]:
 # -- data --------------------------------------------------------------------------------------------
 
 
-def _data_findings(changes: Changes, path: str) -> Iterator[Finding]:
+def _data_findings(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
     old, new = changes.before.read(path), changes.now.read(path)
     if new is None:
         return

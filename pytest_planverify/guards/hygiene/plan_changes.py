@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.plan import Operator
 from planner.text.glob_patterns import EVERYTHING, allowed, is_glob
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,15 +23,15 @@ _SINGLE = (*_COMMANDS, "contract_path", "sub_plan", "sub_project_id")
 _POLICIES = ("network", "processes", "writes")
 
 
-def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[Finding]:
+def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]:
     """Yield criteria that are gone or looser, allowlists and policies that are wider.
 
     What is new, claimed, or moved to another todo takes nothing away.
     """
 
-    def loose(said: str, old: object = None, new: object = None) -> Finding:
+    def loose(said: str, old: object = None, new: object = None) -> SignalFinding:
         texts = ["" if each is None else str(each) for each in (old, new)]
-        return Finding(sign="plan-loosened", message=said, path=path, before=texts[0], after=texts[1])
+        return SignalFinding(sign="plan-loosened", message=said, path=path, before=texts[0], after=texts[1])
 
     todos = {todo.id: todo for todo in now.items}
     elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}

@@ -15,7 +15,7 @@ from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.files import SERVES_TESTS, is_script
 from pytest_planverify.guards.hygiene.hooks import hook_findings
 from pytest_planverify.guards.hygiene.judges import PYTHON_JUDGES
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 from pytest_planverify.guards.hygiene.source import (
     UNKNOWN,
     Site,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeAlias
 
-    from pytest_planverify.guards.hygiene.changes import Changes
+    from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
 
     Hits: TypeAlias = Iterator[tuple[str, str, ast.AST]]
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
 
 
-def product_findings(changes: Changes) -> Iterator[Finding]:
+def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     """Yield the tricks that came with the changed sources; what only moved is no news."""
     modules = [
         (changes.module(path, now=False), changes.module(path, now=True))
@@ -60,7 +60,7 @@ def product_findings(changes: Changes) -> Iterator[Finding]:
                 yield finding
 
 
-def _tricks(module: Module, before: Module | None, changes: Changes) -> Iterator[Finding]:
+def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[SignalFinding]:
     is_judge = changes.kind(module.path) in PYTHON_JUDGES
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
     runs_alone = is_script(module.path) or module.path in scripts
@@ -73,7 +73,7 @@ def _tricks(module: Module, before: Module | None, changes: Changes) -> Iterator
         hits += [] if runs_alone else _reads_tests(sites, module, changes)
     for sign, said, node in hits:
         line, after = getattr(node, "lineno", None), module.line(node)
-        yield Finding(sign=sign, message=said, path=module.path, line=line, after=after)
+        yield SignalFinding(sign=sign, message=said, path=module.path, line=line, after=after)
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
@@ -342,7 +342,7 @@ _SAID_BY_TESTS = re.compile(r"\bdef test_|\bassert .*==|parametrize\(|^test_\w{6
 _LEAST_NAME = 8
 
 
-def _reads_tests(sites: list[Site], module: Module, changes: Changes) -> Hits:
+def _reads_tests(sites: list[Site], module: Module, changes: TreeDifferences) -> Hits:
     """Yield where product code reads the tests; docstrings and what an error says name them as well."""
     spoken = {
         each
@@ -374,7 +374,7 @@ def _reads_tests(sites: list[Site], module: Module, changes: Changes) -> Hits:
                 yield "reads-tests", "Product code looks for what tests say", node
 
 
-def _is_data(text: str, changes: Changes) -> bool:
+def _is_data(text: str, changes: TreeDifferences) -> bool:
     """Return whether a text is the path of data of the tests, or a name that says enough."""
     data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
     if "/" in text.strip("/"):

@@ -38,8 +38,8 @@ TRICKS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What was found in one file."""
+class SignalFinding:
+    """A tampering signal in one file."""
 
     sign: str
     message: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 def weigh(
-    finding: Finding, permission: Permission, is_red: Callable[[str], bool] | None = None
+    finding: SignalFinding, permission: Permission, is_red: Callable[[str], bool] | None = None
 ) -> HygieneSignal | None:
     """Return the signal of a finding; ``None`` where the file may hold such.
 

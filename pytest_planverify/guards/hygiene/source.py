@@ -61,7 +61,7 @@ class Module:
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """What names mean by imports and plain assignments: ``{"o": "os", "leave": "os._exit"}``."""
+        """Return what names mean by imports and plain assignments: ``{"o": "os", "leave": "os._exit"}``."""
         found: dict[str, str] = {}
         nodes = list(ast.walk(self.tree))
         for node in nodes:

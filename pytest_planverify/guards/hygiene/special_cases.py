@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_planverify.guards.hygiene.files import is_script
 from pytest_planverify.guards.hygiene.judges import PYTHON_JUDGES
 from pytest_planverify.guards.hygiene.product import WORK
-from pytest_planverify.guards.hygiene.signals import Finding
+from pytest_planverify.guards.hygiene.signals import SignalFinding
 from pytest_planverify.guards.hygiene.source import UNKNOWN, fold, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_planverify.guards.hygiene.changes import Changes
+    from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
 
 _ENOUGH = 3
@@ -54,9 +54,9 @@ class _Answer:
 
 
 class _TestLiterals:
-    """What the tests and their data hold, as groups of literals that stand together."""
+    """Literals of the tests and their data, in groups that stand together."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: TreeDifferences) -> None:
         self._changes = changes
 
     @cached_property
@@ -102,7 +102,7 @@ class _TestLiterals:
         return bool(answer.asked and answer.answer) and any(both <= group for group in self.groups)
 
 
-def special_case_findings(changes: Changes) -> Iterator[Finding]:
+def special_case_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     """Yield conditions and tables that came and hold what the tests ask for."""
     files = [path for path in changes.of_kind(*WORK) if path.endswith(".py") and not is_script(path)]
     modules = [(changes.module(path, now=False), changes.module(path, now=True)) for path in files]
@@ -139,9 +139,11 @@ def special_case_findings(changes: Changes) -> Iterator[Finding]:
                 yield _finding(module, taken[0].node, said)
 
 
-def _finding(module: Module, node: ast.AST, said: str) -> Finding:
+def _finding(module: Module, node: ast.AST, said: str) -> SignalFinding:
     line = getattr(node, "lineno", None)
-    return Finding(sign="special-cases", message=said, path=module.path, line=line, after=module.line(node))
+    return SignalFinding(
+        sign="special-cases", message=said, path=module.path, line=line, after=module.line(node)
+    )
 
 
 def _recognition(each: _Answer, known: set[str], tests: _TestLiterals) -> str | None:

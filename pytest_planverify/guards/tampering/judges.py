@@ -128,7 +128,7 @@ class _Namespace:
         return self.label == _MARKS and not name.startswith("_")
 
 
-class Judges:
+class ObservedJudges:
     """Snapshot of what judges, taken before anything of the project is loaded."""
 
     def __init__(self) -> None:
@@ -196,9 +196,9 @@ class Judges:
 
 
 @cache
-def judges_at_start() -> Judges:
+def judges_at_start() -> ObservedJudges:
     """Remember what judges as it is now, once a process; to be asked before the project is loaded."""
-    return Judges()
+    return ObservedJudges()
 
 
 class _Part(Mapping[str, Any]):

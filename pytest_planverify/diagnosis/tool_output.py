@@ -247,7 +247,7 @@ _DEATH = re.compile(
 _ASSERTED = re.compile(r"^\S+: [^\s:]+:\d+: .*: Assertion [`'].+' failed\.$", re.MULTILINE)
 
 
-class Place(NamedTuple):
+class PrintedPlace(NamedTuple):
     """A file of the project and a line in it."""
 
     path: str
@@ -260,7 +260,7 @@ class ScriptError(NamedTuple):
 
     type: str
     message: str
-    place: Place | None
+    place: PrintedPlace | None
     """The project's frame that raised first."""
 
 
@@ -283,17 +283,17 @@ def read_script_error(text: str) -> ScriptError | None:
     return ScriptError(found["type"], found["message"], _first_place(text[found.end() :].splitlines()))
 
 
-def _first_place(lines: list[str]) -> Place | None:
+def _first_place(lines: list[str]) -> PrintedPlace | None:
     frames = (_SCRIPT_FRAME.match(line) for line in lines)
     own = (each for each in frames if each and not _SCRIPT_LIBRARY.search(each["path"]))
     return _place(next(own, None))
 
 
-def _place(found: re.Match[str] | None) -> Place | None:
+def _place(found: re.Match[str] | None) -> PrintedPlace | None:
     if found is None:
         return None
     function = (found.groupdict().get("function") or "").strip()
-    return Place(found["path"], int(found["line"]), function)
+    return PrintedPlace(found["path"], int(found["line"]), function)
 
 
 def read_death(text: str) -> str | None:
