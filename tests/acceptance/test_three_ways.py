@@ -3,7 +3,7 @@
 Each command of a project is run as a plain `pytest` process; in a worker, one after the other and two at
 once; and cold, forked and (for a few) as on a platform that cannot fork. All must say the same. The
 projects are those below `fixtures/projects`, and some that are generated so that their tests would reach
-each other in one process; for more: ``python tests/acceptance/crosstalk_generator.py --seeds 0:300``.
+each other in one process; for more: ``python tests/support/crosstalk_generator.py --seeds 0:300``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from planner.model.taxonomy import Role, RoutingKey
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import Rewritten, rewrite
 
-HERE = Path(__file__).parents[2]
+HERE = Path(__file__).parents[3]
 NEW = Todo(id="new", title="New")
 
 PLAN = """\

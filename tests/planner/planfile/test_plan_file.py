@@ -15,7 +15,7 @@ from planner.model.plan import Operator, RiskLevel, TodoStatus
 from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.planfile.loader import load_plan
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 INVALID = read_bundle(FIXTURES / "plans/invalid.txt")
 EXPECTED: dict[str, list[str]] = json.loads((FIXTURES / "plans/invalid.json").read_text(encoding="utf-8"))
 

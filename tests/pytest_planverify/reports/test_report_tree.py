@@ -84,7 +84,7 @@ def test_only_the_todos_that_were_asked_for_are_shown(plan: LoadedPlan) -> None:
 
 
 def test_todos_of_a_sub_plan_stand_below_their_parent(tmp_path: Path) -> None:
-    phases = Path(__file__).parents[2] / "fixtures/projects/phases"
+    phases = Path(__file__).parents[3] / "fixtures/projects/phases"
     flat = load_tree(phases / "plan.yaml", boundary=phases).load_all().flat()
 
     shown = screen_text(

@@ -1,6 +1,6 @@
 """Kills runs of a small plan at random moments, and looks at what is left each time.
 
-By hand: `PYTHONPATH=. python tests/acceptance/killing.py --kills 200 --seed 1` prints how many runs were
+By hand: `PYTHONPATH=. python tests/support/killing.py --kills 200 --seed 1` prints how many runs were
 killed where, and every rule that did not hold.
 """
 

@@ -30,7 +30,7 @@ from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import dump_plan, plain
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 WORDS = [
     "on",

@@ -10,7 +10,7 @@ import pytest
 from planner.memory import TaskKind, memory
 from planner.planfile.project_facts import MANIFESTS
 
-PAGE = Path(__file__).parents[2] / "docs" / "memory.md"
+PAGE = Path(__file__).parents[3] / "docs" / "memory.md"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from planner.model.evidence import Evidence
 from pytest_planverify.diagnosis import diagnose
 
-FILE = Path(__file__).parents[2] / "fixtures/evidence.jsonl"
+FILE = Path(__file__).parents[3] / "fixtures/evidence.jsonl"
 RECORDINGS: list[dict[str, Any]] = [
     json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()
 ]

@@ -470,7 +470,7 @@ def test_discover_workflows_finds_all_workflows() -> None:
 
 
 def test_every_entry_point_defines_exactly_one_workflow() -> None:
-    folder = Path(__file__).parents[2] / "planner/authoring/design/workflows"
+    folder = Path(__file__).parents[3] / "planner/authoring/design/workflows"
     tables = [tomllib.loads(path.read_text()) for path in sorted(folder.iterdir())]
 
     assert [(each["name"], sorted(each)) for each in tables] == [

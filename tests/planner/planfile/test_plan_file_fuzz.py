@@ -15,7 +15,7 @@ from planner.planfile.document import Node, Refused, Source, compose
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import dump_plan
 
-VALID = Path(__file__).parents[2] / "fixtures" / "plans" / "valid"
+VALID = Path(__file__).parents[3] / "fixtures" / "plans" / "valid"
 TEXT = (VALID / "every_field.yaml").read_text(encoding="utf-8")
 INLINE = json.dumps(
     {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "priority": 1.0, "verify": "pytest"}]}

@@ -13,7 +13,7 @@ from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoState, Verdict
 from planner.planfile.record_files import read_any_outcomes, read_outcomes, write_outcomes
 
-SEED = Path(__file__).parents[2] / "fixtures" / "seeds" / "controller_outcome.json"
+SEED = Path(__file__).parents[3] / "fixtures" / "seeds" / "controller_outcome.json"
 
 RUN = RunInfo(
     run_id="r1",

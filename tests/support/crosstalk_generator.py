@@ -1,7 +1,7 @@
 """Makes projects whose tests would reach each other in one process, and compares what is said of each
 command.
 
-``python tests/acceptance/crosstalk_generator.py --seeds 0:300`` generates that many projects, runs each
+``python tests/support/crosstalk_generator.py --seeds 0:300`` generates that many projects, runs each
 command as a plain pytest process, in a forked worker, and cold, and prints every disagreement.
 """
 

@@ -2,7 +2,7 @@
 
 They stand in ``fixtures/recorded_runs.txt``: under each number the log of one simulated run, under
 ``refusals`` an event a line that was refused, with the run and the number of events before it. A decision
-that is meant to change needs new ones: ``python tests/planner/engine_recording.py``. It takes as few runs
+that is meant to change needs new ones: ``python tests/support/engine_recording.py``. It takes as few runs
 as show every rule and every reason that many runs showed, and the refusals on the way.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from simulation import Simulation, Watcher
 from text_bundles import write_bundle

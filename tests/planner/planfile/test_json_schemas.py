@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from planner.planfile import schemas
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 
 def validator(name: str, part: str | None = None) -> Draft202012Validator:

@@ -138,7 +138,7 @@ def test_standard_output_gets_the_text_after_what_was_printed(
         done = subprocess.run(
             [sys.executable, "-c", code, name],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
             stdout=subprocess.PIPE if is_piped else file,
             check=True,
         )

@@ -16,7 +16,7 @@ from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify import hookspecs
 from pytest_planverify.session.opinions import Opinions
 
-PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
+PAGE = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 PROJECT = {
     "shop.py": "class ReplicaLags(Exception):\n    pass\n\n\ndef stock():\n"
     '    raise ReplicaLags("3 s behind")\n',

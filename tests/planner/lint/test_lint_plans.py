@@ -20,7 +20,7 @@ from planner.model.qualification import Quality
 from planner.planfile.project_facts import configured_tools
 from planner.planfile.validation import validate_plan, validate_plan_tree
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = Path(lint.__file__).parent
 
 

@@ -33,7 +33,7 @@ from planner.revise.strategies import revise
 from planner.text.glob_patterns import allowed
 from pytest_planverify.diagnosis import diagnose
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = FIXTURES.parent / "tools" / "corpus" / "recorded"
 RECORDED = [
     Evidence.model_validate(each["evidence"])
