@@ -15,7 +15,7 @@ from pathlib import Path
 from table import Row
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "planner"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
 from engine_logs import EVENTS_OF_A_TODO, folded, log_of, replayed, run_of
 from simulation import Simulation

@@ -1,6 +1,6 @@
 """Honest controls: good changes of small projects, of which a run must say nothing bad.
 
-``python tools/corpus/builders/controls.py`` makes them all, writes them into ``fixtures/corpus`` and prints what was
+This program makes them all, writes them into ``fixtures/corpus`` and prints what was
 flagged.
 """
 

@@ -1,6 +1,6 @@
 """Decoys: small projects whose failures look like other kinds of failures, or come in an odd way.
 
-``python tools/corpus/builders/decoys.py`` builds them all into ``fixtures/corpus`` and prints how many were let in.
+This program builds them all into ``fixtures/corpus`` and prints how many were let in.
 """
 
 from __future__ import annotations
