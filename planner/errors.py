@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PlannerError(Exception):
-    """Something that the user can mend; ``str()`` is what to show."""
+    """Something that the user can fix; ``str()`` is what to show."""
 
 
 class CommandSyntaxError(PlannerError):

@@ -197,7 +197,7 @@ def run(
         ),
     ] = None,
     resume: Annotated[bool, option("--resume", "Go on with the run that was cut off, or waits.")] = False,
-    restart: Annotated[bool, option("--restart", "Begin anew, though a run is not over.")] = False,
+    restart: Annotated[bool, option("--restart", "Begin again, though a run is not over.")] = False,
     dirty: Annotated[
         Literal["refuse", "save"],
         option("--dirty refuse|save", "What becomes of uncommitted work: save keeps it in git."),

@@ -90,7 +90,7 @@ class PlanServer:
         return await self._run(lambda: ["next", "--", *self._words(plan)])
 
     async def status(self, plan: str | None = None, todo: str | None = None) -> CallToolResult:
-        """Show how each todo of the plan stands, or one todo from near."""
+        """Show how each todo of the plan stands, or one todo in detail."""
         if todo is None:
             return await self._run(lambda: ["status", "--", *self._words(plan)])
         return await self._run(lambda: ["status", "--", str(self._chosen(plan)), todo])

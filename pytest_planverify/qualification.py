@@ -385,7 +385,7 @@ def _green(broken: CheckAnswer | None, control_fault: str | None, times: int) ->
         return Worth(
             quality=Quality.UNRUNNABLE,
             because=f"its negative control cannot be applied: {control_fault}",
-            remedy="make the control anew, so that it breaks the feature in the tree as it is",
+            remedy="make the control again, so that it breaks the feature in the tree as it is",
         )
     if broken is None:
         said = "once" if times == 1 else f"{times} of {times} times"
@@ -437,7 +437,7 @@ def _unrunnable(because: str, failure: Failure | None) -> Worth:
     return Worth(
         quality=Quality.UNRUNNABLE,
         because=because,
-        remedy=advice or "make it run: mend its command, its data file or the environment",
+        remedy=advice or "make it run: fix its command, its data file or the environment",
     )
 
 

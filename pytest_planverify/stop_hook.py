@@ -136,9 +136,9 @@ def _settings(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise PlannerError(f"{path}: is no JSON ({one_line(error, limit=200)}); mend it first") from None
+        raise PlannerError(f"{path}: is no JSON ({one_line(error, limit=200)}); fix it first") from None
     if not isinstance(held, dict):
-        raise PlannerError(f"{path}: holds no JSON object; mend it first")
+        raise PlannerError(f"{path}: holds no JSON object; fix it first")
     return cast("dict[str, Any]", held)
 
 

@@ -173,7 +173,7 @@ def _read(path: Path) -> bytes:
 
 
 def _refusal(path: Path, what: str) -> PlannerError:
-    return PlannerError(f"{shown_path(path)}: this is not {what}; write it to that file anew")
+    return PlannerError(f"{shown_path(path)}: this is not {what}; write it to that file again")
 
 
 def _relative(path: Path, root: Path) -> str:

@@ -1,5 +1,5 @@
 """The brief of one failed todo, for an agent or a person."""
 
-from planner.brief.page import Consequences, write_brief
+from planner.brief.page import Consequences, edit_in_short, write_brief
 
-__all__ = ["Consequences", "write_brief"]
+__all__ = ["Consequences", "edit_in_short", "write_brief"]

@@ -43,7 +43,7 @@ _CHANGES = re.compile(
 )
 _TELLS_TO = re.compile(
     r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|change|check|choose|close|correct|declare|drop|find|"
-    r"give|grant|import|install|keep|let|look|make|mend|move|name|pass|pin|put|read|register|rename|report|run|see|"
+    r"give|grant|import|install|keep|let|look|make|fix|move|name|pass|pin|put|read|register|rename|report|run|see|"
     r"set|settle|start|take|use|wait|widen|wrap|write)\b",
     re.IGNORECASE,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.brief.instructions import (
@@ -17,6 +18,7 @@ from planner.brief.instructions import (
     EditScope,
     Instruction,
     Tree,
+    asks_for_work,
     first_right,
     may_change_tests,
     missing_module,
@@ -107,21 +109,10 @@ def write_brief(
     vain attempts; ``rerun`` verifies the whole todo. With ``reds``, which the root cause makes red, it is
     the short brief.
     """
-    failure = deciding_failure(outcome)
-    observed = evidence_of(failure, context.evidence) if context else ()
-    evidence = next(iter(observed), None)
-    check = next((each for each in outcome.checks if each.id == failure.check_id), None)
+    repair = _Repair.of(plan, todo, outcome, context, worker)
+    failure, evidence, check, action = repair.failure, repair.evidence, repair.check, repair.action
     role = acting_role(failure, None if worker is None else worker.agent_role)
-    patterns = todo.allowed_files if worker is None else worker.allowed_files
-    scope = EditScope(
-        allowed=patterns,
-        kept=_kept(plan, todo, outcome, evidence),
-        tests=may_change_tests(failure, patterns, None if worker is None else worker.agent_role),
-    )
-    tree = tree_of(context, observed)
-    kind = check.kind if check else CheckKind.SUB_PLAN if todo.has_sub_plan else None
-    action = next_action(failure, evidence, scope, kind=kind, tree=tree)
-    edit, kept = describe_scope(failure, scope)
+    edit, kept = describe_scope(failure, repair.scope)
     most = max_tokens * CHARACTERS_PER_TOKEN
     if reds is not None:
         parts: list[Part] = [
@@ -133,9 +124,6 @@ def write_brief(
             (0, f"check: {command(rerun)}"),
         ]
         return _fit_evenly(parts, most)
-    suggestion = failure.suggestion
-    if suggestion and objection(read_instruction(suggestion), scope, tree) is not None:
-        suggestion = None
     parts = [
         (0, f"# Repair {code(todo.id)}: {ADVICE[failure.category].title}"),
         (1, f"\n{DATA_NOTICE}"),
@@ -143,7 +131,7 @@ def write_brief(
         *_where(failure, evidence, context.excerpts if context else ()),
         *_what_failed(failure, evidence, check),
         *_goal(todo, worker),
-        *_who_and_why(failure, role, suggestion),
+        *_who_and_why(failure, role, repair.suggestion()),
         (0, f"\n**Next**: {action}"),
         (0, f"\n**May edit**: {edit}"),
         (1, f"- Never edit: {kept}."),
@@ -157,6 +145,54 @@ def write_brief(
         *_further(outcome, failure, context),
     ]
     return fit(parts, most)
+
+
+def edit_in_short(plan: Plan, todo: Todo, outcome: Outcome, context: FailureContext | None) -> str:
+    """Return the edit that a failed todo needs, in one sentence: the diagnosis's own where it tells one."""
+    repair = _Repair.of(plan, todo, outcome, context, todo)
+    told = repair.suggestion()
+    return told if told and asks_for_work(told) else repair.action
+
+
+class _Repair(NamedTuple):
+    """The deciding failure of a todo, and what may be done about it."""
+
+    failure: Failure
+    evidence: Evidence | None
+    check: Check | None
+    scope: EditScope
+    tree: Tree
+    action: str
+
+    @classmethod
+    def of(
+        cls, plan: Plan, todo: Todo, outcome: Outcome, context: FailureContext | None, worker: Todo | None
+    ) -> _Repair:
+        failure = deciding_failure(outcome)
+        observed = evidence_of(failure, context.evidence) if context else ()
+        evidence = next(iter(observed), None)
+        check = next((each for each in outcome.checks if each.id == failure.check_id), None)
+        patterns = todo.allowed_files if worker is None else worker.allowed_files
+        scope = EditScope(
+            allowed=patterns,
+            kept=_kept(plan, todo, outcome, evidence),
+            tests=may_change_tests(failure, patterns, None if worker is None else worker.agent_role),
+        )
+        tree = tree_of(context, observed)
+        kind = check.kind if check else CheckKind.SUB_PLAN if todo.has_sub_plan else None
+        return cls(
+            failure,
+            evidence,
+            check,
+            scope,
+            tree,
+            next_action(failure, evidence, scope, kind=kind, tree=tree),
+        )
+
+    def suggestion(self) -> str | None:
+        """Return what the diagnosis suggests, unless the tree or the permissions contradict it."""
+        told = read_instruction(self.failure.suggestion or "")
+        return None if objection(told, self.scope, self.tree) else told.text or None
 
 
 def deciding_failure(outcome: Outcome) -> Failure:
@@ -321,7 +357,8 @@ def _verification(failure: Failure, check: Check | None, rerun: str) -> Iterator
 def _further(outcome: Outcome, failure: Failure, context: FailureContext | None) -> Iterator[Part]:
     others = [each for each in outcome.failures if each != failure]
     if others:
-        names = [f"{each.category} {each.check_id or ''}".strip() for each in others]
+        counts = Counter(f"{each.category} {each.check_id or ''}".strip() for each in others)
+        names = [name if count == 1 else f"{name} ({count} times)" for name, count in counts.items()]
         yield 3, f"- Also red, and to be green in the end: {spans(names, 4)}"
     if context is not None and context.report_path:
         yield 4, f"- All that was seen: {code(context.report_path)}"

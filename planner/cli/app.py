@@ -40,7 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "undo": Entry("planner.cli.plan_file:undo", "Put back a plan as it was before it was revised."),
     "explain": Entry("planner.cli.explain:explain", "What a word or rule means; the story of a run."),
     "step": Entry("planner.cli.protocol:step", "Drive a plan from outside: events in, actions out."),
-    "replay": Entry("planner.cli.protocol:replay", "Fold a recorded log anew: are the decisions the same?"),
+    "replay": Entry("planner.cli.protocol:replay", "Replay a recorded log: are the decisions the same?"),
     "metrics": Entry("planner.cli.metrics:metrics", "Metrics of runs, for Prometheus."),
     "history": Entry("planner.cli.history", "Earlier runs: branches, failures, what repaired what."),
     "serve": Entry("planner.cli.serve:serve", "Runs and questions as pages in a browser."),

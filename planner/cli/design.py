@@ -232,7 +232,7 @@ def validate(
     screen = Screen()
     for gap in gaps:
         screen.paragraph(as_called(gap))
-    screen.line(f"{wanted.value}: {'complete' if not gaps else f'{len(gaps)} to mend'}")
+    screen.line(f"{wanted.value}: {'complete' if not gaps else f'{len(gaps)} to fix'}")
     screen.show()
     return Status.FOUND if gaps else Status.OK
 

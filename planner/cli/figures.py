@@ -1,7 +1,7 @@
 """The figures of runs: what a run adds up to, and how well the way of working did in it.
 
 :func:`count_run` goes once through a run; the :class:`Figures` of several runs can be added.
-:func:`review` holds them against the limits at which the way of working should be looked at anew.
+:func:`review` holds them against the limits at which the way of working should be looked at again.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Count:
             case Implement():
                 self._work_since[action.todo_id] = after.now
                 earlier = None if before is None else before.records.get(action.todo_id)
-                # A driver that begins anew is asked again for the turn that is outstanding.
+                # A driver that begins again is asked again for the turn that is outstanding.
                 is_new = earlier is None or after.records[action.todo_id].turns > earlier.turns
                 figures.turns[action.role.value] += is_new
                 if action.role is Role.HUMAN:

@@ -95,7 +95,7 @@ def show(
     store: StoreOption = None,
     as_json: JsonOption = False,
     rebuild: Annotated[
-        bool, option("--rebuild", "Make the index of the project anew from its files.")
+        bool, option("--rebuild", "Rebuild the index of the project from its files.")
     ] = False,
     imports: Annotated[
         bool, option("--import", "Bring the database of --store up to date with this project.")

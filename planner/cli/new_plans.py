@@ -383,7 +383,7 @@ def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
 
 
 def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Plan:
-    """Return a plan with more keys; ``anew``, with todos that nobody has worked on."""
+    """Return a plan with more keys; ``again``, with todos that nobody has worked on."""
     values: dict[str, Any] = {**plain(plan), **keys}
     if anew:
         values["items"] = [

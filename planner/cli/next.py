@@ -10,8 +10,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief import Consequences
-from planner.brief.instructions import right_suggestion
+from planner.brief import Consequences, edit_in_short
 from planner.brief.page import CHARACTERS_PER_TOKEN
 from planner.cli.app import command
 from planner.cli.arguments import (
@@ -159,7 +158,7 @@ def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
         record = run.state.records.get(held.get("todo_id", ""))
         if record is None or (failure := _failure_of(run, record)) is None:
             return short
-        return short | {"failure": _in_short(failure, _primary(run, record))}
+        return short | {"failure": _in_short(run, failure, _primary(run, record))}
 
     state, document, told = run.state, run.found.document, readiness(run)
     held = {
@@ -185,7 +184,7 @@ def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
     return run.state.records[record.parent_id] if record.parent_id else record
 
 
-def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
+def _in_short(run: PlanRun, failure: Failure, primary: TodoRecord) -> dict[str, str]:
     """Return what a program needs to know of a failure to decide who looks at it."""
     place = failure.location
     told = {
@@ -194,9 +193,17 @@ def _in_short(failure: Failure, primary: TodoRecord) -> dict[str, str]:
         "says": failure.stack_trace_head,
         "place": None if place is None else f"{place.path}:{place.line}" if place.line else place.path,
         "function": None if place is None else place.function,
-        "edit": right_suggestion(failure, primary.todo, primary.context),
+        "edit": _edit(run, primary),
     }
     return {key: str(value) for key, value in told.items() if value}
+
+
+def _edit(run: PlanRun, record: TodoRecord) -> str | None:
+    """Return the edit that a red todo needs, in one sentence."""
+    if record.outcome is None:
+        return None
+    plan = run.state.parts[record.within].plan
+    return edit_in_short(plan, record.todo, record.outcome, record.context).replace("`", "")
 
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
@@ -358,7 +365,7 @@ class _NextScreen:
         lines = {
             "failed": ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))),
             "where": where(failure),
-            "edit": right_suggestion(failure, record.todo, record.context),
+            "edit": _edit(self._run, record),
         }
         for label, text in lines.items():
             if text:

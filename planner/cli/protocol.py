@@ -200,7 +200,7 @@ def replay(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Fold a recorded log anew, and compare each decision with the one in the log, byte for byte.
+    """Replay a recorded log, and compare each decision with the one in the log, byte for byte.
 
     The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
     """

@@ -1,4 +1,4 @@
-"""``planner status``: the tree of todos with states and progress, or one todo from near."""
+"""``planner status``: the tree of todos with states and progress, or one todo in detail."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def status(
         str | None,
         typer.Argument(
             metavar="TODO",
-            help="Show this todo from near. Todos of a sub-plan are named parent/todo.",
+            help="Show this todo in detail. Todos of a sub-plan are named parent/todo.",
             autocompletion=complete_todo,
         ),
     ] = None,
@@ -187,7 +187,7 @@ def _blocked(node: StatusNode) -> str:
 
 
 def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
-    """Show the first root cause, where it is not plain from the todos what to mend first."""
+    """Show the first root cause, where it is not plain from the todos what to fix first."""
     if not is_worth_telling(causes):
         return
     first = causes[0]

@@ -121,7 +121,7 @@ class SessionInventory(ReadValue):
 
 
 class Acceptance(ReadValue):
-    """A change of what judges that a person has blessed."""
+    """A change of what judges that a person has accepted."""
 
     todo_id: str
     reason: str

@@ -194,7 +194,7 @@ class ClockTicked(_Event):
 
 
 class ConflictFound(_Event):
-    """Work that was done side by side does not fit together: all but the first is done anew."""
+    """Work that was done side by side does not fit together: all but the first is done again."""
 
     event: Literal["conflict_found"] = "conflict_found"
     todo_ids: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1_000)]
@@ -227,7 +227,7 @@ class PlanRevised(_Event):
 
 
 class RunResumed(_Event):
-    """The driver has begun anew, and has forgotten what it was asked for."""
+    """The driver has begun again, and has forgotten what it was asked for."""
 
     event: Literal["run_resumed"] = "run_resumed"
 

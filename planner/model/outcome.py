@@ -261,7 +261,7 @@ class Cause(ReadValue):
     """One root cause of the failures of a run, with all that it brings about."""
 
     rank: int
-    """Its place in the order in which the causes are best mended, from 1."""
+    """Its place in the order in which the causes are best fixed, from 1."""
     signatures: tuple[str, ...]
     """Of the failures that it explains; the one that was seen most clearly first."""
     category: Category
@@ -295,7 +295,7 @@ class OutcomeDocument(ReadValue):
     summary: Summary
     outcomes: tuple[Outcome, ...]
     causes: tuple[Cause, ...] = ()
-    """The root causes of all failures of the run, the first to mend first."""
+    """The root causes of all failures of the run, the first to fix first."""
 
     def outcome(self, todo_id: str, plan: str | None = None) -> Outcome:
         """The outcome of that todo. Raises ``KeyError``."""

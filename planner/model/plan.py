@@ -213,7 +213,7 @@ class Todo(Extensible):
 
 
 class Quarantine(Extensible):
-    """A test whose flakiness is known and borne until a date."""
+    """A test whose flakiness is known and tolerated until a date."""
 
     nodeid: Line
     owner: Line

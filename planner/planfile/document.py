@@ -335,7 +335,7 @@ def _masked_json(document: Document) -> str:
 
 
 class _Reader:
-    """Make nodes of PyYAML's: those of an alias anew, keys unique, ``<<`` merged."""
+    """Make nodes of PyYAML's: those of an alias again, keys unique, ``<<`` merged."""
 
     def __init__(self, document: Document, *, is_json: bool) -> None:
         self._document = document

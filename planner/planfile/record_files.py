@@ -46,8 +46,10 @@ class _Kind(NamedTuple):
 
 
 _OUTCOMES = _Kind("outcome file", OutcomeFileError, "delete it and run again")
-_BASELINE = _Kind("baseline", BaselineError, "make it anew: planverify baseline PLAN --force --reason TEXT")
-_QUALIFICATION = _Kind("qualification", QualificationError, "make it anew: planverify qualify PLAN")
+_BASELINE = _Kind(
+    "baseline", BaselineError, "make it again: planverify baseline PLAN --force --reason TEXT"
+)
+_QUALIFICATION = _Kind("qualification", QualificationError, "make it again: planverify qualify PLAN")
 _ANSWERS = _Kind("answers file", FileWriteError, "correct or remove it")
 
 

@@ -189,7 +189,7 @@ class PlanTree:
             path = self.loaded.root / parent.sub_plan
             if not path.exists():
                 where = f"'{parent.sub_plan}' below {self.loaded.root}"
-                raise Unfound(f"there is no file {where}; write it, or mend the path")
+                raise Unfound(f"there is no file {where}; write it, or fix the path")
         else:
             assert parent.sub_project_id is not None  # a parent without either key is refused with its plan
             path = self._find_by_id(parent.sub_project_id)

@@ -2,10 +2,10 @@
 
 The nodes of a YAML file tell where each value stands. The text around and between the values that change
 stays as it is: comments, order, quotes, indentation. An entry that goes takes along the comments directly
-above it, and a new one is indented as its neighbours are; what stands in brackets is written anew. JSON,
+above it, and a new one is indented as its neighbours are; what stands in brackets is written again. JSON,
 which has no comments, is written in the order and with the indentation of the file. The new text is loaded
 before it is believed: where it does not hold the revised plan (an anchor that several todos share was
-changed for one of them), the whole plan is written anew, without comments.
+changed for one of them), the whole plan is written again, without comments.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def text_style(text: str) -> str | None:
 
 
 class _CannotEdit(Exception):
-    """The change cannot be made in this place; what holds it has to be written anew."""
+    """The change cannot be made in this place; what holds it has to be written again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
 
     with collector_paused():
         edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
-        # Where the text does not hold, the edit or the plan is at fault; writing it anew tells which.
+        # Where the text does not hold, the edit or the plan is at fault; writing it again tells which.
         with suppress(PlanFileError):
             if edited is not None and holds(edited.text):
                 return edited
@@ -358,7 +358,7 @@ class _Block(NamedTuple):
 
 
 class _Editor:
-    """Writes a YAML text anew where two plans differ, and copies the rest."""
+    """Writes a YAML text again where two plans differ, and copies the rest."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -163,7 +163,7 @@ class Index:
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
     """Open the index of a project, or the named database, brought up to date with the project's files.
 
-    The project's own index is made anew where it is damaged or of another version, and where it cannot be
+    The project's own index is made again where it is damaged or of another version, and where it cannot be
     written it is made in memory. A named database is brought up to date by an import alone.
     """
     if url is not None:

@@ -43,7 +43,7 @@ _HOLDS_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRe
 
 
 class LogLine(ReadValue):
-    """One line as it is read. Its actions are text: a fold makes them anew."""
+    """One line as it is read. Its actions are text: a fold makes them again."""
 
     event: Event
 

@@ -84,7 +84,7 @@ class ReplayDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Replay:
-    """A log that was folded anew, as far as was wanted."""
+    """A log that was folded again, as far as was wanted."""
 
     events: int = 0
     actions: int = 0

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from planner.store.run_log import Step
 
 VERSION = 7
-"""Of these tables: those of another version are made anew."""
+"""Of these tables: those of another version are made again."""
 
 PASSED = "passed"
 """The outcome of a branch that passed."""

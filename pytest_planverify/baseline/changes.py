@@ -213,7 +213,7 @@ class Changes:
 def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
     """Yield those of the paths that lie below the root, relative to it, and the other plans beside a plan.
 
-    A plan that is written anew under another name is no change of the product either.
+    A plan that is written again under another name is no change of the product either.
     """
     folders = {path.parent: None for path in paths if path.suffix in _PLAN_SUFFIXES}
     beside = (plan for folder in folders for plan in _plans_in(folder))

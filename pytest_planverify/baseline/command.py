@@ -80,7 +80,7 @@ def record(
 ) -> int:
     """Record what holds now (the default): verify the plan, and keep what every file holds.
 
-    Do it before the work begins. A baseline that is made anew later takes what was changed meanwhile for
+    Do it before the work begins. A baseline that is made again later takes what was changed meanwhile for
     what was there before, a cheat as well: so it is replaced only with --force and a --reason.
 
     A flaky test that passes while it is recorded is not known to be flaky: --runs 5 finds most of them.
@@ -184,7 +184,7 @@ def show(
             files = _listed(each.files)
             say(f"  accepted  {clean(each.todo_id)}: {files}: {clean(each.reason)} ({each.at})")
         for each in kept.document.remade:
-            say(f"  made anew {each.at}: {clean(each.reason)}")
+            say(f"  made again {each.at}: {clean(each.reason)}")
     for doubt in kept.doubts:
         complain(doubt)
     return Status.UNREADABLE if kept.doubts else Status.OK

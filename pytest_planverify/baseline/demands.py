@@ -114,7 +114,7 @@ class Demands:
             if not covers(wanted, nodeid) or (named == "all" and not self._is_below(todo, nodeid)):
                 continue
             if nodeid not in now and self._kept.accepted(nodeid.partition("::")[0], None):
-                continue  # a person has blessed that its file is gone
+                continue  # a person has accepted that its file is gone
             count += 1
             if nodeid not in now:
                 lost.append(nodeid)

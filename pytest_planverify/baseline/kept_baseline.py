@@ -89,7 +89,7 @@ class KeptBaseline:
         return content if is_same else None
 
     def accepted(self, path: str, sha256: str | None) -> bool:
-        """Return whether a person has blessed that content of a file; ``None`` is a file that is gone."""
+        """Return whether a person has accepted that content of a file; ``None`` is a file that is gone."""
         if self._accepted is None:
             self._accepted = {item for each in self.document.accepted for item in each.files.items()}
         return (path, sha256) in self._accepted
@@ -302,7 +302,7 @@ def accept_changes(
         raise BaselineError("there is no baseline of this plan; make one: planverify baseline PLAN")
     if kept.doubts:
         raise BaselineError(
-            f"{kept.doubts[0]}; nothing is accepted on top of that: make the baseline anew with --force"
+            f"{kept.doubts[0]}; nothing is accepted on top of that: make the baseline again with --force"
         )
     changed = _changed_judges(flat, kept)
     if only:

@@ -1,4 +1,4 @@
-"""pytest commands of another interpreter: started anew, and read from a report that pytest can write there.
+"""pytest commands of another interpreter: run there, and read from a report that pytest can write.
 
 This plugin cannot be loaded into them, so the witness is pytest-json-report where it is installed, else
 the JUnit XML that pytest itself writes.

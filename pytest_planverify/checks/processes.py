@@ -117,7 +117,7 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
             time.sleep(0.01)
     give_up = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
     while time.monotonic() < give_up:
-        # Looked for anew each time: a process may start others while it is being ended.
+        # Looked for again each time: a process may start others while it is being ended.
         members = _members(pid, token)
         if not members:
             return

@@ -271,7 +271,7 @@ class SeenFailure:
 
 
 class Stage(IntEnum):
-    """The stages, the one to mend first first."""
+    """The stages, the one to fix first first."""
 
     STOPS = 0
     """A violation, or a spent budget."""
@@ -363,7 +363,7 @@ class Group:
 def find_causes(
     seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]
 ) -> tuple[Cause, ...]:
-    """Return the causes of a run's failures, the first to mend first, whatever the order of ``seen``.
+    """Return the causes of a run's failures, the first to fix first, whatever the order of ``seen``.
 
     ``depends`` names, in the plan's order, every todo of the run with those that it depends on.
     """
@@ -373,7 +373,7 @@ def find_causes(
 
 
 def grouping(seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> list[list[int]]:
-    """Return the failures of each cause by their places in ``seen``, the first cause to mend first."""
+    """Return the failures of each cause by their places in ``seen``, the first cause to fix first."""
     order = TodoOrder(depends, (each.todo for each in seen))
     place = {id(each): number for number, each in enumerate(seen)}
     return [sorted(place[id(each)] for each in group.members) for group in _ordered(seen, order)]
@@ -408,7 +408,7 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
 
 
 def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
-    """Return the groups, the first to mend first, each with those that it probably explains."""
+    """Return the groups, the first to fix first, each with those that it probably explains."""
     groups = _grouped(seen)
     failing = len({each.todo for each in seen})
     consequences = sum(group.consequences for group in groups)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Guard(StrEnum):
-    """The guards; also the ids of the checks that they add to a todo that they find fault with."""
+    """The guards; also the ids of the checks that they add to a todo that they report."""
 
     HYGIENE = "hygiene"
     ALLOWLIST = "allowlist"

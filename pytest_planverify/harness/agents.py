@@ -199,7 +199,7 @@ def _run_agent(vector: Sequence[str], turn: Turn, around: _Around) -> TurnReport
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise AgentError(f"the agent '{argv[0]}' cannot be started ({why}); mend --agent") from None
+        raise AgentError(f"the agent '{argv[0]}' cannot be started ({why}); fix --agent") from None
     write_file(turn.folder / "output.txt", redact(clean(f"{ended.stdout}{ended.stderr}")))
     result = _read_result(turn.result)
     tokens, notes = result.get("tokens"), result.get("notes")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.progress import RunProgress
 
 MOST_ROUNDS = 3
-"""So often the plan is carried out anew where the last verification of all finds something red."""
+"""So often the plan is carried out again where the last verification of all finds something red."""
 
 SAVED = "refs/planverify/saved"
 _DRIVER = "driver.json"
@@ -122,7 +122,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
                 return _conclude(loop, ending, progress, plan, root)
             resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
-                progress.line("the last verification found something red: the plan is carried out anew")
+                progress.line("the last verification found something red: the plan is carried out again")
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
@@ -287,7 +287,7 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
         return last
     if is_open and not restart:
         raise UsageMistake(
-            f"the run in {last.name} is not over; go on with it by --resume, or begin anew by --restart"
+            f"the run in {last.name} is not over; go on with it by --resume, or begin again by --restart"
         )
     log = last if not last.exists() else next_log(tree.loaded)
     make_log_folder(log)
@@ -302,7 +302,7 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
     try:
         listing = git(root, "status", "--porcelain", "-z", "--", ".").decode("utf-8", "replace")
     except GitFailed as error:
-        raise PlannerError(f"{root}: {error}; mend the repository") from None
+        raise PlannerError(f"{root}: {error}; fix the repository") from None
     own = {*_plan_files(tree)}
     files = [entry[3:] for entry in listing.split("\0") if len(entry) > 3]
     files = [each for each in files if each not in own and not each.startswith(HOME)]

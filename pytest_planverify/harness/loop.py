@@ -161,7 +161,7 @@ class Loop:
         self._tell_first_look(document)
 
     def resume(self) -> None:
-        """Go on where the log ends: what was being done when it ended is undone, and asked for anew."""
+        """Go on where the log ends: what was being done when it ended is undone, and asked for again."""
         self._ending = None
         self.snapshots.unlock()
         if self.session.state is None:  # it ended before anything was told

@@ -166,7 +166,7 @@ def new_modules() -> list[tuple[str, ModuleType]]:
     """Return what was loaded since :func:`note_modules`, in its order.
 
     The newest first, for to look at what a server had would copy the pages that it lies in. Old names that
-    were loaded anew stand among them.
+    were loaded again stand among them.
     """
     found: list[tuple[str, ModuleType]] = []
     least = len(sys.modules) - len(_before.names)

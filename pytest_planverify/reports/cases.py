@@ -118,7 +118,7 @@ class ReportProblem:
 
     @cached_property
     def problems(self) -> list[Problem]:
-        """The root causes, the first to mend first, then what nothing explains."""
+        """The root causes, the first to fix first, then what nothing explains."""
         found: dict[str, list[tuple[Outcome, Failure]]] = {}
         unexplained: list[Problem] = []
         for outcome in self.document.outcomes:

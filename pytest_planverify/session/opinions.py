@@ -79,7 +79,7 @@ class Opinions:
         name = clean(self._plugins.get_name(plugin) or "", limit=_LONGEST)
         self._notes[
             f"the plugin {name} {what} in {HOOK} and was passed over; "
-            f"mend it, or leave it out with -p no:{name}"
+            f"fix it, or leave it out with -p no:{name}"
         ] = None
 
 

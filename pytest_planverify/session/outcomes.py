@@ -355,7 +355,7 @@ def _plain(value: Any) -> float | str:
 
 
 def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
-    """Return the causes of all failures, the first to mend first."""
+    """Return the causes of all failures, the first to fix first."""
     if not any(each.diagnosed for each in results):
         return ()
     from pytest_planverify.diagnosis.causes import SeenFailure, find_causes  # a green run has no causes
@@ -380,7 +380,7 @@ class Found:
 
     results: list[Assembled] = field(default_factory=list["Assembled"])
     causes: tuple[Cause, ...] = ()
-    """Of all failures, the first to mend first."""
+    """Of all failures, the first to fix first."""
     unasked: set[tuple[str | None, str]] = field(default_factory=set[tuple[str | None, str]])
     """Todos that nobody asked for, and that only keep their last verdicts."""
     unexplained: frozenset[str] = frozenset()

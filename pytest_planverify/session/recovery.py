@@ -156,7 +156,7 @@ def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
     if then is None or then.digest != flat.loaded.digest or now != digests:
         raise RecoveryError(
             f"{path}: the plan or a sub-plan has changed since run {run.run_id}, whose verdicts are of "
-            "other criteria; bring the plan back as it was, or verify it anew"
+            "other criteria; bring the plan back as it was, or verify it again"
         )
 
 

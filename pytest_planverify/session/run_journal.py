@@ -50,7 +50,7 @@ TREE = "tree.json"
 class RunJournal:
     """The parent's hand in the journal of one plan of the run.
 
-    Each record opens the file anew, for what runs may have removed it, or have put something else in its
+    Each record opens the file again, for what runs may have removed it, or have put something else in its
     place; that is left alone.
     """
 

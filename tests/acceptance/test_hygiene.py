@@ -63,7 +63,7 @@ def hygiene_failure(run: Verified, todo_id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
-    """One project with one baseline: after honest work, after cheats, after a person has blessed them."""
+    """One project with one baseline: after honest work, after cheats, after a person has accepted them."""
     project = Project(tmp_path_factory.mktemp("hygiene") / "calc", FILES)
     project.plan(*TODOS)
     project.planverify("baseline", "plan.yaml")

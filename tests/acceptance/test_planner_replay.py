@@ -41,7 +41,7 @@ def log(recorded: Path, tmp_path: Path) -> Path:
 
 
 def forge(log: Path, change: Callable[[int, str], str]) -> None:
-    """Change lines, and make the chain of digests anew."""
+    """Change lines, and make the chain of digests again."""
     digest, lines = GENESIS, list[str]()
     for n, line in enumerate(log.read_text().splitlines()):
         body = change(n, line.rpartition(',"digest":"')[0])

@@ -384,7 +384,7 @@ def test_any_bytes_are_answered(lasting: Step, lines: list[bytes]) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """A project whose bug an agent mends at the second attempt."""
+    """A project whose bug an agent fixes at the second attempt."""
     shop(tmp_path, {"id": "t1", "max_retries": 1})
     agent = tmp_path / "agent"
     agent.write_text(

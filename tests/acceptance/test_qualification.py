@@ -173,7 +173,7 @@ def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
     assert "its negative control cannot be applied: none.patch does not apply" in text
     assert "python controls/idle.py changes no file, so it breaks nothing" in text
     assert "ended with 1: No module named no_such_module" in text
-    assert "make the control anew" in text
+    assert "make the control again" in text
     assert "3 red_ok, 3 vacuous, 5 unrunnable, 2 unstable" in text
     assert "claimed already, and not qualified: claimed" in text
     assert "Traceback" not in text + qualified.done.stderr

@@ -71,7 +71,7 @@ def tour(request: pytest.FixtureRequest, taken: Callable[[str], tuple[Path, Veri
 
 
 def test_each_todo_ends_as_expected(tour: Verified):
-    """One test for all of them: each worker that got one of many would take the tour anew."""
+    """One test for all of them: each worker that got one of many would take the tour again."""
     for todo_id, expected in EXPECTED.items():
         said = tour.outcomes[todo_id]
         kept = {key: expected.get(key) for key in ("state", "category", "owner", "role")}

@@ -18,7 +18,7 @@ CONFIDENCES = (
     (re.compile(r"\b([A-Z]+_[A-Z]+) \(\d{1,3}%\)"), r"\1 (SO)"),
     (re.compile(r"\b([A-Z]+_[A-Z]+) \d{1,3}%,"), r"\1 SO,"),
 )
-"""How sure a diagnosis is: fitted anew whenever the corpus grows."""
+"""How sure a diagnosis is: fitted again whenever the corpus grows."""
 
 VOLATILE = (
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "TIME"),

@@ -62,7 +62,7 @@ def shown(run: Simulation) -> set[str]:
 
 
 def record() -> None:
-    """Write all of them anew."""
+    """Write all of them again."""
     runs = {seed: found for seed in range(SEEDS) if (found := _run(seed)) is not None}
     sizes = {seed: sum(map(len, _lines(run))) for seed, (run, _) in runs.items()}
     chosen = sorted(_fewest({seed: shown(run) for seed, (run, _) in runs.items()}, sizes))

@@ -128,7 +128,7 @@ def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> d
         "top_failing_tests": [nodeid],
         "tests": [nodeid],
         "stack_trace_head": "AssertionError: assert 1 == 2",
-        "suggestion": "Mend it",
+        "suggestion": "Fix it",
         "rerun": f"pytest --planverify plan.yaml::{todo_id}",
         **failure,
     }

@@ -2,7 +2,7 @@
 
 Plans, policies and outcomes are invented: valid for the models, ordinary, odd and extreme. The driver does
 what it is asked for, sooner or later, and meanwhile makes every mistake that a driver can make: it loses
-what it was asked for and begins anew, says things twice, late, or of the wrong todo, lets the clock jump,
+what it was asked for and begins again, says things twice, late, or of the wrong todo, lets the clock jump,
 and leaves work lying. In the end it is earnest: it answers everything, and the people whom it asks give up
 rather than try again. So each run has to end within a bound that its limits allow.
 """
@@ -517,7 +517,7 @@ class Simulation:
         return self.now
 
     def forget(self, after_seconds: float | None = None) -> None:
-        """The driver dies, and begins anew."""
+        """The driver dies, and begins again."""
         for known in (self.work, self.checks, self.loads, self.asked, self.lying):
             known.clear()
         self.tell(RunResumed(at=self.later(after_seconds)), due=True)

@@ -84,7 +84,7 @@ class ReviewItem(Value):
     @model_validator(mode="after")
     def _refuse_a_failure_without_finding(self) -> ReviewItem:
         if self.status is ItemStatus.FAIL and self.finding is None:
-            raise ValueError("a FAIL needs a finding that says what to mend: finding=TEXT")
+            raise ValueError("a FAIL needs a finding that says what to fix: finding=TEXT")
         return self
 
 
@@ -142,7 +142,7 @@ class Gate(Value):
 # -- what a plan must say before a phase is over; references are checked elsewhere --------------------
 
 _PLANNER = "planner design"
-"""How the command is called that mends a gap."""
+"""How the command is called that fixes a gap."""
 
 
 def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> tuple[str, ...]:

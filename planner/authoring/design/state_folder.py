@@ -152,7 +152,7 @@ class StateFolder:
             return new
 
     def write_page(self) -> Path:
-        """Write ``plan.md`` anew; the same plan gives the same bytes."""
+        """Write ``plan.md`` again; the same plan gives the same bytes."""
         with self._locked():
             replace_file(self.page_file, render_page(self.plan()), mode=None)
         return self.page_file

@@ -48,7 +48,7 @@ def judge_tampered(case: Case) -> Hit | None:
     first = min(signals, key=lambda signal: signal.hardness is not Hardness.HARD)
     more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
     return Hit(
-        suggestion=f"{first.message}{more}. Put back what was there before, or have a person bless the "
+        suggestion=f"{first.message}{more}. Put back what was there before, or have a person accept the "
         "change: planverify baseline accept TODO --reason '…'.",
         location=Location(path=first.path, line=first.line) if first.path else None,
     )

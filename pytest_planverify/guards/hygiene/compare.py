@@ -45,7 +45,7 @@ def compare(
     """Return what is suspicious in the difference of two trees.
 
     ``kinds`` says what the files of before are; of others the name decides. ``accepted`` says whether a
-    person has blessed a content, by its sha256; ``is_red`` whether a test, without its parameters, failed
+    person has accepted a content, by its sha256; ``is_red`` whether a test, without its parameters, failed
     before.
     """
     changes = TreeDifferences(before, now, kinds, grants, accepted)
@@ -145,7 +145,7 @@ class HygieneWatch:
         if lost:
             yield (
                 f"what the baseline held is not known of {listed(lost)}: fetch the commit of the "
-                "baseline, or make it anew: planverify baseline PLAN"
+                "baseline, or make it again: planverify baseline PLAN"
             )
 
 

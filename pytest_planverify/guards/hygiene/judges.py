@@ -212,7 +212,7 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
 
 
 def _hidden_names(body: list[ast.stmt]) -> set[str]:
-    """Return names that are deleted, bound anew, or told to be no test; ``__test__`` alone means all."""
+    """Return names that are deleted, bound again, or told to be no test; ``__test__`` alone means all."""
     found: set[str] = set()
     defined: set[str] = set()
     for each in body:

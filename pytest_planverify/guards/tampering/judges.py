@@ -202,7 +202,7 @@ def judges_at_start() -> ObservedJudges:
 
 
 class _Part(Mapping[str, Any]):
-    """Some names of a namespace, looked up anew each time."""
+    """Some names of a namespace, looked up again each time."""
 
     def __init__(self, space: Mapping[str, Any], names: tuple[str, ...]) -> None:
         self._space, self._names = space, names

@@ -358,7 +358,7 @@ def test_the_gate_of_the_documentation_sets_frozen_at(command: list[str], planne
 
 
 def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) -> None:
-    """The plan is written before the gates; a plan that is frozen already is not frozen anew."""
+    """The plan is written before the gates; a plan that is frozen already is not frozen again."""
     folder = begin_complete(tmp_path)
     pass_gates(folder, DESIGN, CODE)
     review(folder, DOCS, "status=PASS")

@@ -54,7 +54,7 @@ def test_a_failed_todo_takes_at_most_eight_lines(shop: Command):
         "✗ b  TEST_REGRESSION 90%, fault of the product; for the coder",
         "  failed tests/test_b.py::test_it: AssertionError: assert 1 == 2",
         "  where  in total shop/b.py:3",
-        "  edit   Mend it",
+        "  edit   Fix it",
         "  repair b_branch_01, attempt 1 of 3, by the coder [branch-is-worked-on]",
         "  brief  planner next plan.yaml --brief b_branch_01",
         "  then   pytest --planverify plan.yaml::b",
@@ -254,7 +254,7 @@ def test_json_holds_the_actions_in_short_and_with_full_all_of_them(shop: Command
                     "says": "AssertionError: assert 1 == 2",
                     "place": "shop/b.py:3",
                     "function": "total",
-                    "edit": "Mend it",
+                    "edit": "Fix it",
                 },
             }
         ],

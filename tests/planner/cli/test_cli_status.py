@@ -1,4 +1,4 @@
-"""`planner status`: the tree, one todo from near, and what is said when less is known."""
+"""`planner status`: the tree, one todo in detail, and what is said when less is known."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_todo_is_shown_from_near_by_its_id(verified: Command) -> None:
     assert ran.out.splitlines()[0] == "a  ✗ failed"
     assert "blocks   b" in ran.out
     assert "failed       tests[0]  pytest tests/test_a.py (1 test)" in ran.out
-    assert "failure  TEST_REGRESSION: Mend it" in ran.out
+    assert "failure  TEST_REGRESSION: Fix it" in ran.out
     assert "rerun    pytest --planverify plan.yaml::a" in ran.out
     assert "└─ a_branch_01" in ran.out
 

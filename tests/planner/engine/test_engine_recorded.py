@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from planner.model.events import Event
 
-MEANT = "if that is meant, record them anew: python tests/support/engine_recording.py"
+MEANT = "if that is meant, record them again: python tests/support/engine_recording.py"
 
 
 LOGS = read_bundle(RECORDED)

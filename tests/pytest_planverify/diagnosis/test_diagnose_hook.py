@@ -142,7 +142,7 @@ def test_a_plugin_that_breaks_is_told_in_one_line_and_the_rules_are_asked(
     assert [each.category for each in found] == [Category.TEST_REGRESSION] * 2
     assert opinions.notes == (
         f"the plugin broken {what} in pytest_planverify_diagnose and was passed over; "
-        "mend it, or leave it out with -p no:broken",
+        "fix it, or leave it out with -p no:broken",
     )
 
 

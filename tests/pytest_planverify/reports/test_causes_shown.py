@@ -1,4 +1,4 @@
-"""What to mend first, as the terminal and the failure reports say it."""
+"""What to fix first, as the terminal and the failure reports say it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A scripted agent that writes the editor: agent.py [--never-repair] BRIEF.json.
 
 Its first turn on a todo writes the recorded files of `solution/`, with the mistakes of `mistakes.toml` in
-them. When a brief tells of a failure, it mends the one mistake whose evidence the brief has; else it writes
+them. When a brief tells of a failure, it fixes the one mistake whose evidence the brief has; else it writes
 the same once more.
 """
 
@@ -22,7 +22,7 @@ def main(words: list[str]) -> None:
     known = [each for each in mistakes if told and all(words in told for words in each["evidence"])]
     if len(known) == 1 and "--never-repair" not in options:
         write(known[0]["file"])
-        print(f"mended {known[0]['file']}")
+        print(f"fixed {known[0]['file']}")
         return
     for name in brief["bounds"]["allowed_files"]:
         write(name, [each for each in mistakes if each["file"] == name])
