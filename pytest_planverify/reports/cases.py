@@ -77,7 +77,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class ReportProblem:
+class ReportInput:
     """An outcome document as formats render it."""
 
     document: OutcomeDocument

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pytest_planverify.reports.cases import FAILED, PASSED, SKIPPED
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import ReportCase, ReportProblem
+    from pytest_planverify.reports.cases import ReportCase, ReportInput
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the report."""
     run = told.document.run
     counts = Counter(case.status for case in told.cases)

@@ -14,7 +14,7 @@ from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.tree import load_tree
 from planner.text.sanitizing import one_line
-from pytest_planverify.reports.cases import ReportProblem
+from pytest_planverify.reports.cases import ReportInput
 from pytest_planverify.reports.choice import FORMATS, Report, parse_report
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 FOLDER = f"{HOME}/reports"
 
 
-def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportProblem:
+def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
     """Return the outcomes with what formats show of the plans: places in the repository, and todos."""
     loaded = [flat.loaded for flat in plans]
-    return ReportProblem(
+    return ReportInput(
         document,
         {each.plan.todo_list_id: _below_the_top(each.root) for each in loaded},
         {each.plan.todo_list_id: each.plan.items for each in loaded},
     )
 
 
-def write_reports(given: ReportProblem, reports: Sequence[Report], root: Path) -> Iterator[str]:
+def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:
     """Write the reports, the usual places below ``root``. Yields one line for each that could not be."""
     for report in reports:
         path = report.path or root / FOLDER / FORMATS[report.format]
@@ -68,12 +68,12 @@ def report_command(asked: str, plan: Path) -> int:
     return 4 if problems else 0
 
 
-def render(name: str, given: ReportProblem) -> str:
+def render(name: str, given: ReportInput) -> str:
     """Return the report in that format."""
     return import_module(f"pytest_planverify.reports.{name}").render(given)
 
 
-def tell_github(given: ReportProblem, environment: Mapping[str, str]) -> Iterator[str]:
+def tell_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines that GitHub Actions reads, and append to its summary of the step, if it listens."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return

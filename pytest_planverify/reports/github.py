@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_planverify.reports.cases import Problem, ReportProblem
+    from pytest_planverify.reports.cases import Problem, ReportInput
 
 MOST_ANNOTATIONS = 10
 """GitHub shows no more errors of one step."""
@@ -21,7 +21,7 @@ LARGEST_SUMMARY = 1024 * 1024
 _CUT = "\n… the rest is left out: a step summary holds at most 1 MiB\n"
 
 
-def error_commands(told: ReportProblem) -> Iterator[str]:
+def error_commands(told: ReportInput) -> Iterator[str]:
     """Yield a command a root cause, at the place of the fault; none where the run is accepted."""
     if told.holds:
         return
@@ -35,7 +35,7 @@ def error_commands(told: ReportProblem) -> Iterator[str]:
         yield f"::error title=planverify::{_data(told.exit_reason)}"
 
 
-def append_summary(told: ReportProblem, path: Path) -> None:
+def append_summary(told: ReportInput, path: Path) -> None:
     """Append the Markdown report to the summary of the step. Raises ``OSError``."""
     with path.open("a+b") as file:
         room = LARGEST_SUMMARY - file.seek(0, 2)

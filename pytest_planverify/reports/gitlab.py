@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pytest_planverify.reports.sarif import fingerprint
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import ReportProblem
+    from pytest_planverify.reports.cases import ReportInput
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the report; what is red but does not count is for information."""
     severity = "info" if told.holds else "major"
     report = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from planner.model.outcome import Outcome
     from planner.model.plan import Todo
-    from pytest_planverify.reports.cases import ReportProblem
+    from pytest_planverify.reports.cases import ReportInput
 
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 170, 30, 230, 42
 _LONGEST_LABEL = 22
@@ -44,7 +44,7 @@ class Graph(NamedTuple):
     height: int
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the page."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup

@@ -8,10 +8,10 @@ from xml.etree import ElementTree as Xml
 from pytest_planverify.reports.cases import FAILED, SKIPPED
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import ReportCase, ReportProblem
+    from pytest_planverify.reports.cases import ReportCase, ReportInput
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the report; it has a failure exactly where the exit status of the run is not 0."""
     suites: dict[str, list[ReportCase]] = {}
     for case in told.cases:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planner.model.outcome import Outcome
-    from pytest_planverify.reports.cases import Problem, ReportProblem
+    from pytest_planverify.reports.cases import Problem, ReportInput
 
 MOST_PROBLEMS = 25
 MOST_TODOS = 200
 _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", Standing.BLOCKED: "⛔"}
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the report: one line where all is done."""
     document = told.document
     names = ", ".join(inline(safe(ref.todo_list_id)) for ref in document.plans) or "plan"

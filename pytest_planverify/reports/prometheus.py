@@ -10,10 +10,10 @@ from planner.model.verdicts import TodoState
 from planner.policy.outcomes import state_of
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import ReportProblem
+    from pytest_planverify.reports.cases import ReportInput
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the report: figures of the run by plan, nothing of this process."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from pytest_planverify.reports.cases import Problem, ReportProblem
+    from pytest_planverify.reports.cases import Problem, ReportInput
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def render(told: ReportProblem) -> str:
+def render(told: ReportInput) -> str:
     """Return the report; what is red but does not count is a note."""
     level = "note" if told.holds else "error"
     rules = sorted({problem.category for problem in told.problems})

@@ -30,6 +30,7 @@ BENCHMARKS = (
     "memory",
     "waves",
     "learning",
+    "reports",
 )
 """Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
 

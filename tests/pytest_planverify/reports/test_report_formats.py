@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from planner.model.outcome import Cause, CauseTodo, Failure, Location, OutcomeDocument
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.cases import ReportProblem
+from pytest_planverify.reports.cases import ReportInput
 from pytest_planverify.reports.formats import FORMATS, Report, render, tell_github, write_reports
 from pytest_planverify.reports.github import LARGEST_SUMMARY
 
@@ -66,8 +66,8 @@ def red(count: int = 1, **run: Any) -> OutcomeDocument:
     return document(failed, blocked, done, **({"exit_status": 1} | run))
 
 
-def told(found: OutcomeDocument, folder: str = "") -> ReportProblem:
-    return ReportProblem(found, {PLAN: folder})
+def told(found: OutcomeDocument, folder: str = "") -> ReportInput:
+    return ReportInput(found, {PLAN: folder})
 
 
 def only(kind: CheckKind, verdict: Verdict, exit_status: int, **rest: Any) -> OutcomeDocument:

@@ -16,7 +16,7 @@ from planner.model.evidence import Hunk
 from planner.model.outcome import Candidate, OutcomeDocument
 from planner.model.plan import Todo
 from planner.model.verdicts import TodoState
-from pytest_planverify.reports.cases import ReportProblem
+from pytest_planverify.reports.cases import ReportInput
 from pytest_planverify.reports.formats import render
 from pytest_planverify.reports.html import draw
 
@@ -34,7 +34,7 @@ def todo(name: str, *dependencies: str) -> Todo:
 
 
 def page_of(found: OutcomeDocument, *todos: Todo) -> str:
-    return render("html", ReportProblem(found, {PLAN: ""}, {PLAN: todos}))
+    return render("html", ReportInput(found, {PLAN: ""}, {PLAN: todos}))
 
 
 @pytest.fixture(scope="module")
