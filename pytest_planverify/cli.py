@@ -12,14 +12,14 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path  # noqa: TC003  # Typer reads the annotations of commands when they run
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.app import COMMANDS as PLANNER_COMMANDS
 from planner.cli.app import Entry, LazyGroup, program_app
 from planner.cli.arguments import PlanArgument, TodosArgument, complete_todo, option, plan_or_usual
-from planner.cli.exits import as_called, call_program, guarded, say
+from planner.cli.exits import UsageMistake, as_called, call_program, guarded, say
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def run(
     resume: Annotated[bool, option("--resume", "Go on with the run that was cut off, or waits.")] = False,
     restart: Annotated[bool, option("--restart", "Begin again, though a run is not over.")] = False,
     dirty: Annotated[
-        Literal["refuse", "save"],
+        str,
         option("--dirty refuse|save", "What becomes of uncommitted work: save keeps it in git."),
     ] = "refuse",
     jobs: Annotated[
@@ -256,6 +256,8 @@ def run(
     """
     from pytest_planverify.harness.command import RunOptions, run_command
 
+    if dirty not in ("refuse", "save"):
+        raise UsageMistake(f"--dirty {dirty}: write refuse or save")
     limits = {
         "wall_seconds": seconds,
         "cycles": turns,

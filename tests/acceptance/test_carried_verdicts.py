@@ -413,7 +413,9 @@ def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Exampl
     journal = example.runs[-1] / "journal.jsonl"
     lines = journal.read_text().splitlines()
     (red,) = (line for line in lines if '"check_judged"' in line and '"todo_id": "tax"' in line)
-    journal.write_text("\n".join([*lines, red.replace('"verdict":"failed"', '"verdict":"passed"')]) + "\n")
+    journal.write_text(
+        "\n".join([*lines, red.replace('"verdict": "failed"', '"verdict": "passed"')]) + "\n"
+    )
 
     run = example.verify("plan.yaml::rates")
 

@@ -41,7 +41,7 @@ _REACHED = {
 
 @GUARD_RULES.rule(C.HYGIENE_VIOLATION, 0.95, owner=Owner.PRODUCT)
 def judge_tampered(case: Case) -> Hit | None:
-    """Return what judges the work was changed without leave, or the work tries to please its judge."""
+    """What judges the work was changed without leave, or the work tries to please its judge."""
     signals = case.evidence.signals
     if not signals:
         return None
@@ -199,6 +199,10 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
             f"{fact.function} ({fact.module_path}:{fact.line}): {quote(fact.why, _LONGEST)}. "
             f"{fact.path} promises {expected}, the code has {actual}."
         )
+    if fact.problem == "missing_function" and headline:  # it names what may have been meant
+        missing = quote(headline, 3 * _LONGEST)
+        promised = f" {fact.path} promises {quote(fact.expected)}." if fact.expected else ""
+        return f"{missing}{'' if missing.endswith(('.', '?')) else '.'}{promised}"
     sentence = _CONTRACTS[fact.problem].format(
         path=fact.path, function=fact.function or "a name", module=fact.module_path or "its module"
     )

@@ -128,7 +128,7 @@ def test_the_pure_python_parser_serves_where_there_is_no_other(
 ) -> None:
     import yaml
 
-    class Pure(document.Bounds, yaml.SafeLoader): ...
+    class Pure(document.NodeBounds, yaml.SafeLoader): ...
 
     monkeypatch.setattr(document, "_Loader", Pure)
     (tmp_path / "plan.yaml").write_text(HEAD + "  # end\n- id: 'no'\n  title: 'x'\n  intent: |\n    a\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from real_command import MEASURING
 
 from pytest_planverify.observe.self_containment import is_self_contained
 
@@ -60,7 +61,11 @@ def test_a_check_that_is_nonsense_goes_to_the_tester(pytester: pytest.Pytester):
     assert found == {"category": "TEST_REGRESSION", "owner": "test", "target_agent": "tester"}
 
 
-def test_what_the_test_executed_of_the_product_keeps_it_the_products(pytester: pytest.Pytester):
+def test_what_the_test_executed_of_the_product_keeps_it_the_products(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    for name in MEASURING:  # which would trace already
+        monkeypatch.delenv(name, raising=False)
     found = failure_of(
         pytester,
         shop="def fill(xs):\n    xs.append(0)\n",
