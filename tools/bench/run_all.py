@@ -31,6 +31,7 @@ BENCHMARKS = (
     "waves",
     "learning",
     "reports",
+    "design",
 )
 """Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
 
