@@ -194,15 +194,21 @@ def _up_to_date(index: Index, root: Path) -> Index:
 
 def _files(root: Path, logs: Iterable[Path]) -> dict[str, tuple[Path, str]]:
     """Return the files that rows are made from with a stamp of their state, by name below the root."""
-    found = [*root.glob(f"{FOLDER}/*.jsonl"), root / CORRECTIONS, *logs]
+    found = [root / CORRECTIONS, *logs]
     found += [*root.glob(f"{HOME}/runs/*/{OUTCOMES}"), *root.glob(f"{PLANS}/*/{OUTCOMES}")]
+    with suppress(OSError), os.scandir(root / FOLDER) as entries:  # of which there may be thousands
+        found += [Path(each.path) for each in entries if each.name.endswith(".jsonl")]
     base = os.path.realpath(root)
+    folders: dict[Path, str] = {}
     files: dict[str, tuple[Path, str]] = {}
-    for path in sorted(found):
+    for path in sorted(found, key=str):
         with suppress(OSError):
-            facts = path.lstat()
+            facts = os.lstat(path)
             if stat.S_ISREG(facts.st_mode) and facts.st_size:  # empty files say nothing
-                name = os.path.relpath(os.path.realpath(path), base).replace(os.sep, "/")
+                folder = path.parent
+                if folder not in folders:
+                    folders[folder] = os.path.relpath(os.path.realpath(folder), base).replace(os.sep, "/")
+                name = f"{folders[folder]}/{path.name}".removeprefix("./")
                 files.setdefault(name, (path, f"{facts.st_size} {facts.st_mtime_ns}"))
     return files
 

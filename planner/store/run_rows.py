@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from planner.model.taxonomy import Role
     from planner.store.run_log import Step
 
-VERSION = 7
+VERSION = 8
 """Of these tables: those of another version are made again."""
 
 PASSED = "passed"
@@ -168,7 +168,7 @@ CORRECTIONS = _table(
 OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
 
 # What a page of the newest reads, of which there may be ten thousand.
-for _column in (RUNS.c.opened, VERIFICATIONS.c.started, REPAIRS.c.source):
+for _column in (RUNS.c.opened, RUNS.c.blocked_since, VERIFICATIONS.c.started, REPAIRS.c.source):
     Index(f"{_column.table.name}_by_{_column.name}", _column)
 
 
