@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -49,6 +50,12 @@ OUTCOMES = "outcomes.json"
 BUSY_SECONDS = 30.0
 """So long one process waits for another that is writing."""
 
+_MOST_TRIES = 40
+"""Where other processes make the tables of a new database, too."""
+
+_MADE_MEANWHILE = ("already exists", "duplicate key")
+"""Words of SQLite and of PostgreSQL for that."""
+
 
 class Index:
     """One database. Everything that it cannot do is a ``StoreError`` of one line."""
@@ -63,10 +70,14 @@ class Index:
         self._is_shared = is_shared
         """It holds rows of other checkouts: none are dropped because their files are not here."""
         try:
-            try:
-                self._make_tables()
-            except StoreError:  # another process has made them at the same moment, or now it is said again
-                self._make_tables()
+            for left in reversed(range(_MOST_TRIES)):
+                try:
+                    self._make_tables()
+                    break
+                except StoreError as error:  # another process makes them at this moment, one by one
+                    if not left or not any(words in str(error) for words in _MADE_MEANWHILE):
+                        raise
+                    time.sleep(0.05)
         except BaseException:
             self.close()
             raise

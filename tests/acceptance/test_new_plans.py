@@ -132,8 +132,8 @@ def test_the_same_goal_is_answered_with_the_plan_that_was_completed(tmp_path: Pa
     same = planner(tmp_path, "decompose", "a  CART", "-o", "again.yaml")
     assert same.returncode == 0
     assert "id: mine" in (tmp_path / "again.yaml").read_text()
-    assert planner(tmp_path, "decompose", "A cart", "-o", "again.yaml", "--anew").returncode == 0
-    assert "id: mine" not in (tmp_path / "again.yaml").read_text()
+    assert planner(tmp_path, "decompose", "A cart", "-o", "new.yaml", "--anew").returncode == 0
+    assert "id: mine" not in (tmp_path / "new.yaml").read_text()
 
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'shop'\nversion = '1'\n")
     assert planner(tmp_path, "decompose", "A cart", "-o", "other.yaml").returncode == 0

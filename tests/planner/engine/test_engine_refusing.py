@@ -102,7 +102,7 @@ def test_a_fold_begins_with_a_plan():
 @pytest.mark.parametrize(
     ("of_start", "changes", "rule", "message"),
     [
-        (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts fixes nothing"),
+        (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts mends nothing"),
         (False, {"dependencies": ("t9",)}, "unknown-todo", "cannot wait for 't9', which is no todo"),
         (False, {"dependencies": ("t2",)}, "todo-is-gone", "cannot wait for 't2', which is failed"),
         (False, {"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within the files"),
