@@ -41,7 +41,7 @@ _REACHED = {
 
 @GUARD_RULES.rule(C.HYGIENE_VIOLATION, 0.95, owner=Owner.PRODUCT)
 def judge_tampered(case: Case) -> Hit | None:
-    """What judges the work was changed without leave, or the work tries to please its judge."""
+    """A file that judges the work was changed without leave, or the work tries to please its judge."""
     signals = case.evidence.signals
     if not signals:
         return None

@@ -180,7 +180,7 @@ def circular_import(case: Case) -> Hit | None:
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.2))
 def tests_not_importable(case: Case) -> Hit | str | None:
-    """What belongs to the tests cannot be imported from where they run."""
+    """A part of the tests cannot be imported from where they run."""
     error, module = case.error, _missing_module(case)
     folders = (case.evidence.nodeid or "").partition("::")[0].split("/")[:-1]
     if module is not None and (
