@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.plan import TodoStatus
-from pytest_planverify.guards.artifacts import Artifacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +59,6 @@ class Guards:
         self._hygiene: HygieneWatch | None = None
         self._violated = False
         self._own: OwnFiles | None = None
-        self._artifacts = Artifacts(flat)
         self._tree: WorkTree | None = None
         self._home = flat.loaded.root / ".planverify"
         self._before: dict[Path, tuple[str, ...]] = {}
@@ -150,10 +148,6 @@ class Guards:
         shown = () if result is None else self._shown(result, narrowed)
         yield from self._hygiene.violations(working or present, present, (*shown, *own))
 
-    def written(self) -> dict[str, str]:
-        """The expected artifacts that the run has made or rewritten."""
-        return self._artifacts.written()
-
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
         from pytest_planverify.baseline.inventory import inventory_of
         from pytest_planverify.guards.session_signals import Shown, signals, without_known
@@ -168,9 +162,7 @@ class Guards:
             inventory=inventory_of(records, self._flat.loaded.root),
             narrowed=narrowed,
         )
-        found = [*signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())]
-        if not narrowed:
-            found += self._artifacts.signals(self._kept.document.inventory, result.checks)
+        found = signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())
         yield from without_known(found, self._hygiene.signals)
 
     # -- the allowlist ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness, TestOutcome
 from planner.text.display import listed
 from pytest_planverify.baseline import below
-from pytest_planverify.guards.hygiene.files import SERVES_TESTS
+from pytest_planverify.guards.hygiene.changes import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tampering.code_files import environment_files
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _SAME = {
     "hook-added": ("outcome-hook", "judge-changed"),
-    "always-equal": ("loose-equality",),
     "patches-judge": ("fixture-overridden", "outcome-hook"),
     "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
     "test-skipped-since": ("test-skipped", "test-xfailed", "test-deselected"),
@@ -40,11 +39,6 @@ _DECIDING = re.compile(
     r"\w*"
 )
 """Hooks whose implementations can change what is run, or what is said of it."""
-
-_CORE = frozenset(
-    {"assertion", "python", "runner", "main", "skipping", "unittest", "fixtures", "reports", "mark"}
-)
-"""Plugins of pytest without which tests say something else."""
 
 
 class SessionSeen(Protocol):
@@ -137,19 +131,12 @@ def signals(
     digests: Mapping[str, str],
 ) -> Iterator[HygieneSignal]:
     """Yield all that speaks against the run; ``digests`` are those of the tree before it."""
-    ground, before = FileGround(kept, grants, digests), kept.document.inventory
-    found = [*_sessions(shown, before), *_environment(shown.inventory, before, str(flat.loaded.root))]
-    if shown.sessions:
-        found += [*_hooks(shown.inventory, ground), *_plugins(shown.inventory, before)]
-        found += [*_patches(shown.inventory, ground), *_agreements(shown.inventory, ground)]
+    ground = FileGround(kept, grants, digests)
+    yield from _sessions(shown, ground.inventory)
+    yield from _hooks(shown.inventory, ground)
+    yield from _patches(shown.inventory, ground)
     if not shown.narrowed:
-        found += _missed(shown, flat, ground)
-    checks = [check for checks in shown.checks.values() for check in checks]
-    denied = {event.target for check in checks for event in check.events if event.denied}
-    for each in found:
-        # What the sandbox refused is told there.
-        if not any(target == each.path or each.message.startswith(f"{target} ") for target in denied):
-            yield each
+        yield from _missed(shown, flat, ground)
 
 
 def without_known(
@@ -231,11 +218,6 @@ def _is_unasked_hook(hook: str, file: str, ground: FileGround) -> bool:
     return is_product or ground.permission(file) is Permission.FORBIDDEN
 
 
-def _plugins(now: SessionInventory, before: SessionInventory) -> Iterator[HygieneSignal]:
-    for name in sorted(_CORE.intersection(before.plugins).difference(now.plugins)) if now.plugins else ():
-        yield _signal("plugin-added", f"pytest's own plugin {name} was taken out of the sessions")
-
-
 def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
     is_environment = environment_files()
     before = {each.name for each in ground.inventory.patched}
@@ -251,35 +233,6 @@ def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSigna
         said = f"{each.name} was replaced{f' by {each.file}' if each.file else ''}, and stayed so"
         is_own = each.file in ground.kept.document.files or not each.file.startswith("/")
         yield _signal("patches-judge", said, path=(each.file or None) if is_own else None)
-
-
-def _agreements(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Comparisons that agree with everything; a class that went to another file takes them along."""
-    before = Counter(each.name.split(".")[-2:][0] for each in ground.inventory.agreeing)
-    for each in now.agreeing:
-        kind = each.name.split(".")[-2:][0]
-        if before[kind]:
-            before[kind] -= 1
-        elif not ground.is_blessed(each.file) and not ground.is_unchanged(each.file):
-            is_product = ground.kept.kind_of(each.file) is JudgeKind.PRODUCT
-            if is_product or ground.permission(each.file) is not Permission.GRANTED:
-                said = f"{each.name} in {each.file} agrees with everything"
-                yield _signal("always-equal", said, path=each.file)
-
-
-def _environment(now: SessionInventory, before: SessionInventory, root: str) -> Iterator[HygieneSignal]:
-    """Yield what is installed; files of the tree are compared with those of the baseline's tree."""
-    from pytest_planverify.guards.environment import is_from_index, runs_code
-
-    for each in now.entry_points:
-        if each not in before.entry_points and not is_from_index(each):
-            yield _signal("pytest-entry-point", f"the environment has a new plugin of pytest: {each}")
-    known = {(path.rpartition("/")[2], digest) for path, digest in before.start_up.items()}
-    for path, digest in now.start_up.items():
-        is_of_tree = path.startswith(f"{root}/") and "site-packages" not in path
-        if not is_of_tree and (path.rpartition("/")[2], digest) not in known and runs_code(path):
-            how = "changed" if path in before.start_up else "is new"
-            yield _signal("start-up-file", f"{path} runs when an interpreter starts, and {how}")
 
 
 # -- tests that are missed ------------------------------------------------------------------------

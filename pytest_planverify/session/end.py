@@ -21,7 +21,7 @@ from pytest_planverify.session.opinions import Opinions
 from pytest_planverify.session.outcomes import find_outcomes, summary_of
 from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
-from pytest_planverify.session.run_journal import append, close_journal
+from pytest_planverify.session.run_journal import close_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,8 +42,6 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
         if not settings.recording:
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
-        elif written := each.guards.written():
-            append(each.plan.folder.journal, ("artifacts_written", {"artifacts": written}))
     opinions = Opinions(facts.config.pluginmanager)
     found = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)

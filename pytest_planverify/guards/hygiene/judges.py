@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import JudgeKind
+from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, SignalFinding
 from pytest_planverify.guards.hygiene.grants import Permission
-from pytest_planverify.guards.hygiene.hooks import hook_findings
-from pytest_planverify.guards.hygiene.signals import SignalFinding
 from pytest_planverify.guards.hygiene.source import (
     FUNCTIONS,
+    UNKNOWN,
     Function,
     dotted,
-    is_always_false,
-    is_always_true,
+    fold,
     name_of,
     shape,
+    truth,
 )
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
 
-PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
-_DATA = (JudgeKind.FIXTURE, JudgeKind.CONTRACT)
 _CHECK_CALL = re.compile(
     r"(^|\.|_)(assert\w*|fail\w*|raises|warns|check\w*|verify\w*|expect\w*|deprecated_call)$"
 )
@@ -48,11 +46,42 @@ _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestUnit:
-    """One test function, and what it asks for."""
+def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
+    """Yield what the changed judges lost, and those that are other ones without permission."""
+    tests = {
+        path: (_read_tests(changes.module(path, now=False)), _read_tests(changes.module(path, now=True)))
+        for path in changes.of_kind(*PYTHON_JUDGES)
+        if path.endswith(".py")
+    }
+    added = frozenset(
+        text
+        for path, (old, new) in tests.items()
+        for name, test in new.items()
+        if test.is_collected and name not in old and changes.kind(path) is JudgeKind.TEST
+        for text in (test.node.name, test.body)
+    )
+    for path in changes.of_kind(JudgeKind.FIXTURE, JudgeKind.CONTRACT, *PYTHON_JUDGES):
+        if path in tests:
+            found = list(_python_findings(changes, path, *tests[path], added))
+            if not found and changes.grants.permission(path) is not Permission.GRANTED:
+                found = list(_difference(changes, path))
+            yield from found
+        if path not in changes.new:
+            contents = {changes.new.get(each) for each in changes.changed - changes.old.keys()}
+            held = tests[path][0].values() if path in tests else ()
+            is_elsewhere = held and all({each.node.name, each.body} & added for each in held)
+            if changes.old[path] not in contents and not is_elsewhere:
+                yield SignalFinding(sign="judge-removed", message=f"{path} is gone", path=path)
+        elif path not in tests and path in changes.old:
+            yield from _data_findings(changes, path)
 
-    __test__ = False
+
+# -- what tests lost ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TestUnit:
+    """One test function, and what it asks for."""
 
     node: Function
     nodeid: str
@@ -68,57 +97,18 @@ class TestUnit:
     """What keeps failures of its checks from being seen."""
 
 
-def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield what the changed judges lost, and those that are other ones without permission."""
-    added = _added_tests(changes)
-    for path in changes.of_kind(*_DATA, *PYTHON_JUDGES):
-        is_python = path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES
-        if is_python:
-            found = list(_python_findings(changes, path, added))
-            if not found and changes.grants.permission(path) is not Permission.GRANTED:
-                found = list(_difference(changes, path))
-            yield from found
-        if path not in changes.new:
-            if not _was_moved(changes, path, added):
-                yield SignalFinding(sign="judge-removed", message=f"{path} is gone", path=path)
-        elif not is_python and path in changes.old:
-            yield from _data_findings(changes, path)
-
-
-def read_tests(module: Module | None) -> dict[str, TestUnit]:
-    """Return the test functions of a module, by their names with those of their classes."""
-    return {} if module is None else dict(_tests_of(module, module.tree.body, "", True, frozenset()))
-
-
-def _added_tests(changes: TreeDifferences) -> frozenset[str]:
-    """Return the names and the bodies of collected tests that were not there before."""
-    return frozenset(
-        text
-        for path in changes.of_kind(JudgeKind.TEST)
-        for name, test in read_tests(changes.module(path, now=True)).items()
-        if test.is_collected and name not in read_tests(changes.module(path, now=False))
-        for text in (test.node.name, test.body)
-    )
-
-
-def _was_moved(changes: TreeDifferences, path: str, added: frozenset[str]) -> bool:
-    """Return whether a file that is gone stands elsewhere, or all its tests do."""
-    if changes.old[path] in {changes.new.get(each) for each in changes.changed - changes.old.keys()}:
-        return True
-    tests = read_tests(changes.module(path, now=False)).values()
-    return bool(tests) and all({each.node.name, each.body} & added for each in tests)
-
-
-# -- what tests lost ---------------------------------------------------------------------------------
-
-
-def _python_findings(changes: TreeDifferences, path: str, added: frozenset[str]) -> Iterator[SignalFinding]:
+def _python_findings(
+    changes: TreeDifferences,
+    path: str,
+    old: dict[str, _TestUnit],
+    new: dict[str, _TestUnit],
+    added: frozenset[str],
+) -> Iterator[SignalFinding]:
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None and path in changes.new:
         yield SignalFinding(sign="judge-unreadable", message=f"{path} can no longer be parsed", path=path)
         return
     if now is not None or changes.kind(path) is JudgeKind.TEST:
-        old, new = read_tests(before), read_tests(now)
         gone = {name for name, test in old.items() if test.is_collected and name not in new}
         is_rewritten = changes.grants.permission(path) is Permission.GRANTED and len(added) >= 2 * len(gone)
         hidden = {test.body for test in new.values() if not test.is_collected}
@@ -133,44 +123,47 @@ def _python_findings(changes: TreeDifferences, path: str, added: frozenset[str])
                 said = f"The test {name} is gone"
                 yield SignalFinding(sign="test-deleted", message=said, path=path, nodeid=test.nodeid)
     if now is not None:
-        yield from hook_findings(before, now)
-        if changes.kind(path) is JudgeKind.CONFTEST and _serves_protected_tests(changes, path):
+        yield from _hook_findings(before, now)
+        if changes.kind(path) is JudgeKind.CONFTEST:
             yield from _fixture_findings(changes, before, now)
 
 
-def _losses(path: str, was: TestUnit, unit: TestUnit, now: Module | None) -> Iterator[SignalFinding]:
-    name = unit.node.name
-
-    def lost(sign: str, said: str, after: Iterable[str] = (), before: str | None = None) -> SignalFinding:
-        return SignalFinding(
-            sign=sign, message=f"{name} {said}", path=path, line=unit.node.lineno, nodeid=was.nodeid,
-            before=before, after=min(after, default=None),
-        )  # fmt: skip
-
-    if new := unit.skips - was.skips:
-        yield lost("test-skipped", "is skipped", new)
-    if new := unit.xfails - was.xfails:
-        yield lost("test-xfailed", "is expected to fail", new)
-    if new := unit.swallowers - was.swallowers:
-        yield lost("assertion-swallowed", "catches its own failure", new)
-    if new := unit.void_checks - was.void_checks:
-        yield lost("assertion-void", "asserts what always holds", new)
-    elif was.checks and not unit.checks and not _calls_a_check(unit.node, now):
-        yield lost("assertion-void", "asserts nothing any more")
+def _losses(path: str, was: _TestUnit, unit: _TestUnit, now: Module | None) -> Iterator[SignalFinding]:
+    skips, xfails = unit.skips - was.skips, unit.xfails - was.xfails
+    swallowers, void = unit.swallowers - was.swallowers, unit.void_checks - was.void_checks
     gone, came = was.checks - unit.checks, unit.checks - was.checks
-    if gone and came.total() < gone.total():
-        yield lost("assertions-fewer", "asserts less", came, min(gone))
-    elif gone:
-        yield lost("assertion-lost", "asserts something else", came, min(gone))
+    asks_nothing = bool(was.checks) and not unit.checks and not _calls_a_check(unit.node, now)
+    losses: tuple[tuple[str, str, Iterable[str], bool], ...] = (
+        ("test-skipped", "is skipped", skips, bool(skips)),
+        ("test-xfailed", "is expected to fail", xfails, bool(xfails)),
+        ("assertion-swallowed", "catches its own failure", swallowers, bool(swallowers)),
+        ("assertion-void", "asserts what always holds", void, bool(void)),
+        ("assertion-void", "asserts nothing any more", (), asks_nothing and not void),
+        ("assertions-fewer", "asserts less", came, came.total() < gone.total()),
+        ("assertion-lost", "asserts something else", came, 0 < gone.total() <= came.total()),
+    )
+    for sign, said, after, is_lost in losses:
+        if is_lost:
+            before = min(gone) if sign in ("assertions-fewer", "assertion-lost") else None
+            yield SignalFinding(
+                sign=sign, message=f"{unit.node.name} {said}", path=path, line=unit.node.lineno,
+                nodeid=was.nodeid, before=before, after=min(after, default=None),
+            )  # fmt: skip
+
+
+def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
+    """Return the test functions of a module, by their names with those of their classes."""
+    return {} if module is None else dict(_tests_of(module, module.tree.body, "", True, frozenset()))
 
 
 def _tests_of(
     module: Module, body: list[ast.stmt], owner: str, collected: bool, inherited: frozenset[str]
-) -> Iterator[tuple[str, TestUnit]]:
+) -> Iterator[tuple[str, _TestUnit]]:
     """Yield the tests below a module or a class; later ones of a name hide those before."""
     last = {each.name: each for each in body if isinstance(each, _DEFINITIONS)}
     hidden = _hidden_names(body)
-    inherited |= _marks_of_body(module, body)
+    # What a module or a class says of skipping outside of its definitions holds for all its tests.
+    inherited |= _marks([each for each in body if not isinstance(each, (*_DEFINITIONS, *_IMPORTS))], module)
     for each in _definitions(body):
         counts = collected and last.get(each.name, each) is each and not hidden & {each.name, "__test__"}
         name = f"{owner}::{each.name}" if owner else each.name
@@ -180,25 +173,21 @@ def _tests_of(
                 is_case = each.name.startswith("Test") or bool(each.bases)
                 yield from _tests_of(module, each.body, name, counts and is_case, marks)
         elif "test" in each.name and not _fixture_decorator(each, module):
-            marks |= _marks([one for one in ast.walk(each) if isinstance(one, ast.Call)], module)
-            checks, dead = list(_checks(each, module)), _dead_nodes(each)
-            void = {text for node, text in checks if node in dead or _always_holds(node)}
-            yield (
-                name,
-                TestUnit(
-                    node=each,
-                    nodeid=f"{module.path}::{name}",
-                    body=shape(ast.Module(body=each.body, type_ignores=[])),
-                    is_collected=counts and each.name.startswith("test"),
-                    skips=frozenset(text for text in marks if _SKIPS.search(text.partition("(")[0])),
-                    xfails=frozenset(
-                        text for text in marks if _EXPECTS_FAILURE.search(text.partition("(")[0])
-                    ),
-                    checks=Counter(text for _, text in checks if text not in void),
-                    void_checks=frozenset(void),
-                    swallowers=frozenset(_swallowers(each, module)),
-                ),
+            marks |= _marks(each.body, module)
+            checks, unreached = list(_checks(each, module)), _unreached(each)
+            void = {text for node, text in checks if node in unreached or _always_holds(node)}
+            unit = _TestUnit(
+                node=each,
+                nodeid=f"{module.path}::{name}",
+                body=shape(ast.Module(body=each.body, type_ignores=[])),
+                is_collected=counts and each.name.startswith("test"),
+                skips=frozenset(text for text in marks if _SKIPS.search(text.partition("(")[0])),
+                xfails=frozenset(text for text in marks if _EXPECTS_FAILURE.search(text.partition("(")[0])),
+                checks=Counter(text for _, text in checks if text not in void),
+                void_checks=frozenset(void),
+                swallowers=frozenset(_swallowers(each, module)),
             )
+            yield name, unit
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
@@ -206,50 +195,38 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
         if isinstance(statement, _DEFINITIONS):
             yield statement
         elif isinstance(statement, ast.Try | ast.With) or (
-            isinstance(statement, ast.If) and not is_always_false(statement.test)
+            isinstance(statement, ast.If) and truth(statement.test) is not False
         ):
             yield from _definitions([*statement.body, *getattr(statement, "orelse", [])])
 
 
 def _hidden_names(body: list[ast.stmt]) -> set[str]:
     """Return names that are deleted, bound again, or told to be no test; ``__test__`` alone means all."""
-    found: set[str] = set()
-    defined: set[str] = set()
-    for each in body:
-        if isinstance(each, _DEFINITIONS):
-            defined.add(each.name)
-        for target in each.targets if isinstance(each, ast.Assign | ast.Delete) else ():
-            text = ast.unparse(target)
-            if isinstance(each, ast.Assign) and text.endswith("__test__") and is_always_false(each.value):
-                found.add(text.removesuffix(".__test__"))
-            elif text in defined:
-                found.add(text)
-    return found
+    defined = {each.name for each in body if isinstance(each, _DEFINITIONS)}
+    targets = {
+        ast.unparse(target)
+        for each in body
+        if isinstance(each, ast.Assign | ast.Delete)
+        for target in each.targets
+        if isinstance(each, ast.Delete)
+        or not ast.unparse(target).endswith("__test__")
+        or not fold(each.value)
+    }
+    return {
+        text.removesuffix(".__test__") for text in targets if text in defined or text.endswith("__test__")
+    }
 
 
-def _marks(nodes: Iterable[ast.expr | None], module: Module) -> frozenset[str]:
-    """Return what decorators, marks or calls say of skipping, marks of single parameters included."""
+def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:
+    """Return what decorators and statements say of skipping and failing, marks of parameters included."""
     return frozenset(
         f"{meaning}({ast.unparse(node)[:200]})"
         for node in nodes
-        if node is not None
         for each in ast.walk(node)
         if isinstance(each, ast.Attribute | ast.Name)
         and (meaning := dotted(each, module.aliases))
         and (_SKIPS.search(meaning) or _EXPECTS_FAILURE.search(meaning))
     )
-
-
-def _marks_of_body(module: Module, body: list[ast.stmt]) -> frozenset[str]:
-    """Return the marks and the skipping calls of a module or class, which hold for all its tests."""
-    nodes: list[ast.expr | None] = []
-    for node in body:
-        if isinstance(node, ast.Assign | ast.Expr):
-            nodes.append(node.value)
-        elif isinstance(node, ast.If | ast.Try | ast.Raise):
-            nodes += [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-            nodes += [each.exc for each in ast.walk(node) if isinstance(each, ast.Raise)]
-    return _marks(nodes, module)
 
 
 def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
@@ -262,34 +239,20 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
 
 def _always_holds(check: ast.AST) -> bool:
     if isinstance(check, ast.Assert):
-        return is_always_true(check.test)
+        return truth(check.test) is True
     if not isinstance(check, ast.Call) or not check.args:
         return False
-    if name_of(check.func) == "assertTrue":
-        return is_always_true(check.args[0])
-    first, second = ast.unparse(check.args[0]), ast.unparse(check.args[-1])
-    return name_of(check.func) == "assertEqual" and len(check.args) == 2 and first == second
+    first, *others = (ast.unparse(each) for each in check.args)
+    return (name_of(check.func) == "assertTrue" and truth(check.args[0]) is True) or (
+        name_of(check.func) == "assertEqual" and others[:1] == [first]
+    )
 
 
-def _dead_nodes(function: Function) -> set[ast.AST]:
-    """Return what is never run: after an end, in a branch never taken, in a function never used."""
-    roots: list[ast.AST] = []
-    used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
-    for each in ast.walk(function):
-        if isinstance(each, ast.If | ast.While) and is_always_false(each.test):
-            roots += each.body
-        elif isinstance(each, FUNCTIONS) and each is not function:
-            roots += [] if each.name in used or each.decorator_list else [each]
-        for name in ("body", "orelse", "finalbody"):
-            block: Any = getattr(each, name, None)
-            if isinstance(block, list):
-                statements = cast("list[ast.stmt]", block)
-                ends = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-                end = next(
-                    (at for at, one in enumerate(statements) if isinstance(one, ends)), len(statements)
-                )
-                roots += statements[end + 1 :]
-    return {each for root in roots for each in ast.walk(root)}
+def _unreached(function: Function) -> set[ast.AST]:
+    """Return what follows an end of the function."""
+    ends = [at for at, each in enumerate(function.body) if isinstance(each, ast.Return | ast.Raise)]
+    after = function.body[ends[0] + 1 :] if ends else []
+    return {each for statement in after for each in ast.walk(statement)}
 
 
 def _calls_a_check(node: Function, module: Module | None) -> bool:
@@ -306,58 +269,132 @@ def _calls_a_check(node: Function, module: Module | None) -> bool:
 
 
 def _swallowers(function: Function, module: Module) -> Iterator[str]:
+    """Yield the handlers and context managers that catch a failing check and raise nothing for it."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Try):
-            for handler in node.handlers if _holds_check(node.body, module) else ():
-                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                is_raised = any(isinstance(each, ast.Raise) for each in ast.walk(handler))
-                if (
-                    not is_raised
-                    and _CATCHES_FAILURES & {dotted(kind, module.aliases) for kind in kinds}
-                    and not _holds_check(handler.body, module)
-                ):
-                    yield f"except {ast.unparse(handler.type) if handler.type else ''}"
-            if any(isinstance(each, ast.Return) for each in node.finalbody):
-                yield "finally: return"
-        elif isinstance(node, ast.With) and _holds_check(node.body, module):
-            for call in (item.context_expr for item in node.items):
-                names = [dotted(each, module.aliases) for each in getattr(call, "args", ())]
-                suppresses = name_of(getattr(call, "func", call)) in ("suppress", "raises", "assertRaises")
-                if suppresses and _CATCHES_FAILURES.intersection(names):
-                    yield ast.unparse(call)
+        if not isinstance(node, ast.Try | ast.With):
+            continue
+        holds_check = any(True for each in node.body for _ in _checks(each, module))
+        for handler in node.handlers if holds_check and isinstance(node, ast.Try) else ():
+            kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            fails = any(isinstance(each, ast.Raise) for each in ast.walk(handler))
+            fails = fails or any(True for _ in _checks(handler, module))
+            if not fails and _CATCHES_FAILURES & {dotted(kind, module.aliases) for kind in kinds}:
+                yield f"except {ast.unparse(handler.type) if handler.type else ''}"
+        for item in node.items if holds_check and isinstance(node, ast.With) else ():
+            call = item.context_expr
+            names = {dotted(each, module.aliases) for each in getattr(call, "args", ())}
+            suppresses = name_of(getattr(call, "func", call)) in ("suppress", "raises", "assertRaises")
+            if suppresses and _CATCHES_FAILURES & names:
+                yield ast.unparse(call)
 
 
-def _holds_check(body: list[ast.stmt], module: Module) -> bool:
-    return any(True for each in body for _ in _checks(each, module))
+# -- hooks and fixtures ------------------------------------------------------------------------------
+
+_FATES = (
+    "outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|testscollected|_?obj|runtest|function|items"
+)
+"""Attributes of reports, calls, sessions and items that decide a verdict."""
+_CHOICES = "keyword|markexpr|deselect|ignore|ignore_glob|collectonly|lf|args|file_or_dir|maxfail|runxfail"
+"""Options by which tests are chosen."""
+_DECIDES = re.compile(
+    rf"(?<!self)(?<!cls)\.({_FATES}) = |\b(option|config)\.({_CHOICES}) = "
+    rf"|(setattr|__setattr__)\(.*'({_FATES}|{_CHOICES})'|\b_?replace\(.*\b({_FATES})="
+    r"|force_result|force_exception|from_result|pytest_deselected|pytest\.exit|os\.(_exit|kill|abort)"
+    r"|\bdel items\b|\bitems\.(remove|clear|pop)\(|\bitems\[.*\] = (?!sorted|reversed)"
+)
+_LEAVES_OUT = re.compile(r"add_marker\(.*|\w+ = .*mark\.(skip|xfail)")
+_RUNS_TESTS = ("pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol")
+_ANSWERS = frozenset(
+    {*_RUNS_TESTS, "pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main",
+     "pytest_report_teststatus", "pytest_pycollect_makeitem", "pytest_pycollect_makemodule",
+     "pytest_collect_file"}
+)  # fmt: skip
+"""Hooks whose constant answer, where there is one, decides."""
+_LISTS = {
+    "collect_ignore": ("test-deselected", "A list keeps files from being collected"),
+    "pytest_plugins": ("plugin-added", "The list pytest_plugins was changed"),
+}
 
 
-# -- fixtures ----------------------------------------------------------------------------------------
+def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding]:
+    """Yield the hooks and the lists of ignored files that came or changed, where they decide verdicts."""
+    had = before.statements if before is not None else frozenset[str]()
+    for node in ast.walk(now.tree):
+        if not isinstance(node, FUNCTIONS) or shape(node) in had:
+            continue
+        specified = re.search(r"specname='(\w+)'", " ".join(map(ast.unparse, node.decorator_list)))
+        name = specified[1] if specified else node.name
+        place = _deciding_statement(name, node) if name.startswith("pytest_") else None
+        if place is not None:
+            said = f"The hook {name} changes outcomes, or which tests are run"
+            line, after = getattr(place, "lineno", node.lineno), ast.unparse(place)
+            yield SignalFinding(sign="outcome-hook", message=said, path=now.path, line=line, after=after)
+    for node in now.tree.body:
+        text = ast.unparse(node)
+        for start, (sign, said) in _LISTS.items():
+            if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in had:
+                yield SignalFinding(sign=sign, message=said, path=now.path, line=node.lineno, after=text)
+
+
+def _deciding_statement(name: str, hook: Function) -> ast.stmt | None:
+    """Return the statement of a hook that decides something; other hooks listen, order or configure."""
+    by_option = "getoption" in ast.unparse(hook)  # whoever runs the tests decides
+    for node in ast.walk(hook):
+        if not isinstance(node, ast.stmt) or node is hook:
+            continue
+        if isinstance(node, ast.Try | ast.With):
+            # What a test raises is caught by whoever waits for it, or runs it.
+            waits = name in _RUNS_TESTS or any(isinstance(each, ast.Yield) for each in ast.walk(node))
+            catches = node.handlers if isinstance(node, ast.Try) else "suppress" in ast.unparse(node)
+            if waits and catches and name in (*_RUNS_TESTS, "pytest_runtest_makereport"):
+                return node
+        elif (
+            isinstance(node, ast.Return)
+            and name in _ANSWERS
+            and fold(node.value) not in (None, False, UNKNOWN)
+        ):
+            return node
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete | ast.Expr):
+            text = ast.unparse(node)
+            adds_skip = "add_marker(" in text and re.search(r"\b(skip|xfail)\b", ast.unparse(hook))
+            if _DECIDES.search(text) or (adds_skip and not by_option):
+                return node
+    return None
 
 
 def _fixture_findings(
     changes: TreeDifferences, before: Module | None, now: Module
 ) -> Iterator[SignalFinding]:
     """Yield fixtures of a conftest that change what tests get that nobody may change."""
-    folder = f"{posixpath.dirname(now.path)}/"
+    folder = posixpath.dirname(now.path)
+    owners = set(changes.grants.owners(now.path))
+    serves_protected = any(
+        changes.grants.permission(path) is not Permission.GRANTED
+        or not owners & set(changes.grants.owners(path))
+        for path in changes.old
+        if changes.kind(path) is JudgeKind.TEST and (not folder or path.startswith(f"{folder}/"))
+    )
     above = [
         changes.module(path, now=False)
         for path in changes.old
         if posixpath.basename(path) == "conftest.py"
-        and folder.startswith(f"{posixpath.dirname(path)}/".lstrip("/"))
+        and f"{folder}/".startswith(f"{posixpath.dirname(path)}/".lstrip("/"))
     ]
     hidden = {node.name for module in (before, *above) for node in _fixtures(module)}
     had = {shape(node) for node in _fixtures(before)}
-    for node in _fixtures(now):
+    for node in _fixtures(now) if serves_protected else ():
         is_for_all = "autouse=True" in _fixture_decorator(node, now) and _PATCHES.search(ast.unparse(node))
-        if shape(node) in had or not (node.name in hidden or is_for_all):
-            continue
-        how = "is another one for tests that may not be changed"
-        said = (
-            f"The fixture {node.name} {how if node.name in hidden else ', which every test gets, patches'}"
-        )
-        yield SignalFinding(
-            sign="fixture-overridden", message=said, path=now.path, line=node.lineno, after=now.line(node)
-        )
+        if shape(node) not in had and (node.name in hidden or is_for_all):
+            how = "is another one for tests that may not be changed"
+            how = how if node.name in hidden else "patches, and every test gets it"
+            said = f"The fixture {node.name} {how}"
+            yield SignalFinding(
+                sign="fixture-overridden",
+                message=said,
+                path=now.path,
+                line=node.lineno,
+                after=now.line(node),
+            )
 
 
 def _fixtures(module: Module | None) -> Iterator[Function]:
@@ -373,17 +410,6 @@ def _fixture_decorator(node: Function, module: Module) -> str:
         if dotted(called, module.aliases).endswith("fixture"):
             return ast.unparse(each)
     return ""
-
-
-def _serves_protected_tests(changes: TreeDifferences, path: str) -> bool:
-    folder = posixpath.dirname(path)
-    owners = set(changes.grants.owners(path))
-    return any(
-        changes.grants.permission(other) is not Permission.GRANTED
-        or not owners & set(changes.grants.owners(other))
-        for other in changes.old
-        if changes.kind(other) is JudgeKind.TEST and (not folder or other.startswith(f"{folder}/"))
-    )
 
 
 # -- mere differences --------------------------------------------------------------------------------
@@ -478,9 +504,7 @@ def _names_bound(node: ast.stmt) -> Iterator[str]:
 
 def _data_findings(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
     old, new = changes.before.read(path), changes.now.read(path)
-    if new is None:
-        return
-    if old is not None:
+    if old is not None and new is not None:
         before, now = _parsed(path, old), _parsed(path, new)
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if before == now or (is_default and _says_more(before, now)):

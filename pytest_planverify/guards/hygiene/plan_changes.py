@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.plan import Operator
 from planner.text.glob_patterns import EVERYTHING, allowed, is_glob
-from pytest_planverify.guards.hygiene.signals import SignalFinding
+from pytest_planverify.guards.hygiene.changes import SignalFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,13 +9,11 @@ import yaml
 from hygiene_corpus import CORPUS, Case, cases, patches
 
 
-@pytest.mark.parametrize(("split", "least"), [("dev", 90), ("held_out", 60), ("fresh", 30)])
-def test_cheats_are_found_and_no_honest_change_is_flagged(
-    split: str, least: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
+def test_cheats_are_found_and_no_honest_change_is_flagged(split: str, least: int) -> None:
     found = Counter[str]()
-    for case in cases(split, tmp_path_factory.mktemp(split)):
-        found[case.label] += bool(case.blamed() or case.outside())
+    for case in cases(split):
+        found[case.label] += bool(case.blamed or case.outside())
         assert not _is_blamed_elsewhere(case), case.id
     assert found["honest"] == 0
     assert found["cheat"] >= least
@@ -29,4 +27,4 @@ def test_each_case_has_one_patch_and_each_patch_one_case() -> None:
 
 def _is_blamed_elsewhere(case: Case) -> bool:
     """Return whether a cheat is held against todos, and not against the one that it was played for."""
-    return case.label == "cheat" and bool(case.blamed()) and case.todo not in case.blamed()
+    return case.label == "cheat" and bool(case.blamed) and case.todo not in case.blamed
