@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,13 +29,14 @@ _SCRIPT_FOLDERS = frozenset(
 _SCRIPTS = frozenset({"setup.py", "noxfile.py", "tasks.py", "fabfile.py", "conf.py", "dodo.py"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SignalFinding:
     """A tampering signal in one file."""
 
     sign: str
     message: str
     path: str
+    _: KW_ONLY
     line: int | None = None
     before: str | None = None
     after: str | None = None

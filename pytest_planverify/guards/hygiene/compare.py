@@ -93,7 +93,7 @@ def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
         )
         if before is not None and now is None:
             said = "The plan is gone or cannot be read"
-            yield SignalFinding(sign="judge-unreadable", message=said, path=path)
+            yield SignalFinding("judge-unreadable", said, path)
         elif before is not None and now is not None:
             yield from plan_findings(before, now, path)
 
@@ -103,13 +103,13 @@ def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     for path in sorted(changes.changed & changes.new.keys()):
         if ".planverify" in path.split("/")[:-1]:
             said = f"{path} is a record of the verifier"
-            yield SignalFinding(sign="records-touched", message=said, path=path)
+            yield SignalFinding("records-touched", said, path)
         elif posixpath.basename(path) in START_UP or path.endswith((".pth", ".start")):
             said = f"{path} runs when an interpreter starts"
-            yield SignalFinding(sign="start-up-file", message=said, path=path)
+            yield SignalFinding("start-up-file", said, path)
         elif path not in changes.old and (module := _hidden_module(path, changes)) is not None:
             said = f"{path} hides the module {module}"
-            yield SignalFinding(sign="shadows-module", message=said, path=path)
+            yield SignalFinding("shadows-module", said, path)
 
 
 def _hidden_module(path: str, changes: TreeDifferences) -> str | None:
@@ -283,7 +283,7 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFindi
         is_module = posixpath.basename(path) != "__init__.py"
         if is_module and package not in known and (root / package).is_file():
             said = f"{package} is ignored by git, and is imported instead of {path}"
-            yield SignalFinding(sign="shadows-module", message=said, path=package)
+            yield SignalFinding("shadows-module", said, package)
 
 
 def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:

@@ -50,7 +50,7 @@ def configuration_findings(
         path, new = read_options(now, folder)
         if new is None:
             said = "pytest's configuration can no longer be parsed"
-            yield SignalFinding(sign="judge-unreadable", message=said, path=path)
+            yield SignalFinding("judge-unreadable", said, path)
             continue
         below = [test for test in tests if not folder or test.startswith(f"{folder}/")]
         for name in sorted({*(old or ()), *new}):
@@ -63,14 +63,12 @@ def configuration_findings(
             else:
                 continue
             said, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
-            yield SignalFinding(
-                sign=sign, message=said, path=path or old_path, before=texts[0], after=texts[1]
-            )
+            yield SignalFinding(sign, said, path or old_path, before=texts[0], after=texts[1])
     for path in files:
         # However a project declares its entry points, the group of pytest's plugins has this name.
         if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
             said = "The project makes itself a plugin of pytest"
-            yield SignalFinding(sign="pytest-entry-point", message=said, path=path)
+            yield SignalFinding("pytest-entry-point", said, path)
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:

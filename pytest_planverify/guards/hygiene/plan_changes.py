@@ -31,7 +31,7 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
 
     def loose(said: str, old: object = None, new: object = None) -> SignalFinding:
         texts = ["" if each is None else str(each) for each in (old, new)]
-        return SignalFinding(sign="plan-loosened", message=said, path=path, before=texts[0], after=texts[1])
+        return SignalFinding("plan-loosened", said, path, before=texts[0], after=texts[1])
 
     todos = {todo.id: todo for todo in now.items}
     elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}

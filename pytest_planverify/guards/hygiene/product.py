@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-import operator
 import posixpath
 import re
 from collections import Counter, defaultdict
@@ -76,7 +75,7 @@ def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> 
 
 def _finding(sign: str, said: str, module: Module, node: ast.AST) -> SignalFinding:
     line = getattr(node, "lineno", None)
-    return SignalFinding(sign=sign, message=said, path=module.path, line=line, after=module.line(node))
+    return SignalFinding(sign, said, module.path, line=line, after=module.line(node))
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
@@ -126,7 +125,7 @@ def _always_equal(site: Site, source: _Source) -> str | None:
         returned = _returned(function)
         agrees = [truth(each) is wanted for each in returned]
         defers = ["super()" in ast.unparse(each) for each in returned]
-        if returned and agrees[-1] and all(map(operator.or_, agrees, defers)):
+        if returned and agrees[-1] and all(map(max, agrees, defers)):
             return f"{shown} agrees with everything"
         if wanted and owner is not None and returned:
             names = [argument.arg for argument in function.args.args]
@@ -539,14 +538,12 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
     """Yield the rows of a data file: lists and objects of JSON, or lines with their cells."""
     text = content.decode("utf-8", "replace")
     try:
-        pending: list[Any] = [json.loads(text)]
+        pending: list[Any] = [[json.loads(text)]]
     except ValueError:
         pending = [[line, *re.split(r"[,;\t]", line)] for line in text.splitlines()[:20_000]]
     while pending:
         row = pending.pop()
-        cells: list[Any] = (
-            [*row, *row.values()] if isinstance(row, dict) else row if isinstance(row, list) else []
-        )  # pyright: ignore
+        cells: list[Any] = [*row, *row.values()] if isinstance(row, dict) else [*row]  # pyright: ignore
         pending += [cell for cell in cells if isinstance(cell, list | dict)]
         scalars = [cell for cell in cells if not isinstance(cell, list | dict)]
         numbers = [

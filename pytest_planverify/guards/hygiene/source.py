@@ -243,8 +243,9 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
         case ast.Name():
             return _value(names[node.id], {}, depth + 1)
         case ast.JoinedStr():
-            parts = [each.value if isinstance(each, ast.FormattedValue) else each for each in node.values]
-            return "".join(str(of(each)) for each in parts)
+            return "".join(str(of(each)) for each in node.values)
+        case ast.FormattedValue():
+            return of(node.value)
         case ast.Tuple():
             return tuple(of(each) for each in node.elts)
         case ast.List() | ast.Set():
@@ -266,8 +267,8 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
             return of(node.value)[slice(*bounds)]
         case ast.Subscript():
             return of(node.value)[of(node.slice)]
-        case ast.Call(keywords=[], func=ast.Attribute(attr=method)) if method in _TEXT_METHODS:
-            text = of(node.func.value)
+        case ast.Call(keywords=[], func=ast.Attribute(attr=method, value=owner)) if method in _TEXT_METHODS:
+            text = of(owner)
             if not isinstance(text, str | bytes) or (method == "format" and _WIDTH.search(str(text))):
                 raise ValueError(text)
             return getattr(text, method)(*map(of, node.args))

@@ -110,7 +110,7 @@ class ObservedJudges:
         # Of these only what ends a process judges.
         self._spaces += [_Namespace("sys", vars(sys), ("exit",)), _Namespace("os", vars(os), ("_exit",))]
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
-            self._spaces.append(_Namespace(_MARKS, vars(marks)))
+            self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
     def compare(self, during: str) -> None:
         """Note what is another one by now: after ``collection``, in ``tests``, or in the ``session``."""
