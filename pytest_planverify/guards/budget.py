@@ -100,13 +100,11 @@ class BudgetWatch:
         sizes = {process: _resident(process) for process in processes}
         if sum(sizes.values()) > limit * _MIB:  # with what they share counted for each of them
             sizes = {process: _proportional(process) for process in processes}
-        used, peak = sum(sizes.values()), max(map(_peak, processes), default=0)
-        if max(used, peak) > limit * _MIB:
+        used = sum(sizes.values())
+        if used > limit * _MIB:
             largest = sorted(sizes, key=lambda each: -sizes[each])[:_EXAMPLES]
             examples = tuple(f"{_named(each)}: {sizes[each] / _MIB:.0f} MiB" for each in largest)
-            raise BudgetExceeded(
-                _fact(name="memory_mb", limit=limit, used=max(used, peak) / _MIB, examples=examples)
-            )
+            raise BudgetExceeded(_fact(name="memory_mb", limit=limit, used=used / _MIB, examples=examples))
 
     def _processes(self) -> list[psutil.Process]:
         """Return what runs for the project below this process; those of ours have no tests in them."""
@@ -172,18 +170,6 @@ def _proportional(process: psutil.Process) -> int:
         info = process.memory_full_info()
         return int(getattr(info, "pss", info.rss))
     return 0
-
-
-def _peak(process: psutil.Process) -> int:
-    """The most that it had for itself at any time: what comes and goes between two looks is seen, too."""
-    try:
-        with open(f"/proc/{process.pid}/status", "rb") as stream:
-            fields = dict(line.split(b":", 1) for line in stream if line.startswith((b"Vm", b"Rss")))
-        kib = {name: int(value.split()[0]) for name, value in fields.items()}
-        shared = kib.get(b"RssFile", 0) + kib.get(b"RssShmem", 0)
-        return max(kib[b"VmHWM"] - shared, 0) * 1024
-    except (OSError, KeyError, ValueError, IndexError):
-        return 0
 
 
 def _named(process: psutil.Process) -> str:
