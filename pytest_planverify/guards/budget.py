@@ -141,7 +141,7 @@ def violation(todo_id: str, fact: BudgetFact) -> Violation:
 
 
 def _memory(process: psutil.Process, *, exact: bool = False) -> int:
-    """Return its bytes in memory; with ``exact`` only its part of what is shared, where the system tells."""
+    """Return its bytes in memory; with ``exact`` its part only of what is shared, where that is told."""
     import psutil
 
     with contextlib.suppress(psutil.Error, OSError):

@@ -135,18 +135,17 @@ class Guards:
 
     def _tampered(self, result: RunResult | None, narrowed: bool) -> Iterator[Violation]:
         """All signs together: what was found in the tree, what the run has shown, our own files."""
-        own = () if self._own is None else tuple(self._own.signals())
-        present = {todo.id for todo in self._todos}
-        working = {author.todo_id for author in self._authors()} & present
-        if self._hygiene is None:
-            if own:
-                from pytest_planverify.guards.hygiene import Grants, violations
+        found = [] if self._own is None else [*self._own.signals()]
+        if self._hygiene is not None:
+            shown = () if result is None else self._shown(result, narrowed)
+            found = [*self._hygiene.signals, *shown, *found]
+        if found:
+            from pytest_planverify.guards.hygiene import Grants, violations
 
-                grants = Grants.of(self._flat)
-                yield from violations(own, grants=grants, passed=working or present, present=present)
-            return
-        shown = () if result is None else self._shown(result, narrowed)
-        yield from self._hygiene.violations(working or present, present, (*shown, *own))
+            grants = Grants.of(self._flat) if self._hygiene is None else self._hygiene.grants
+            present = {todo.id for todo in self._todos}
+            working = {author.todo_id for author in self._authors()} & present
+            yield from violations(found, grants=grants, passed=working or present, present=present)
 
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
         from pytest_planverify.baseline.inventory import inventory_of
@@ -168,7 +167,7 @@ class Guards:
     # -- the allowlist ---------------------------------------------------------------------------
 
     def _look_at(self, root: Path, changed: Changes, *, limited: bool) -> None:
-        from pytest_planverify.guards.differences import since
+        from pytest_planverify.guards.changed_files import left_by_runs, since
 
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:
@@ -185,11 +184,10 @@ class Guards:
             return
         self._before[root] = touched
         if touched:
-            from pytest_planverify.guards.leavings import left_by_runs
-
             left = left_by_runs(self._home, root, touched)
-            touched = [file for file in touched if file not in left]
-            touched = tuple(file for file in touched if not self._is_reformatted(root, file))
+            touched = tuple(
+                file for file in touched if file not in left and not self._is_reformatted(root, file)
+            )
         self._touched[root] = touched
 
     def _is_reformatted(self, root: Path, file: str) -> bool:
@@ -202,7 +200,7 @@ class Guards:
 
     def remember(self) -> None:
         """Note which new files the run has left, before anybody can be blamed for them."""
-        from pytest_planverify.guards.leavings import remember
+        from pytest_planverify.guards.changed_files import remember
 
         for root, before in self._before.items():
             after = self._changes[root].new_files()

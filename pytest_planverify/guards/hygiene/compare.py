@@ -237,12 +237,6 @@ class HygieneWatch:
             f" ({revision[:12]})" if revision else ""
         )
 
-    def violations(
-        self, passed: Collection[str], present: Collection[str], more: Collection[HygieneSignal] = ()
-    ) -> Iterator[Violation]:
-        """Yield what is held against todos of the run; ``more`` are signs that the run has shown."""
-        yield from violations((*self.signals, *more), grants=self.grants, passed=passed, present=present)
-
     def _beside(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:
         """Yield what no snapshot holds: another record of the baseline than git has, ignored packages."""
         for doubt in self._baseline.doubts:
