@@ -133,13 +133,15 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
+    gone, came = was.checks - unit.checks, unit.checks - was.checks
     for sign, said in _BURDENS.items():
-        if new := unit.burdens[sign] - was.burdens[sign]:
+        new = unit.burdens[sign] - was.burdens[sign]
+        # A check of something with itself, beside those that were there, may ask for reflexivity.
+        if new and (gone or sign != "assertion-void"):
             yield lost(sign, said, new)
     asks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
     if asks_nothing and not _calls_a_check(unit.node, now):
         yield lost("assertion-void", "asserts nothing any more")
-    gone, came = was.checks - unit.checks, unit.checks - was.checks
     if came.total() < gone.total():
         yield lost("assertions-fewer", "asserts less", came, min(gone))
     elif gone:

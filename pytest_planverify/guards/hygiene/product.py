@@ -111,6 +111,7 @@ _VALUES = re.compile(
 )
 _ROUGH = re.compile(r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\]]*:")
 """By which values are compared that need not be equal: parts of them, or with a tolerance."""
+_COMPARES = re.compile(r"==|!=|__(eq|ne)__")
 _SIZES = re.compile(r"len\(\w+\) == len\(\w+\)")
 
 
@@ -135,8 +136,9 @@ def _always_equal(site: Site, source: _Source) -> str | None:
             if is_worked_out and len(names) == 2 and not {*names} <= used and owner.name not in used:
                 return f"{shown} agrees with everything"
             is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
-            text = _SIZES.sub("", " ".join(ast.unparse(each) for each in returned))
-            is_rough = is_value and (_ROUGH.search(text) or not ("==" in text or "__eq__" in text))
+            text = " ".join(ast.unparse(each) for each in returned)
+            compares = _COMPARES.search(_SIZES.sub("", ast.unparse(function).partition(":")[2]))
+            is_rough = is_value and (_ROUGH.search(text) or not compares)
             if is_rough or any(text.startswith(f"{side} in ") for side in names[1:]):
                 return f"{shown} takes what differs for equal"
     return None

@@ -37,11 +37,6 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
     ast.Not: operator.not_,
 }  # fmt: skip
-_OF_ITSELF: dict[type[ast.cmpop], bool] = {
-    ast.Eq: True, ast.Is: True, ast.LtE: True, ast.GtE: True,
-    ast.NotEq: False, ast.IsNot: False, ast.Lt: False, ast.Gt: False,
-}  # fmt: skip
-"""The answer of a comparison of something with itself."""
 _WIDTH = re.compile(r"\d{3}")
 """Field widths by which a short template makes a text of gigabytes; no word is spelled with one."""
 
@@ -295,7 +290,7 @@ def truth(node: ast.expr) -> bool | None:
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
         if left == right and "(" not in left:  # two calls may give two answers
-            return _OF_ITSELF.get(type(node.ops[0]))
+            return True if isinstance(node.ops[0], ast.Eq | ast.Is) else None
     return None
 
 

@@ -148,6 +148,10 @@ REFACTORED = {
         'def test_sign_count():\n    assert len(split("one;two", sign=";")) == 2\n',
     ),
     "stronger": ("assert len(parts) == 2", "assert len(parts) == 2\n    assert parts[0] == 'one'"),
+    "of a thing with itself": (
+        "assert len(parts) == 2",
+        "assert len(parts) == 2\n    assert parts == parts",
+    ),
     "to a helper": (
         SIGN_TEST,
         "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"
