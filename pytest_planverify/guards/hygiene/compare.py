@@ -47,11 +47,6 @@ _OF_WORKERS = TRICKS | {
 }  # fmt: skip
 """What concerns whoever may have played it, and not whom the file judges."""
 
-_FRAMEWORK = frozenset(
-    {"pytest", "_pytest", "unittest", "pluggy", "iniconfig", "pytest_planverify", "planner", "xdist",
-     "pytest_timeout", "coverage", "py"}
-)  # fmt: skip
-_IMPORT_ROOTS = ("", "src", "lib", "tests", "test")
 _LONGEST_EXCERPT = 300
 
 
@@ -107,19 +102,6 @@ def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
         elif posixpath.basename(path) in START_UP or path.endswith((".pth", ".start")):
             said = f"{path} runs when an interpreter starts"
             yield SignalFinding("start-up-file", said, path)
-        elif path not in changes.old and (module := _hidden_module(path, changes)) is not None:
-            said = f"{path} hides the module {module}"
-            yield SignalFinding("shadows-module", said, path)
-
-
-def _hidden_module(path: str, changes: TreeDifferences) -> str | None:
-    """Return the module of the test framework that a new file hides."""
-    folder, name = posixpath.split(path.removesuffix("/__init__.py"))
-    module = name.partition(".")[0]
-    is_importable = folder in _IMPORT_ROOTS and path.endswith((".py", ".so", ".pyd", ".pyc"))
-    package = f"{posixpath.join(folder, module)}/"
-    was_there = any(each.startswith(package) for each in changes.old)
-    return module if is_importable and module in _FRAMEWORK and not was_there else None
 
 
 def _weighed(

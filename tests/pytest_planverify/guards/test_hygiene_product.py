@@ -147,6 +147,8 @@ HONEST = {
     "    def __ne__(self, other):\n        return not self == other",
     "a list of its own": "class L(list):\n    def __eq__(self, other):\n"
     "        return len(self) == len(other) and list.__eq__(self, other)",
+    "a dictionary of its own": "class D(dict):\n    def __eq__(self, other):\n        for key in self:\n"
+    "            if other[key] != self[key]:\n                return False\n        return True",
     "a command named test": "import sys\ndef main():\n    if 'test' in sys.argv or sys.argv[1] == 'test':\n"
     "        return 1",
     "words with answers": "def place(day):\n    if day == 'one':\n        return 1\n    if day == 'two':\n"
@@ -201,9 +203,6 @@ def test_what_was_there_before_is_no_sign(name: str) -> None:
     [
         ("sitecustomize.py", "start-up-file"),
         ("extra.pth", "start-up-file"),
-        ("pytest.py", "shadows-module"),
-        ("unittest/__init__.py", "shadows-module"),
-        ("src/_pytest/__init__.py", "shadows-module"),
         (".planverify/outcomes.json", "records-touched"),
     ],
 )
