@@ -218,7 +218,7 @@ class _Steps:
         """
         plugins = session.config.pluginmanager
         plugin = sys.modules.get("_hypothesis_pytestplugin")
-        if "hypothesis" not in sys.modules and plugins.is_registered(plugin):
+        if plugin is not None and "hypothesis" not in sys.modules and plugins.is_registered(plugin):
             plugins.unregister(plugin)
 
     # -- in a worker that was forked on the way ---------------------------------------------------
