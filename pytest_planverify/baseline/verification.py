@@ -39,7 +39,8 @@ def verify_apart(
     """
     with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
         outcomes = Path(folder) / "outcomes.json"
-        argv = [sys.executable, "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
+        # -P: a pytest.py of the project must not stand in for the one that judges it.
+        argv = [sys.executable, "-P", "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
         argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
         argv += ["--planverify-outcomes", str(outcomes), *options]
         whole = {**os.environ, **(env or {})}
