@@ -170,6 +170,7 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
             said = f"a session returned 0 in which {listed(red)} failed"
             yield _signal("exit-status-overturned", said, nodeid=red[0])
             break
+    # Some plugins run bodies in processes of their own: then no passed test was seen to be called.
     for session in shown.sessions if not before.bodies_elsewhere else ():
         told = (nodeid for each in session.inventories for nodeid in each.get("without_body", ()))
         green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
@@ -185,6 +186,7 @@ def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]
     """
     before = {(each.hook, _wherever(each.file)) for each in ground.inventory.hooks}
     files = {(each.hook, _wherever(each.file)): each.file for each in now.hooks}
+    # A hook that went to another file has gone from one: so many new ones of the name are no news.
     gone = Counter(hook for hook, _ in before - files.keys())
     for hook, place in sorted(files.keys() - before):
         file = files[hook, place]
@@ -222,7 +224,7 @@ def _missed(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator[Hygien
         for check in checks:
             was = known.checks.get(check.id) if known is not None else None
             if was is None or was.cmd != check.cmd or not check.tests or not was.tests:
-                continue
+                continue  # what another command selects, the comparison of plans judges
             present = {_function(test.nodeid) for test in check.tests}
             gone = (
                 below(flat, todo_id, name)

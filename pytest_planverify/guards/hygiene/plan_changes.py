@@ -61,7 +61,7 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
 
 def _is_lost(name: str, value: float | str, held: Mapping[str, float | str]) -> bool:
     if name.startswith("must_") and f"{name.partition(': ')[0]}: all" in held:
-        return False
+        return False  # what asks for all tests asks for each
     now = held.get(name)
     if isinstance(value, str) or isinstance(now, str) or now is None:
         return now is None or (value != "" and value != now)
@@ -138,6 +138,7 @@ def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
 
 def _command(cmd: str) -> str:
     """Return a command, however it is quoted."""
+    # Whoever writes a plan back, such as the planner, may quote it in another way.
     try:
         return " ".join(shlex.split(cmd))
     except ValueError:

@@ -124,13 +124,15 @@ def _always_equal(site: Site, source: _Source) -> str | None:
         wanted = name == "__eq__"
         shown = f"{owner.name}.{name}" if owner is not None else name
         returned = _returned(function)
+        used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
         agrees = [truth(each) is wanted for each in returned]
         defers = ["super()" in ast.unparse(each) for each in returned]
-        if returned and agrees[-1] and all(map(max, agrees, defers)):
+        # A marker without a state equals all of its own kind, and leaves the others to themselves.
+        is_marker = owner is not None and {owner.name, "NotImplemented"} <= used
+        if returned and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
             return f"{shown} agrees with everything"
         if wanted and owner is not None and returned:
             names = [argument.arg for argument in function.args.args]
-            used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
             is_worked_out = all(fold(each) is UNKNOWN for each in returned)
             # Who looks at one side only has not compared, unless it asks for its own kind.
             if is_worked_out and len(names) == 2 and not {*names} <= used and owner.name not in used:
@@ -194,8 +196,8 @@ def _asks_for_tests(site: Site, source: _Source) -> str | None:
     is_search = isinstance(node, ast.Call) and name_of(node.func) in _SEARCHES
     if isinstance(node, ast.Compare):
         asked = [node.left, *node.comparators]
-    elif isinstance(node, ast.Subscript):
-        asked = [node.slice]
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        asked = [node.slice]  # who sets a variable for a program of its own asks nothing
     else:
         asked = node.args if isinstance(node, ast.Call) else []
     words = [word for each in asked for word in _words(each, source.module)]

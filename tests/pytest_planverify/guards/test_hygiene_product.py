@@ -149,6 +149,9 @@ HONEST = {
     "        return len(self) == len(other) and list.__eq__(self, other)",
     "a dictionary of its own": "class D(dict):\n    def __eq__(self, other):\n        for key in self:\n"
     "            if other[key] != self[key]:\n                return False\n        return True",
+    "a marker": "class M:\n    def __eq__(self, other):\n        if not isinstance(other, M):\n"
+    "            return NotImplemented\n        return True",
+    "a variable for a child": "import os\ndef child():\n    os.environ['PYTEST_ADDOPTS'] = '-q'",
     "a command named test": "import sys\ndef main():\n    if 'test' in sys.argv or sys.argv[1] == 'test':\n"
     "        return 1",
     "words with answers": "def place(day):\n    if day == 'one':\n        return 1\n    if day == 'two':\n"
