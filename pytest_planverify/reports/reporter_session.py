@@ -4,9 +4,7 @@ It is what the controller of pytest-xdist is. It has the user's options, plugins
 runs nothing, and replays the reports that the workers wrote (:mod:`pytest_planverify.observe.relay`) and
 those of criteria that are no tests, each test once. So reporters write one file
 of the whole, coverage is combined, reported and held to its limit, and what plugins say after the tests is
-said once. It is a process of its own, started once all reports are known::
-
-    python -m pytest_planverify.reports.reporter_session SPECFILE
+said once. It is a process of its own, started once all reports are known.
 
 Reporters know nothing but reports of tests, so a criterion that is no test becomes one whose node id names
 plan file, todo and criterion: ``plan.yaml::t2_indicators::artifact out/x.json``. What failed is a failure
@@ -18,21 +16,23 @@ from __future__ import annotations
 
 import builtins
 import io
+import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from planner.catalog.pytest_arguments import split_options
-from pytest_planverify.observe.relay import dump_line, load_lines
+from pytest_planverify.reports.allure import merge_allure_results
 from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
 
 if TYPE_CHECKING:
@@ -42,49 +42,43 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.reports.reporters import GivenOptions, Reporting
 
-_MODULE = "pytest_planverify.reports.reporter_session"
-
-_ANSWER = "answer.json"
-"""Beside the spec of a session: what became of it."""
+_PROGRAM = (
+    "import sys; from pytest_planverify.reports.reporter_session import main; sys.exit(main(sys.argv[1]))"
+)
 
 TIME_LIMIT_SECONDS = 600.0
 """Reporters that upload something may be slow; one that hangs must not hold up the run for ever."""
-
 
 _RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
-    """Verdict of one criterion, and the file with the reports of its tests."""
+    """Verdict of one criterion, and the file with the reports of its tests.
+
+    It is all that the session is told: it loads the user's conftests, and so none of our models.
+    """
 
     nodeid: str
     """Under which it is reported itself."""
-    todo: str
     plan: str
     """The plan's file, relative to the root of the top plan."""
     kind: str
     verdict: str
-    quarantined: bool
+    outcome: str
+    """The outcome of the criterion as reporters know outcomes."""
     reason: str
     details: str
     """What the diagnosis adds to the reason; may be empty."""
     seconds: float
-    taken_from: str | None
-    """The run that reached the verdict, where it was not this one."""
+    properties: tuple[tuple[str, str], ...]
+    """User properties that say which todo a report belongs to, and the run that reached its verdict."""
     root: str
     """The node ids of its tests start here."""
     relay: str | None
     """The file with the reports of its worker."""
     tests: tuple[tuple[str, str, float, str], ...]
     """Node id, outcome, seconds, reason: of every test, also of those that the worker could not report."""
-
-    @property
-    def outcome(self) -> str:
-        """The outcome of the criterion as reporters know outcomes."""
-        if self.verdict in _RED and not self.quarantined:
-            return "failed"
-        return "passed" if self.verdict == "passed" else "skipped"
 
     def own_reports(self) -> list[dict[str, Any]]:
         """Return the reports of the criterion itself, as of a test."""
@@ -97,9 +91,9 @@ class CriterionResult:
         self, nodeid: str, outcome: str, seconds: float, reason: str
     ) -> list[dict[str, Any]]:
         """Return reports of a test that no worker reported to its end, by what the outcome says of it."""
-        told = "passed" if outcome in ("passed", "xpassed") else "failed" if outcome in _RED else "skipped"
         why = reason or self.reason or f"the test was not reported: {outcome}"
-        reports = self._reports(nodeid, nodeid.partition("::")[0], told, why, seconds)
+        path = nodeid.partition("::")[0]
+        reports = self._reports(nodeid, path, _reported_outcome(outcome), why, seconds)
         if outcome in ("xfailed", "xpassed"):
             reports[-2]["wasxfail"] = reason
         return reports
@@ -110,7 +104,15 @@ class CriterionResult:
         """Return the reports of the phases; the one before the last is that of the outcome."""
         longrepr: object = None
         if outcome == "failed":
-            longrepr = _failure(path, reason, f"{reason}\n\n{self.details}" if self.details else reason)
+            # What pytest serializes of an exception: summaries show its message, reports its text.
+            text = f"{reason}\n\n{self.details}" if self.details else reason
+            entry = {"type": "ReprEntryNative", "data": {"lines": [f"{text}\n"]}}
+            longrepr = {
+                "reprcrash": {"path": path, "lineno": 1, "message": reason},
+                "reprtraceback": {"reprentries": [entry], "extraline": None, "style": "native"},
+                "sections": [],
+                "chain": None,
+            }
         elif outcome == "skipped":
             longrepr = (path, 1, f"Skipped: {reason}")
         common: dict[str, Any] = {
@@ -121,7 +123,7 @@ class CriterionResult:
             "sections": [],
             "start": 0,
             "stop": 0,
-            "user_properties": self.properties,
+            "user_properties": [*self.properties],
         }
         passed = {**common, "outcome": "passed", "longrepr": None, "duration": 0}
         found = {**common, "outcome": outcome, "longrepr": longrepr, "duration": seconds}
@@ -129,11 +131,10 @@ class CriterionResult:
             return [{**found, "when": "setup"}, {**passed, "when": "teardown"}]
         return [{**passed, "when": "setup"}, {**found, "when": "call"}, {**passed, "when": "teardown"}]
 
-    @property
-    def properties(self) -> list[tuple[str, str]]:
-        """User properties that say which todo a report belongs to."""
-        taken = [] if self.taken_from is None else [("from_run", self.taken_from)]
-        return [("todo", self.todo), *taken]
+
+def _reported_outcome(outcome: str) -> str:
+    """Return the outcome of a test, or the verdict of a criterion, as one of pytest's three outcomes."""
+    return "passed" if outcome in ("passed", "xpassed") else "failed" if outcome in _RED else "skipped"
 
 
 def criterion_results(
@@ -152,27 +153,31 @@ def criterion_results(
         taken: set[str] = set()
         for check in outcome.checks:
             failures = [each for each in outcome.failures if each.check_id == check.id]
+            said = (
+                text
+                for each in failures
+                for text in (each.stack_trace_head, f"{each.category}: {each.suggestion or each.because}")
+            )
+            # No reporter must take the name apart at brackets or double colons.
+            text = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
+            name = f"{check.kind} ".replace("_", " ") + text.translate(_BRACKETS).replace("::", ":")
+            nodeid = f"{plan}::{outcome.todo_id}::{name}"
+            if nodeid in taken:
+                nodeid += f" ({check.id.replace('[', ' ').replace(']', '')})"
+            taken.add(nodeid)
+            origin = () if check.taken_from is None else (("from_run", check.taken_from),)
             yield CriterionResult(
-                nodeid=_unique(f"{plan}::{outcome.todo_id}::{_name(check)}", check.id, taken),
-                todo=outcome.todo_id,
+                nodeid=nodeid,
                 plan=plan,
                 kind=check.kind,
                 verdict=check.verdict,
-                quarantined=check.quarantined is not None,
+                outcome="skipped" if check.quarantined is not None else _reported_outcome(check.verdict),
                 reason=check.reason
                 or next((each.because for each in failures if each.because), "")
                 or f"the verdict is {check.verdict}",
-                details="\n\n".join(
-                    text
-                    for each in failures
-                    for text in (
-                        each.stack_trace_head,
-                        f"{each.category}: {each.suggestion or each.because}",
-                    )
-                    if text and text != check.reason
-                ),
+                details="\n\n".join(text for text in said if text and text != check.reason),
                 seconds=check.duration_ms / 1000,
-                taken_from=check.taken_from,
+                properties=(("todo", outcome.todo_id), *origin),
                 root=str(roots(outcome)),
                 relay=None if (path := relays(outcome, check)) is None else str(path),
                 tests=tuple(
@@ -182,52 +187,7 @@ def criterion_results(
             )
 
 
-def _failure(path: str, reason: str, text: str) -> dict[str, Any]:
-    """Return what pytest serializes of an exception: summaries show its message, reports its text."""
-    entry = {"type": "ReprEntryNative", "data": {"lines": [f"{text}\n"]}}
-    return {
-        "reprcrash": {"path": path, "lineno": 1, "message": reason},
-        "reprtraceback": {"reprentries": [entry], "extraline": None, "style": "native"},
-        "sections": [],
-        "chain": None,
-    }
-
-
-def _name(check: Check) -> str:
-    """Name a criterion so that no reporter takes the name apart at brackets or double colons."""
-    text = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
-    kind = f"{check.kind} ".replace("_", " ")
-    return kind + text.replace("::", ":").replace("[", "(").replace("]", ")")
-
-
-def _unique(nodeid: str, check_id: str, taken: set[str]) -> str:
-    if nodeid in taken:
-        nodeid += f" ({check_id.replace('[', ' ').replace(']', '')})"
-    taken.add(nodeid)
-    return nodeid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportingSpec:
-    """Instructions for one reporting session."""
-
-    root: str
-    """The top plan's root, absolute: the session's folder, from which all tests are named."""
-    args: tuple[str, ...]
-    """Options and paths, as :func:`reporting_spec` puts them together."""
-    env: dict[str, str]
-    python_path: tuple[str, ...]
-    """Entries of ``sys.path`` that are there because of how the run was started."""
-    criteria: tuple[CriterionResult, ...]
-    """In the order of the plan."""
-    measured: tuple[str, ...]
-    """Data files of coverage, which the workers have left; they are used up."""
-    allure: tuple[str, bool, tuple[str, ...]] | None
-    """The folder of Allure's results, if it is to be emptied first, and the folders of the workers."""
-    started: float
-    """When the run began, in seconds since the epoch."""
-    shows_failures: bool
-    shows_summary: bool
+_BRACKETS = str.maketrans("[]", "()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,47 +202,6 @@ class ReportingResult:
     """Why the status is not the one that tests explain: ``coverage 71 % is under --cov-fail-under 80``."""
     tests: int = 0
     failed: int = 0
-
-
-def reporting_spec(
-    given: GivenOptions,
-    *,
-    root: Path,
-    selections: Iterable[str],
-    criteria: Iterable[CriterionResult],
-    scratch: Path,
-    started: float,
-    python_path: Iterable[str] = (),
-    color: bool = False,
-) -> ReportingSpec:
-    """Put together the spec of a session.
-
-    ``selections`` are those of all commands, by which pytest finds the ini file and the first conftests;
-    ``scratch`` is the folder that :func:`.reporters.worker_start` was given. pytest's own summary is
-    shown where ``-r`` asks for it, and its tracebacks where ``--tb`` does: the run's own screen has both.
-    """
-    start, results = reporting_start(given), tuple(criteria)
-    allure = allure_folder(given)
-    paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
-    existing = [path for path in paths if path and (root / path).exists()]
-    options = [f"--rootdir={root}", "-o", "log_file=", *(["--color=yes"] if color else [])]
-    return ReportingSpec(
-        root=str(root),
-        args=(*start.args, *options, "--", *existing),
-        env=start.env,
-        python_path=tuple(python_path),
-        criteria=results,
-        allure=None if allure is None else (str(allure[0]), allure[1], _allure_parts(scratch, results)),
-        measured=tuple(str(path) for path in measured_files(scratch)),
-        started=started,
-        shows_failures=any(option.name == "--tb" for option in split_options(given.command_line)),
-        shows_summary=given.has("-r", "--report-chars"),
-    )
-
-
-def _allure_parts(scratch: Path, criteria: Iterable[CriterionResult]) -> tuple[str, ...]:
-    """Return the workers' folders in the order of the plan; a worker has one name for all its files."""
-    return tuple(str(scratch / "allure" / Path(each.relay).stem) for each in criteria if each.relay)
 
 
 def report_criteria(
@@ -307,56 +226,85 @@ def report_criteria(
         for todo in flat.loaded.plan.items
     }
 
-    def relay_of(outcome: Outcome, check: Check) -> Path | None:
-        owner = owners[outcome.plan or "", outcome.todo_id]
-        return reporting.relays.get((owner.path, outcome.todo_id, check.id))
+    def owner(outcome: Outcome) -> Any:
+        return owners[outcome.plan or "", outcome.todo_id]
 
+    criteria = criterion_results(
+        document,
+        roots=lambda outcome: owner(outcome).root,
+        relays=lambda outcome, check: reporting.relays.get(
+            (owner(outcome).path, outcome.todo_id, check.id)
+        ),
+    )
     selections = [
         text
         for flat in plans
-        for criteria in flat.loaded.criteria.values()
-        for criterion in criteria
+        for each in flat.loaded.criteria.values()
+        for criterion in each
         if criterion.command is not None and criterion.command.pytest is not None
         for text in criterion.command.pytest.selections
     ]
-    spec = reporting_spec(
+    return run_reporting_session(
         reporting.given,
         root=plans[0].loaded.root,
         selections=selections,
-        criteria=criterion_results(
-            document,
-            roots=lambda outcome: owners[outcome.plan or "", outcome.todo_id].root,
-            relays=relay_of,
-        ),
+        criteria=criteria,
         scratch=scratch,
         started=started,
         python_path=script_paths,
         color=color,
     )
-    return run_reporting_session(spec)
 
 
-def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None = None) -> ReportingResult:
+def run_reporting_session(
+    given: GivenOptions,
+    *,
+    root: Path,
+    selections: Iterable[str],
+    criteria: Iterable[CriterionResult],
+    scratch: Path,
+    started: float,
+    python_path: Iterable[str] = (),
+    color: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> ReportingResult:
     """Run the session in an interpreter of its own, and wait for it.
 
-    ``env`` is the environment of the run, by default this process's. Raises ``OSError`` where the folder
-    for Allure's results cannot be written.
+    ``root`` is the top plan's, in which it runs and from which all tests are named. ``selections`` are
+    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is
+    the folder that :func:`.reporters.worker_start` was given; ``env`` is the environment of the run, by
+    default this process's. pytest's own summary is shown where ``-r`` asks for it, and its tracebacks
+    where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where the folder for Allure's
+    results cannot be written.
     """
-    if spec.allure is not None:
-        from pytest_planverify.reports.allure import merge_allure_results
-
-        folder, clean, parts = spec.allure
-        merge_allure_results(map(Path, parts), Path(folder), clean=clean)
+    start, results = reporting_start(given), tuple(criteria)
+    paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
+    existing = [path for path in paths if path and (root / path).exists()]
+    options = [f"--rootdir={root}", "-o", "log_file=", *(["--color=yes"] if color else [])]
+    spec = _Spec(
+        root=str(root),
+        args=(*start.args, *options, "--", *existing),
+        python_path=tuple(python_path),
+        criteria=results,
+        measured=tuple(map(str, measured_files(scratch))),
+        started=started,
+        shows_failures=any(option.name == "--tb" for option in split_options(given.command_line)),
+        shows_summary=given.has("-r", "--report-chars"),
+    )
+    if (allure := allure_folder(given)) is not None:
+        # In the order of the plan; a worker has one name for all its files.
+        parts = (scratch / "allure" / Path(each.relay).stem for each in results if each.relay)
+        merge_allure_results(parts, allure[0], clean=allure[1])
     with tempfile.TemporaryDirectory(prefix="planverify-reporting-") as folder:
-        spec_file, output = Path(folder, "spec.json"), Path(folder, "output")
-        spec_file.write_bytes(dump_line(asdict(spec)))
+        spec_file, output = Path(folder, "spec"), Path(folder, "output")
+        spec_file.write_bytes(pickle.dumps(spec))
         timed_out = False
         with output.open("wb") as stream:  # a file: what a plugin leaves running may hold a pipe open
             try:
                 status = subprocess.run(
-                    [sys.executable, "-P", "-m", _MODULE, str(spec_file)],
-                    cwd=spec.root,
-                    env={**(os.environ if env is None else env), **spec.env},
+                    [sys.executable, "-P", "-c", _PROGRAM, str(spec_file)],
+                    cwd=root,
+                    env={**(os.environ if env is None else env), **start.env},
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
@@ -366,7 +314,7 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
             except subprocess.TimeoutExpired:
                 status, timed_out = pytest.ExitCode.INTERNAL_ERROR, True
         text = output.read_bytes().decode("utf-8", "replace").strip("\n")
-        answer = next(load_lines(_lines(spec_file.with_name(_ANSWER))), None)
+        answer = next(_records(_answer_file(spec_file)), None)
     if answer is not None:
         return ReportingResult(**answer, exit_status=status, text=text)
     what = f"went on for {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
@@ -377,11 +325,40 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
     )
 
 
-def _lines(path: Path) -> list[bytes]:
+def _answer_file(spec_file: Path) -> Path:
+    return spec_file.with_name("answer.json")
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of JSON; one that was not written to its end, when the process died, is left out."""
     try:
-        return path.read_bytes().splitlines()
+        lines = path.read_bytes().splitlines()
     except OSError:
-        return []
+        return
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+# -- in the session -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spec:
+    """Instructions for one reporting session."""
+
+    root: str
+    args: tuple[str, ...]
+    python_path: tuple[str, ...]
+    """Entries of ``sys.path`` that are there because of how the run was started."""
+    criteria: tuple[CriterionResult, ...]
+    measured: tuple[str, ...]
+    """Data files of coverage, which the workers have left; they are used up."""
+    started: float
+    shows_failures: bool
+    shows_summary: bool
 
 
 def main(spec_path: str) -> int:
@@ -389,20 +366,14 @@ def main(spec_path: str) -> int:
     from pytest_planverify.observe import become_worker
 
     become_worker()  # an `addopts` with --planverify must not start a run within the run
-    (record,) = load_lines(_lines(Path(spec_path)))
-    record["criteria"] = tuple(CriterionResult(**each) for each in record["criteria"])
-    spec = ReportingSpec(**record)
+    spec: _Spec = pickle.loads(Path(spec_path).read_bytes())
     sys.path[:0] = spec.python_path
     sys.argv[:] = ["pytest", *spec.args]
     replay = _Replay(spec)
     status = int(pytest.main(list(spec.args), plugins=[replay]))
     if replay.is_done:
-        answer: dict[str, object] = {
-            "reason": replay.reason(status),
-            "tests": replay.tests,
-            "failed": replay.failed,
-        }
-        Path(spec_path).with_name(_ANSWER).write_bytes(dump_line(answer))
+        answer = {"reason": replay.reason(status), "tests": replay.tests, "failed": replay.failed}
+        _answer_file(Path(spec_path)).write_text(json.dumps(answer))
     return status
 
 
@@ -434,7 +405,7 @@ class _Worker:
         self.warnings: list[dict[str, Any]] = []
         self.suite_properties: list[tuple[str, str]] = []
         self._rootdir = self._cwd = self._root = root
-        for record in load_lines(_lines(Path(path))):
+        for record in _records(Path(path)):
             self._take(record)
 
     def _test(self, nodeid: str) -> _Test:
@@ -446,7 +417,7 @@ class _Worker:
             case "session":
                 self._rootdir, self._cwd = record["rootdir"], record["cwd"]
             case "start":
-                self._test(record["nodeid"]).location = self._moved(record["location"])
+                self._test(record["nodeid"]).location = self._named_from_root(record["location"])
             case "report":
                 data = self._relocated(record["data"])
                 self._test(record["data"]["nodeid"]).reports.append(data)
@@ -467,25 +438,25 @@ class _Worker:
     def _relocated(self, data: dict[str, Any]) -> dict[str, Any]:
         data = {**data, "nodeid": renamed(data["nodeid"], self._rootdir, self._root)}
         if "location" in data:
-            data["location"] = self._moved(data["location"])
+            data["location"] = self._named_from_root(data["location"])
         longrepr: Any = data.get("longrepr")
-        if self._cwd != self._root and isinstance(longrepr, dict):
-            self._relocate_traceback(cast("dict[str, Any]", longrepr))
+        if isinstance(longrepr, list):
+            data["longrepr"] = tuple(longrepr)  # of what was skipped: pytest's own reporters insist on it
+        elif self._cwd != self._root and isinstance(longrepr, dict):
+            # pytest writes the files of a traceback relative to the current folder.
+            tracebacks = [longrepr["reprtraceback"], *(link[0] for link in longrepr["chain"] or ())]
+            for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
+                place: dict[str, Any] | None = entry["data"].get("reprfileloc")
+                if place and not os.path.isabs(place["path"]):
+                    place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
         return data
 
-    def _relocate_traceback(self, longrepr: dict[str, Any]) -> None:
-        """Name files from the session's folder: pytest writes them relative to the current one."""
-        tracebacks = [longrepr["reprtraceback"], *(link[0] for link in longrepr["chain"] or ())]
-        for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
-            place: dict[str, Any] | None = entry["data"].get("reprfileloc")
-            if place and not os.path.isabs(place["path"]):
-                place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
-
-    def _moved(self, location: Any) -> Any:
-        if not location or self._rootdir == self._root:
+    def _named_from_root(self, location: Any) -> Any:
+        """Return pytest's triple of a test's file, line and name."""
+        if not location:
             return location
-        path, *rest = location
-        return (os.path.relpath(os.path.join(self._rootdir, path), self._root), *rest)
+        path, *more = location
+        return (renamed(path, self._rootdir, self._root), *more)
 
 
 def renamed(nodeid: str, rootdir: str, root: str) -> str:
@@ -500,7 +471,7 @@ def renamed(nodeid: str, rootdir: str, root: str) -> str:
 class _Replay:
     """A plugin that takes the place of collection and of the running of tests."""
 
-    def __init__(self, spec: ReportingSpec) -> None:
+    def __init__(self, spec: _Spec) -> None:
         self._spec = spec
         self._writer: Any = None
         self._limit_missed: str | None = None
@@ -710,7 +681,9 @@ class _Replay:
 
 def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
     module, name = record["category"]
-    category = _category(module, name)
+    known = getattr(builtins, name, None) if module == "builtins" else None
+    # A class of that name stands for one of the project, whose modules are not imported for it.
+    category = known or type(name.rpartition(".")[2], (Warning,), {"__module__": module})
     message = warnings.WarningMessage(
         category(record["message"]), category, record["filename"], record["lineno"], line=record["line"]
     )
@@ -724,12 +697,6 @@ def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
     )
 
 
-def _category(module: str, name: str) -> type[Warning]:
-    """Return the class of a warning, or one of its name: the project's modules are not imported for it."""
-    known = getattr(builtins, name, None) if module == "builtins" else None
-    return known or type(name.rpartition(".")[2], (Warning,), {"__module__": module})
-
-
 def _coverage_reason(config: pytest.Config) -> str | None:
     """Say by how much pytest-cov's limit is missed."""
     plugin: Any = config.pluginmanager.getplugin("_cov")
@@ -741,7 +708,3 @@ def _coverage_reason(config: pytest.Config) -> str | None:
     # Rounded down: 79.99 is not shown as the 80 that it misses.
     shown = int(total * 10**precision) / 10**precision
     return f"coverage {shown:.{precision}f} % is under --cov-fail-under {limit:g}"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
