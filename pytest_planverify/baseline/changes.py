@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import Hunk
     from planner.model.verdicts import Side
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
 
 
 _TIMEOUT_SECONDS = 20

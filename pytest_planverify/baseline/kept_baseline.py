@@ -59,10 +59,6 @@ class KeptBaseline:
         self._functions: frozenset[str] | None = None
         self._former: dict[str, str] = {}
 
-    def snapshot(self) -> KeptBaseline:
-        """Return the files of the root as they were; contents come from git, or from kept copies."""
-        return self
-
     def digests(self) -> Mapping[str, str]:
         """Return the sha256 of every file, in hexadecimal."""
         return {path: file.sha256 for path, file in self.document.files.items()}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
 
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")

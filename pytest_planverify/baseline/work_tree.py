@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from planner.planfile.project_files import is_cache_or_report, walk
 from pytest_planverify.baseline.repository import Repository
@@ -30,6 +30,18 @@ START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
 """Modules that every interpreter imports when it starts."""
 
 _JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
+
+
+class Snapshot(Protocol):
+    """The files of a tree at one moment, on disk or in a baseline, by their paths below the plan's root."""
+
+    def digests(self) -> Mapping[str, str]:
+        """The sha256 of every file, in hexadecimal."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; nothing where there is no such file, or it cannot be read any more."""
+        ...
 
 
 class WorkTree:

@@ -312,7 +312,7 @@ class Debugger:
         if repository is not None and green is not None:
             yield "the last green run", *_since(repository, green)
         if (kept := self._baseline()) is not None:
-            held, now_held = kept.snapshot(), WorkTree(self.root).digests()
+            held, now_held = kept, WorkTree(self.root).digests()
             then = held.digests()
             changed = [path for path in {**then, **now_held} if then.get(path) != now_held.get(path)]
             readable = [path for path in changed if path not in then or held.read(path) is not None]

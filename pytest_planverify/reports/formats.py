@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FOLDER = f"{HOME}/reports"
 
 
-def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
+def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
     """Return the outcomes with what formats show of the plans: places in the repository, and todos."""
     loaded = [flat.loaded for flat in plans]
     return ReportInput(
@@ -62,7 +62,7 @@ def report_command(asked: str, plan: Path) -> int:
     if found.document is None:
         print(f"{found.path}: there are no outcomes; run first: {found.verify}", file=sys.stderr)
         return 4
-    problems = list(write_reports(told(found.document, [flat]), [report], flat.loaded.root))
+    problems = list(write_reports(report_input(found.document, [flat]), [report], flat.loaded.root))
     for line in problems:
         print(line, file=sys.stderr)
     return 4 if problems else 0

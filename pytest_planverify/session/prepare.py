@@ -154,5 +154,5 @@ def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None)
     if baseline is not None and not changes[top].under_git:
         from pytest_planverify.baseline.work_tree import WorkTree
 
-        changes[top].compare(baseline.snapshot().digests(), WorkTree(top).digests())
+        changes[top].compare(baseline.digests(), WorkTree(top).digests())
     return changes

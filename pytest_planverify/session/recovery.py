@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
@@ -23,6 +23,7 @@ from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
+from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembled, Assembler, root_causes, summary_of, write_reports
@@ -196,26 +197,11 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     result.settle(run_order(todos, flat.children))
     for todo, missing in result.fill_in(partial(_why, run), keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
-    roots = {part.root for part in flat.parts}
-    assembler = Assembler(
-        result,
-        shown_path="" if run.started.reference is None else run.started.reference.path,
-        changes=cast("Any", {root: _Unknown() for root in roots}),
-        first_opinion=lambda _: None,
-        baseline=baseline,
-    )
-    return assembler.assemble()
-
-
-class _Unknown:
-    """Placeholder for the changes of a killed run, which are unknown."""
-
-    def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
-        """No files and no digest."""
-        return (), None
-
-    def files_of_work(self) -> None:
-        """Return that nobody knows."""
+    shown = "" if run.started.reference is None else run.started.reference.path
+    # What had changed when it was killed nobody knows.
+    return Assembler(
+        result, shown_path=shown, changes=None, diagnose=diagnose, baseline=baseline
+    ).assemble()
 
 
 def _why(run: PastRun, todo_id: str, check_id: str) -> str:

@@ -6,15 +6,16 @@ import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import CheckRun, JudgedCommand
 from pytest_planverify.guards.budget import BudgetExceeded
 from pytest_planverify.session.check_runs import (
-    Evaluator,
     PlanResult,
     check_run,
+    evaluate,
     is_settled,
     quarantined,
     skipped,
@@ -34,12 +35,12 @@ from pytest_planverify.session.workers import file_part, line_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from concurrent.futures import Future
-    from pathlib import Path
 
     from planner.model.evidence import BudgetFact
     from planner.model.outcome import Check
     from planner.model.plan import Todo
     from planner.policy.criteria import Criterion
+    from pytest_planverify.checks.manual import AnswersOnFile
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.plan_guards import Guards
@@ -71,7 +72,6 @@ class SessionRun:
         self._by_id = {todo.id: todo for todo in plan.todos}
         self._asked = {name: todo for name, todo in self._by_id.items() if name in plan.asked}
         self._order = [todo.id for todo in run_order(plan.todos, flat.children)]
-        self._evaluators: dict[Path, Evaluator] = {}
         self._stop = threading.Event()
         self._main = threading.get_ident()
         self._workers: Workers
@@ -120,7 +120,11 @@ class SessionRun:
         self._workers = workers
         running: dict[Future[Judgement], Job] = {}
         try:
-            self._add_decided()
+            for todo in self.result.todos:  # the last verdicts count of what is not run
+                for criterion in self._flat.loaded.criteria[todo.id]:
+                    if (todo.id, criterion.id) in self._decided:
+                        self._keep_last_or_skip(todo, criterion)
+            self.result.settle(self._by_id[name] for name in self._order)
             self.plan.budget.start(self.guards.added)
             self._run_all(running)
             self.plan.budget.finish()
@@ -165,8 +169,11 @@ class SessionRun:
             if not running and not suspects:
                 break
             if not running:
-                for job, judgement in suspects:
-                    self._confirm_alone(job, judgement)
+                for job, judgement in suspects:  # now that nothing else runs
+                    if _is_cut(job):
+                        self._settle(job, judge(self._command(job), self._again(job)))
+                    else:
+                        self._keep_worker(job, self._confirmed(job, judgement, company=True))
                     self.schedule.done(job)
                 suspects.clear()
                 continue
@@ -197,8 +204,7 @@ class SessionRun:
         if not job.is_pytest:
             self._run_here(job)
             return False
-        missing = self._missing_files(job)
-        if missing:
+        if missing := self._missing_files(job):
             self._keep(job, judge_missing_files(self._command(job), missing), isolation=Isolation.PARENT)
             return False
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
@@ -209,13 +215,6 @@ class SessionRun:
         if self._confirms(judgement) and not self._settings.collect_only:
             judgement = self._confirmed(job, judgement, company=False)
         self._keep_worker(job, judgement)
-
-    def _confirm_alone(self, job: Job, judgement: Judgement) -> None:
-        """Decide on a command whose worker had company, now that nothing else runs."""
-        if _is_cut(job):
-            self._settle(job, judge(self._command(job), self._again(job)))
-        else:
-            self._keep_worker(job, self._confirmed(job, judgement, company=True))
 
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         record = job.record
@@ -277,16 +276,34 @@ class SessionRun:
             if job.criterion.kind is CheckKind.TEST:
                 self._run_foreign(job)
             else:
-                self._add(job.todo, self._evaluator(job.todo.id).command(job))
+                from pytest_planverify.checks.command import run_command
+
+                command, limit, root = job.criterion.command, job.spec.timeout_seconds, job.plan.root
+                assert command is not None
+                watch = self.plan.budget.check
+                found = run_command(command, root, limit, check_id=job.criterion.id, watch=watch)
+                self._add(job.todo, check_run(job.todo, job.criterion, found, isolation=Isolation.SPAWNED))
         finally:
             self._progress.worker_finished(job.key)
 
     def _run_foreign(self, job: Job) -> None:
+        """Run a pytest command of another interpreter; its reports are written into the run's folder."""
+        from pytest_planverify.checks.foreign_pytest import run_foreign
+
+        command = job.criterion.command
+        assert command is not None
+        assert command.pytest is not None
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
-            judgement, witness = self._evaluator(job.todo.id).foreign(
-                job, self._command(job), self.plan.folder.path
+            judgement, witness = run_foreign(
+                self._command(job),
+                job.launcher,
+                command.pytest.args,
+                root=job.plan.root,
+                env={**os.environ, **dict(command.env)},
+                folder=self.plan.folder.path,
+                watch=self.plan.budget.check,
             )
             witnesses.append(witness)
             return judgement
@@ -410,15 +427,14 @@ class SessionRun:
             if left_out:
                 self._add(todo, skipped(criterion, LEFT_OUT))
             elif not over:
-                self._add(todo, self._evaluator(todo.id).criterion(todo, criterion, before))
+                self._add(todo, evaluate(self._flat, todo, criterion, before, lambda: self._answers))
 
-    def _evaluator(self, todo_id: str) -> Evaluator:
-        owner = self._flat.owner(todo_id)
-        known = self._evaluators.get(owner.root)
-        if known is None:
-            known = Evaluator(self._flat.loaded, owner.root, self.plan.budget.check)
-            self._evaluators[owner.root] = known
-        return known
+    @cached_property
+    def _answers(self) -> AnswersOnFile:
+        """Return what people have answered, read once: no later test can answer for them."""
+        from pytest_planverify.checks.manual import read_answers  # many runs ask nobody
+
+        return read_answers(self._flat.loaded.root)
 
     def explain(self, unexplained: str) -> None:
         """Note why the run is not accepted though no criterion is red."""
@@ -452,14 +468,6 @@ class SessionRun:
         if self.plan.journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
             self.plan.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_decided(todo.id, run.check.id, verdict)
-
-    def _add_decided(self) -> None:
-        """Let the last verdicts count of what is not run."""
-        for todo in self.result.todos:
-            for criterion in self._flat.loaded.criteria[todo.id]:
-                if (todo.id, criterion.id) in self._decided:
-                    self._keep_last_or_skip(todo, criterion)
-        self.result.settle(self._by_id[name] for name in self._order)
 
     def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
         """Let the last verdict count, if it holds; with ``passed`` only if that is what it was."""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hygiene_samples import HeldFiles
 
 from planner.errors import BaselineError
 from planner.model.baseline import JudgeKind
@@ -17,7 +18,6 @@ from pytest_planverify.baseline import record, work_tree, worktrees
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.record import look, object_id
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.snapshots import HeldFiles
 from pytest_planverify.baseline.work_tree import WorkTree
 from pytest_planverify.baseline.worktrees import checkout, copy_as_is, counterpart, environment_for
 
