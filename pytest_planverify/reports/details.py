@@ -85,7 +85,10 @@ class Details:
             self._write_others(failures[0], failures[1:])
         if failures and failures[0].rerun:
             self._screen.line(StyledText("rerun", Style.QUIET), indent=INDENT)
-            self._write_pasted(failures[0].rerun)
+            # What a reader copies has a line of its own.
+            self._screen.line(
+                StyledText(self._screen.text(failures[0].rerun), Style.COMMAND), indent=INDENT
+            )
         return True
 
     # -- one failure -----------------------------------------------------------------------------
@@ -102,7 +105,7 @@ class Details:
             self._write_tests(failure)
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
-                self._write_place(failure.location)
+                self._whole("where", *place(failure.location))
             if failure.since is not Since.PRE_EXISTING:  # no change of this work has made it red
                 self._write_changes(failure.candidates)
             if failure.suggestion:
@@ -148,9 +151,6 @@ class Details:
         if parts[most:]:
             left = f"and {len(parts) - most} more lines; -v shows them"
             screen.line(StyledText(left, Style.QUIET), indent=INDENT + LABEL)
-
-    def _write_place(self, location: Location) -> None:
-        self._whole("where", *place(location))
 
     def _write_changes(self, candidates: Sequence[Candidate]) -> None:
         """Write what was changed in the functions most likely to be at fault."""
@@ -272,10 +272,6 @@ class Details:
     def _label(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
         """Write a label and its prose, wrapped."""
         self._screen.labelled(label, self._screen.text(text), style=style, indent=INDENT, column=LABEL)
-
-    def _write_pasted(self, text: str) -> None:
-        """Write what a reader copies, on a line of its own."""
-        self._screen.line(StyledText(self._screen.text(text), Style.COMMAND), indent=INDENT)
 
     def _whole(self, label: str, text: str, rest: str = "") -> None:
         """Write a label, a text that is never broken, and what follows it, below where there is no room."""

@@ -129,29 +129,22 @@ def _write_plans(
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
-        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or _only(known)) == plan_id]
+        only = next(iter(known)) if len(known) == 1 else ""
+        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only) == plan_id]
         if not outcomes and plan_id not in known:
             continue
         path = known.get(plan_id)
         named = loaded.get(plan_id)
         name = (named.plan.workflow_name if named else None) or plan_id
-        _write_heading(screen.text(name), screen.text(path or ""), screen)
+        name, path = screen.text(name), screen.text(path or "")
+        if cells(name) + 2 + cells(path) <= screen.width:
+            screen.line(StyledText(name, Style.STRONG), StyledText(f"  {path}", Style.QUIET))
+        else:
+            screen.line(StyledText(name, Style.STRONG))
+            if path:
+                screen.line(StyledText(path, Style.QUIET))
         _write_todos(outcomes, screen, details)
         screen.blank()
-
-
-def _write_heading(name: str, path: str, screen: ReportScreen) -> None:
-    """The plan's name and, beside or below it, its file."""
-    if cells(name) + 2 + cells(path) <= screen.width:
-        screen.line(StyledText(name, Style.STRONG), StyledText(f"  {path}", Style.QUIET))
-        return
-    screen.line(StyledText(name, Style.STRONG))
-    if path:
-        screen.line(StyledText(path, Style.QUIET))
-
-
-def _only(known: Mapping[str, str]) -> str:
-    return next(iter(known)) if len(known) == 1 else ""
 
 
 def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
@@ -235,14 +228,22 @@ def _row_of(outcome: Outcome, screen: ReportScreen, rank: Rank) -> Row:
     is_counted = not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN)
     title = screen.text(outcome.title or "")
     spent = outcome.metrics.duration_ms
+    held = [check.counts_as is Verdict.PASSED for check in outcome.checks]
+    done = sum(standing(part) is Standing.DONE for part in rank.parts)
+    seen = {  # a test that two checks share counts once
+        test.nodeid: not test.outcome.is_red
+        for check in outcome.checks
+        for test in check.tests
+        if test.outcome not in UNCOUNTED
+    }
     return Row(
         word=WORDS[name],
         id=GAP * rank.depth
         + screen.text(outcome.todo_id.rpartition("/")[2] if rank.depth else outcome.todo_id),
         title="" if title == outcome.todo_id else title,
-        progress=_progress(rank.parts),
-        checks=_ratio(*_checks_that_hold(outcome), "check") if is_counted else "",
-        tests=_ratio(*_tests_that_hold(outcome), "test") if is_counted else "",
+        progress=f"({done}/{len(rank.parts)})" if rank.parts else "",
+        checks=_ratio(held, "check") if is_counted else "",
+        tests=_ratio(list(seen.values()), "test") if is_counted else "",
         time=duration(spent) if is_counted and spent is not None else "",
         tail=screen.text(_tail(outcome, name)),
         is_quiet=is_quiet,
@@ -299,12 +300,6 @@ def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
 
 
-def _blocked_by(outcome: Outcome) -> str:
-    """``blocked by t2_indicators``: the nearest todos that failed, the rest counted."""
-    nearest, *rest = outcome.blocked_by or ("a dependency",)
-    return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
-
-
 def _metric_values(outcome: Outcome) -> str:
     """``rows_min=250 (>= 10)`` for every metric that was recorded, the condition where the plan has one."""
     conditions = {
@@ -320,27 +315,8 @@ def _metric_values(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-def _checks_that_hold(outcome: Outcome) -> tuple[int, int]:
-    return sum(1 for check in outcome.checks if check.counts_as is Verdict.PASSED), len(outcome.checks)
-
-
-def _tests_that_hold(outcome: Outcome) -> tuple[int, int]:
-    """Over all checks; a test that two checks share counts once."""
-    seen = {
-        test.nodeid: not test.outcome.is_red
-        for check in outcome.checks
-        for test in check.tests
-        if test.outcome not in UNCOUNTED
-    }
-    return sum(seen.values()), len(seen)
-
-
-def _progress(parts: Sequence[Outcome]) -> str:
-    done = sum(standing(part) is Standing.DONE for part in parts)
-    return f"({done}/{len(parts)})" if parts else ""
-
-
-def _ratio(good: int, of: int, noun: str) -> str:
+def _ratio(held: Sequence[bool], noun: str) -> str:
+    good, of = sum(held), len(held)
     if not of:
         return "" if noun == "test" else f"no {noun}s"
     total = counted(of, noun).ljust(len(f"{of} {noun}s"))  # so that "1 check" ends where "2 checks" does
@@ -349,7 +325,8 @@ def _ratio(good: int, of: int, noun: str) -> str:
 
 def _tail(outcome: Outcome, name: Standing) -> str:
     if name is Standing.BLOCKED:
-        return _blocked_by(outcome)
+        nearest, *rest = outcome.blocked_by or ("a dependency",)
+        return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
     if name is Standing.NOT_RUN:
         reasons = dict.fromkeys(check.reason for check in outcome.checks if check.reason)
         return "; ".join(reason for reason in reasons if reason)

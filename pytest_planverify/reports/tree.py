@@ -44,19 +44,15 @@ def render_tree(
         return
     todos = [todo for todo in plan.plan.items if todo_ids is None or todo.id in todo_ids]
     name = plan.plan.workflow_name or plan.plan.todo_list_id
-    _write_line(screen, name, _totals(len(todos), selected), Style.STRONG)
-    tree = _Tree(screen, plan, selected, problems or {}, _nested(todos))
-    tree.write_todos("", "")
-
-
-def _nested(todos: Sequence[Todo]) -> dict[str, list[Todo]]:
-    """By the id of a parent that is shown the todos of its sub-plan; by no id those at the top."""
+    tests = len({nodeid for nodeids in selected.values() for nodeid in nodeids})
+    totals = f"{counted(len(todos), 'todo')}, {counted(tests, 'test')}"
+    _write_line(screen, name, totals, Style.STRONG)
     shown = {todo.id for todo in todos}
-    found: dict[str, list[Todo]] = {}
+    nested: dict[str, list[Todo]] = {}
     for todo in todos:
         parent, _, _ = todo.id.rpartition("/")
-        found.setdefault(parent if parent in shown else "", []).append(todo)
-    return found
+        nested.setdefault(parent if parent in shown else "", []).append(todo)
+    _Tree(screen, plan, selected, problems or {}, nested).write_todos("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +62,7 @@ class _Tree:
     selected: Selected
     problems: Mapping[tuple[str, str], Sequence[str]]
     nested: Mapping[str, Sequence[Todo]]
+    """By the id of a parent that is shown the todos of its sub-plan; by no id those at the top."""
 
     def write_todos(self, parent: str, stem: str) -> None:
         """The todos of one plan, each with its criteria and then the todos of its sub-plan."""
@@ -118,8 +115,3 @@ def _write_line(screen: ReportScreen, text: str, counts: str, style: Style, pref
         StyledText(screen.text(text), style),
         StyledText(f"  ({counts})" if counts else "", Style.QUIET),
     )
-
-
-def _totals(todos: int, selected: Selected) -> str:
-    tests = len({nodeid for nodeids in selected.values() for nodeid in nodeids})
-    return f"{counted(todos, 'todo')}, {counted(tests, 'test')}"

@@ -21,7 +21,6 @@ from pytest_planverify.session.opinions import Opinions
 from pytest_planverify.session.outcomes import find_outcomes, summary_of
 from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
-from pytest_planverify.session.run_journal import append, close_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +44,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
         elif written := each.guards.written():
-            append(each.plan.folder.journal, ("artifacts_written", {"artifacts": written}))
+            each.plan.journal.append("artifacts_written", artifacts=written)
     opinions = Opinions(facts.config.pluginmanager)
     results, causes = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)
@@ -77,7 +76,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
     for each, part in zip(runs, parts, strict=True):
         # Last, so that a journal with an end has all its files beside it.
-        close_journal(each.plan.folder.journal, each.plan.id, part)
+        each.plan.journal.close(part)
     if report is not None and report.text:
         facts.tw.line(report.text)
     if not settings.recording:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.journal import CheckJudged, RestsOn
+    from planner.model.journal import RestsOn
     from planner.model.outcome import PlanRef
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
@@ -95,11 +95,13 @@ class Present:
         self._run, self._difference = run, None
         self._reason = self._why_none()
 
-    def why_not(self, criterion: Criterion, judged: CheckJudged) -> str | None:
+    def why_not(self, key: Key, criterion: Criterion) -> str | None:
         """Return why a verdict of that run does not hold; ``None`` where it does."""
         if self._reason is not None:
             return self._reason
-        if not judged.final or judged.check.kind is not criterion.kind or not is_settled(judged.check):
+        judged = self._run.checks[key]
+        is_final = key in self._run.final and is_settled(judged.check)
+        if not is_final or judged.check.kind is not criterion.kind:
             return f"run {self._run.run_id} had reached no verdict on it that is final"
         if self._difference is None:
             self._difference = self._compare()
@@ -192,9 +194,9 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
             found.newest = found.newest or run
         now.turn_to(run)
         for key in missing.keys() & run.checks.keys():
-            reason = now.why_not(missing.pop(key), run.checks[key])
+            reason = now.why_not(key, missing.pop(key))
             if reason is None:
-                held = run.run_of(run.checks[key])
+                held = run.checks[key]
                 taken_from = held.check.taken_from or run.run_id
                 found.held[key] = replace(
                     held, check=held.check.model_copy(update={"taken_from": taken_from})

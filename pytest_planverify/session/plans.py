@@ -85,7 +85,7 @@ class PreparedPlan:
     changes: Mapping[Path, Changes]
     """By the root of the plan and of each sub-plan."""
     last: LastVerdicts
-    journal: RunJournal | None = None
+    journal: RunJournal
     baseline: KeptBaseline | None = None
     """What the run is compared with."""
     demands: Demands | None = None

@@ -17,7 +17,7 @@ from pytest_planverify.session.last_verdicts import LastVerdicts, Present, verdi
 from pytest_planverify.session.plans import PreparedPlan, reference_of, todos_in_scope
 from pytest_planverify.session.run import SessionRun
 from pytest_planverify.session.run_folder import RunFolder
-from pytest_planverify.session.run_journal import RunJournal, open_journal
+from pytest_planverify.session.run_journal import RunJournal
 from pytest_planverify.session.tree_state import TreeWatch, read_tree
 from pytest_planverify.session.workers import planned_paths
 
@@ -61,7 +61,7 @@ def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> SessionR
     todos = list(flat.loaded.plan.items) if keeps_others else asked
     own = (*(part.path for part in flat.parts), root / OWN_REPORTS)
     changes = _changes(flat, own, baseline)
-    reference, journal, last = reference_of(flat, chosen.shown), None, LastVerdicts()
+    reference, tree_watch, last = reference_of(flat, chosen.shown), None, LastVerdicts()
     if not settings.collect_only:
         roots = [part.root for part in flat.parts]
         tree = None
@@ -71,9 +71,9 @@ def _prepare(facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> SessionR
                 flat=flat, settings=settings, reference=reference, tree=tree, apart=own, baseline=baseline
             )
             last = verdicts_to_keep(now, [todo.id for todo in asked])
-        journal = RunJournal(folder.journal, flat.loaded.plan.todo_list_id, TreeWatch(roots, own, tree))
-    open_journal(
-        folder.journal,
+        tree_watch = TreeWatch(roots, own, tree)
+    journal = RunJournal(folder.journal, flat.loaded.plan.todo_list_id, tree_watch)
+    journal.open(
         facts.run_id,
         reference,
         settings,

@@ -21,7 +21,7 @@ from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.planfile.plan_folder import PlanFolder
-from planner.planfile.record_files import write_outcomes
+from planner.planfile.record_files import read_outcomes, write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
@@ -68,14 +68,8 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
     run = _chosen(runs, run_id, plan, loaded)
     latest = run is runs[0]
-    if run.finished is not None and run.finished.run is not None and run.started.reference is not None:
-        document = OutcomeDocument(
-            plans=(run.started.reference,),
-            run=run.finished.run,
-            summary=summary_of(run.outcomes.values()),
-            outcomes=tuple(run.outcomes.values()),
-            causes=run.finished.causes,
-        )
+    if run.finished is not None:  # it has written its outcomes beside its journal, before that ended
+        document = read_outcomes(run.folder / RunFolder(loaded.root, "").outcomes.name)
         return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run, latest=latest)
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
@@ -188,10 +182,9 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
-    known = {key: run.run_of(each) for key, each in run.checks.items()}
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
-            judged = known.get((todo.id, criterion.id))
+            judged = run.checks.get((todo.id, criterion.id))
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.settle(run_order(todos, flat.children))

@@ -439,8 +439,7 @@ class SessionRun:
     def explain(self, unexplained: str) -> None:
         """Note why the run is not accepted though no criterion is red."""
         self.result.unexplained = unexplained
-        if self.plan.journal is not None:
-            self.plan.journal.unexplained(unexplained)
+        self.plan.journal.append("run_unexplained", reason=unexplained)
 
     def hold(self, violations: Iterable[Violation]) -> None:
         """Add what the guards hold against todos; what depends on those is blocked."""
@@ -465,7 +464,7 @@ class SessionRun:
         # What was red before counts where this run continues that one, which was to stop early as well.
         is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._last.taken
         self.reds += verdict.is_red and is_counted
-        if self.plan.journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
+        if verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
             self.plan.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_decided(todo.id, run.check.id, verdict)
 
