@@ -206,7 +206,7 @@ def test_a_run_that_goes_on_or_cannot_be_accepted_says_nothing(tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     text = killed.folder.journal.read_text()
 
-    killed.journal.unexplained("the session returned 7")
+    killed.journal.append("run_unexplained", reason="the session returned 7")
     assert why(tmp_path) == f"run {FIRST} could not be accepted: the session returned 7"
     killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
     assert why(tmp_path) == f"run {FIRST} is still going on"
