@@ -39,12 +39,12 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
 
     settings = facts.settings
     for each in runs:
-        each.plan.folder.restore()
+        each.folder.restore()
         if not settings.recording:
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
         elif written := each.guards.written():
-            each.plan.journal.append("artifacts_written", artifacts=written)
+            each.journal.append("artifacts_written", artifacts=written)
     opinions = Opinions(facts.config.pluginmanager)
     results, causes = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)
@@ -57,8 +57,8 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
         report = report_criteria(
             facts.reporting,
             document,
-            [each.plan.flat for each in runs],
-            scratch=runs[0].plan.folder.path / "reports",
+            [each.flat for each in runs],
+            scratch=runs[0].folder.path / "reports",
             started=facts.started_epoch,
             script_paths=facts.script_paths,
             color=facts.tw.hasmarkup,
@@ -76,22 +76,22 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
     for each, part in zip(runs, parts, strict=True):
         # Last, so that a journal with an end has all its files beside it.
-        each.plan.journal.close(part)
+        each.journal.close(part)
     if report is not None and report.text:
         facts.tw.line(report.text)
     if not settings.recording:
         from pytest_planverify.reports.formats import report_input, tell_github, write_reports
 
         # Once the outcomes are safe; a failure of a report is a line.
-        given = report_input(document, [each.plan.flat for each in runs])
-        for line in write_reports(given, settings.reports, runs[0].plan.loaded.root):
+        given = report_input(document, [each.flat for each in runs])
+        for line in write_reports(given, settings.reports, runs[0].loaded.root):
             facts.tw.line(line)
         for line in tell_github(given, os.environ):
             facts.tw.line(line)
     render_summary(
         facts.tw,
         document,
-        plans=[each.plan.loaded for each in runs],
+        plans=[each.loaded for each in runs],
         verbosity=settings.verbosity,
         outcomes_path=", ".join(places),
         longreprs=longreprs,
@@ -116,11 +116,11 @@ def show_tree(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool)
         problems_found |= any(problems.values())
         render_tree(
             facts.tw,
-            each.plan.loaded,
+            each.loaded,
             selected,
             problems,
             verbosity=facts.settings.verbosity,
-            todo_ids=[todo.id for todo in each.plan.todos],
+            todo_ids=[todo.id for todo in each.todos],
         )
     if interrupted:
         return ExitStatus.INTERRUPTED
@@ -142,14 +142,14 @@ class Documents:
     def document(self, runs: Sequence[SessionRun]) -> OutcomeDocument:
         """The outcomes of these plans; the exit status is what they alone call for."""
         facts, settings = self.facts, self.facts.settings
-        ids = {each.plan.id for each in runs}
+        ids = {each.id for each in runs}
         results = [each for each in self.results if each.plan_id in ids]
         outcomes = tuple(each.outcome for each in results)
         todos: dict[tuple[str | None, str], Todo] = {
             (each.plan_id, each.todo.id): each.todo for each in results
         }
         # Todos that nobody asked for only keep their last verdicts.
-        asked = {(each.plan.id, todo_id) for each in runs for todo_id in each.plan.asked}
+        asked = {(each.id, todo_id) for each in runs for todo_id in each.asked}
         counted = counting(outcomes, todos, settings.scope, todos.keys() - asked)
         unexplained = "; ".join(filter(None, (each.result.unexplained for each in runs))) or None
         status = exit_status(counted, interrupted=self.interrupted, unexplained=unexplained is not None)
@@ -167,9 +167,9 @@ class Documents:
             unexplained=unexplained,
             notes=(*_notes(facts, runs, interrupted=self.interrupted), *self.opinions),
         )
-        compared = [each.plan.id for each in runs if each.plan.baseline is not None]
+        compared = [each.id for each in runs if each.baseline is not None]
         return OutcomeDocument(
-            plans=tuple(each.plan.reference for each in runs),
+            plans=tuple(each.reference for each in runs),
             run=run,
             summary=summary_of(outcomes, compared=compared),
             outcomes=outcomes,
@@ -185,7 +185,7 @@ def _write_documents(
     """
     settings = told.facts.settings
     for each, part in zip(runs, parts, strict=True):
-        keep_outcomes(part, each.plan.folder.path / each.plan.folder.outcomes.name)  # for the history
+        keep_outcomes(part, each.folder.path / each.folder.outcomes.name)  # for the history
     if settings.outcomes is not None:
         given = settings.outcomes
         write_outcomes(document, given)
@@ -194,10 +194,10 @@ def _write_documents(
         return
     by_root: dict[Path, list[SessionRun]] = {}
     for each, part in zip(runs, parts, strict=True):
-        by_root.setdefault(each.plan.loaded.root, []).append(each)
-        keep_outcomes(part, PlanFolder(each.plan.loaded.root, each.plan.id).outcomes)
+        by_root.setdefault(each.loaded.root, []).append(each)
+        keep_outcomes(part, PlanFolder(each.loaded.root, each.id).outcomes)
     for those in by_root.values():
-        latest = those[0].plan.folder.outcomes
+        latest = those[0].folder.outcomes
         keep_outcomes(document if len(by_root) == 1 else told.document(those), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
 

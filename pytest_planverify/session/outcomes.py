@@ -359,20 +359,19 @@ def find_outcomes(
     """
     found: list[Assembled] = []
     for each in runs:
-        plan = each.plan
-        changes = plan.changes[plan.loaded.root]
+        changes = each.changes[each.loaded.root]
         green = None
         if not recording and changes.under_git:
             from pytest_planverify.baseline.green_revisions import GreenRevisions
 
-            green = GreenRevisions(plan.loaded.root, plan.id)
+            green = GreenRevisions(each.loaded.root, each.id)
         results = Assembler(
             each.result,
-            shown_path=plan.shown,
-            changes=plan.changes,
-            diagnose=opinions.below(plan.folder.home),
+            shown_path=each.shown,
+            changes=each.changes,
+            diagnose=opinions.below(each.folder.home),
             recording=recording,
-            baseline=plan.baseline,
+            baseline=each.baseline,
             green=green,
         ).assemble()
         if green is not None:

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 import traceback
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from pytest_planverify.session.interrupts import stop_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
@@ -150,14 +152,22 @@ def _rare_collections() -> Generator[None]:
 def _run(facts: RunFacts) -> int:
     """Run one or several plans, and tell what was found. Returns the exit status."""
     from pytest_planverify.session.plans import load_plans
-    from pytest_planverify.session.prepare import prepare_runs
+    from pytest_planverify.session.run import SessionRun
+    from pytest_planverify.session.run_folder import RunFolder
 
     settings = facts.settings
     plans = load_plans(settings.plans)
     require_known_options(facts.config, settings, plans[0].plan.root)
     if settings.outcomes is not None:
         prepare_place(settings.outcomes)
-    runs = list(prepare_runs(facts, plans))
+    counts: Counter[Path] = Counter()
+    runs: list[SessionRun] = []
+    for chosen in plans:
+        root = chosen.plan.root
+        counts[root] += 1
+        # Further plans of the same root have folders, and so journals, of their own.
+        folder = RunFolder(root, facts.run_id if counts[root] == 1 else f"{facts.run_id}.{counts[root]}")
+        runs.append(SessionRun(facts, chosen, folder))
     interrupted = _run_plans(facts, runs)
     from pytest_planverify.session.end import conclude, show_tree
 
@@ -173,10 +183,10 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
     forget_files()
     settings, progress, pool = facts.settings, facts.progress, None
     if not settings.collect_only:
-        criteria = sum(len(each.plan.loaded.criteria[todo.id]) for each in runs for todo in each.plan.todos)
+        criteria = sum(len(each.loaded.criteria[todo.id]) for each in runs for todo in each.todos)
         progress.run_started(len(runs), criteria, settings.workers)
     if facts.server is not None:
-        pool = WarmPool(facts.server, runs[0].plan.folder.home)
+        pool = WarmPool(facts.server, runs[0].folder.home)
     try:
         if not settings.collect_only and not settings.recording:
             for each in runs:
@@ -184,7 +194,7 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
         reds = 0
         for each in runs:
             each.reds = reds
-            workers = Workers(facts, pool, each.plan.folder, each.plan.flat, each.look_around)
+            workers = Workers(facts, pool, each.folder, each.flat, each.look_around)
             each.run(workers)
             reds = each.reds
     except KeyboardInterrupt:

@@ -16,25 +16,18 @@ from planner.model.plan import TodoStatus
 from planner.planfile.tree import FlatPlan, load_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
-    from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.baseline.changes import Changes
-    from pytest_planverify.baseline.demands import Demands
-    from pytest_planverify.guards.budget import BudgetWatch
     from pytest_planverify.options import PlanArgument, Scope, Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.confirm import ConfirmationBudget
     from pytest_planverify.session.fork_server import ForkServer
-    from pytest_planverify.session.last_verdicts import LastVerdicts
-    from pytest_planverify.session.run_folder import RunFolder
-    from pytest_planverify.session.run_journal import RunJournal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,43 +60,6 @@ class RunFacts:
 def now() -> str:
     """The time, as RFC 3339 has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedPlan:
-    """One plan of the run, with what it is run with."""
-
-    flat: FlatPlan
-    shown: str
-    """The plan's path as the user is shown it."""
-    todos: list[Todo]
-    """Those that are verified, or keep their last verdicts, in the plan's order."""
-    asked: frozenset[str]
-    """Those of them that are verified, and that alone decide the exit status."""
-    folder: RunFolder
-    budget: BudgetWatch
-    changes: Mapping[Path, Changes]
-    """By the root of the plan and of each sub-plan."""
-    last: LastVerdicts
-    journal: RunJournal
-    baseline: KeptBaseline | None = None
-    """What the run is compared with."""
-    demands: Demands | None = None
-
-    @property
-    def loaded(self) -> LoadedPlan:
-        """The plan with the todos of its sub-plans."""
-        return self.flat.loaded
-
-    @property
-    def id(self) -> str:
-        """The plan's id."""
-        return self.flat.loaded.plan.todo_list_id
-
-    @property
-    def reference(self) -> PlanRef:
-        """The plan as the outcome file names it."""
-        return reference_of(self.flat, self.shown)
 
 
 def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
