@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
 from planner.model.failure_report import (
@@ -158,21 +158,16 @@ def _below(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _cleaned(value: Any) -> Any:
+def _cleaned(value: Any, key: str = "") -> Any:
     """The same data, every text in it without control sequences, invisible characters and secrets."""
     if isinstance(value, str):
-        return redact(clean(value))
+        return clean(value) if key in _IDS else redact(clean(value))
+    if key == "argv":
+        return _cleaned_words(value)
     if isinstance(value, list):
         return [_cleaned(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
-        return {
-            key: clean(entry)
-            if key in _IDS and isinstance(entry, str)
-            else _cleaned_words(entry)
-            if key == "argv"
-            else _cleaned(entry)
-            for key, entry in value.items()  # pyright: ignore[reportUnknownVariableType]
-        }
+        return {key: _cleaned(entry, key) for key, entry in cast("dict[str, Any]", value).items()}
     return value
 
 

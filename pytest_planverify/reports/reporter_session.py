@@ -27,7 +27,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -441,10 +441,12 @@ class _Worker:
             data["location"] = self._named_from_root(data["location"])
         longrepr: Any = data.get("longrepr")
         if isinstance(longrepr, list):
-            data["longrepr"] = tuple(longrepr)  # of what was skipped: pytest's own reporters insist on it
+            # Of what was skipped: pytest's own reporters insist on it.
+            data["longrepr"] = tuple(cast("list[Any]", longrepr))
         elif self._cwd != self._root and isinstance(longrepr, dict):
             # pytest writes the files of a traceback relative to the current folder.
-            tracebacks = [longrepr["reprtraceback"], *(link[0] for link in longrepr["chain"] or ())]
+            told = cast("dict[str, Any]", longrepr)
+            tracebacks = [told["reprtraceback"], *(link[0] for link in told["chain"] or ())]
             for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
                 place: dict[str, Any] | None = entry["data"].get("reprfileloc")
                 if place and not os.path.isabs(place["path"]):

@@ -158,9 +158,8 @@ class SessionRun:
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None
         """The limit of the budget that was passed, and the todos that were being verified then."""
-        commit = (
-            None if settings.baseline is None or self.baseline is None else self.baseline.document.revision
-        )
+        kept = None if settings.baseline is None else self.baseline  # of the revision that is asked for
+        commit = None if kept is None else kept.document.revision
         worked = (*(chosen.todo_ids or ()), *settings.worked)
         self.guards = Guards(flat, asked, self.changes, worked, self.baseline, commit)
         unwatched = (job for job in self._schedule.jobs if not job.is_pytest)
@@ -377,14 +376,15 @@ class SessionRun:
 
         command = job.criterion.command
         assert command is not None
-        assert command.pytest is not None
+        invocation = command.pytest
+        assert invocation is not None
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
             judgement, witness = run_foreign(
                 self._command(job),
                 job.launcher,
-                command.pytest.args,
+                invocation.args,
                 root=job.plan.root,
                 env={**os.environ, **dict(command.env)},
                 folder=self.folder.path,
