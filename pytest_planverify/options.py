@@ -19,7 +19,7 @@ import pytest
 from pytest_planverify.command_line import CommandLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from planner.planfile.discovery import PlanChoice
     from pytest_planverify.reports.choice import Report
@@ -45,11 +45,12 @@ class Given(NamedTuple):
 
 
 class PlanArgument(NamedTuple):
-    """One plan of the command line, or one todo of it."""
+    """One plan of the command line, or some todos of it."""
 
     path: Path
     shown: str
-    todo_id: str | None
+    todo_ids: tuple[str, ...]
+    """Empty for the whole plan."""
     boundary: Path
     """The plan's root may not lie outside this folder."""
 
@@ -330,13 +331,12 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
     if words:
         from planner.planfile.discovery import parse_choice
 
-        chosen = (parse_choice(word, directory) for word in words)
-        return tuple(each for choice in chosen for each in _plan_arguments(choice, config))
+        return tuple(_plan_argument(parse_choice(word, directory), config) for word in words)
     from planner.planfile.discovery import PLAN_NAMES, usual_plans
 
     found = usual_plans(directory, config.rootpath, config.getini("planverify_plan"), config.inipath)
     if found:
-        return tuple(each for choice in found for each in _plan_arguments(choice, config))
+        return tuple(_plan_argument(choice, config) for choice in found)
     raise pytest.UsageError(
         "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
         f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}"
@@ -356,13 +356,11 @@ def _expression(option: str, text: str | None) -> str | None:
     return text
 
 
-def _plan_arguments(choice: PlanChoice, config: pytest.Config) -> Iterator[PlanArgument]:
-    """Yield the plan, or each of its todos that are named."""
+def _plan_argument(choice: PlanChoice, config: pytest.Config) -> PlanArgument:
     from planner.planfile.discovery import plan_boundary
     from planner.text.sanitizing import without_surrogates
 
     directory = config.invocation_params.dir
     shown = without_surrogates(os.path.relpath(choice.path, directory))
     boundary = plan_boundary(choice.path, directory, config.rootpath)
-    for todo_id in choice.todo_ids or (None,):
-        yield PlanArgument(choice.path, shown, todo_id, boundary)
+    return PlanArgument(choice.path, shown, choice.todo_ids or (), boundary)

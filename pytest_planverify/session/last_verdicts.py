@@ -21,7 +21,7 @@ from pytest_planverify.session.run_journal import TREE, PastRun, conditions, pas
 from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.journal import RestsOn
@@ -281,21 +281,22 @@ class FileDigests:
             return f"{name} is gone"
         for name in difference.added:
             return f"{name} is new"
-        if basis is None:
-            return next((f"{name} has changed" for name in difference.changed), None)
-        return next(self._stale(basis, difference), None)
-
-    def _stale(self, basis: RestsOn, difference: Difference) -> Iterator[str]:
         for name in difference.changed:
-            if name.rpartition("/")[2] in _OF_EVERYBODY or name.endswith(_LIBRARIES):
-                yield f"{name} has changed"
+            if basis is None or name.rpartition("/")[2] in _OF_EVERYBODY or name.endswith(_LIBRARIES):
+                return f"{name} has changed"
+        if basis is None:
+            return None
         for name, digest in basis.files.items():
             if self.of(name) != digest:
-                yield f"{name} has changed"
-        if basis.native:
-            for name in difference.changed:
-                if not name.endswith(_PYTHON):
-                    yield f"{name} has changed"
+                return f"{name} has changed"
+        return next(
+            (
+                f"{name} has changed"
+                for name in difference.changed
+                if basis.native and not name.endswith(_PYTHON)
+            ),
+            None,
+        )
 
 
 def _is_whole(record: WorkerRecord) -> bool:

@@ -84,7 +84,7 @@ def _verify(
         reconfigure(errors="backslashreplace")  # what its encoding lacks is shown escaped
     tw = create_terminal_writer(config, sys.stdout)
     try:
-        return _run(_facts(config, settings, server, paths, tw))
+        return _run(config, settings, server, paths, tw)
     except PlannerError as error:
         tw.line(str(error), red=True)
         return ExitStatus.USAGE_ERROR
@@ -100,35 +100,6 @@ def _verify(
         tw.line("".join(traceback.format_exception(error)))
         tw.line("internal error: this is a fault of pytest-planverify; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
-
-
-def _facts(
-    config: pytest.Config,
-    settings: Settings,
-    server: ForkServer | None,
-    paths: tuple[str, ...],
-    tw: TerminalWriter,
-) -> RunFacts:
-    from pytest_planverify.reports.progress import Progress
-    from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.confirm import ConfirmationBudget
-    from pytest_planverify.session.plans import RunFacts, now
-    from pytest_planverify.session.run_folder import new_run_id
-
-    return RunFacts(
-        run_id=new_run_id(),
-        config=config,
-        settings=settings,
-        server=server,
-        script_paths=paths,
-        tw=tw,
-        progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
-        budget=ConfirmationBudget(settings.confirmation_seconds),
-        reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
-        started_epoch=time.time(),
-        started=time.monotonic(),
-        started_at=now(),
-    )
 
 
 @contextlib.contextmanager
@@ -149,13 +120,35 @@ def _rare_collections() -> Generator[None]:
         atexit.register(gc.freeze)
 
 
-def _run(facts: RunFacts) -> int:
+def _run(
+    config: pytest.Config,
+    settings: Settings,
+    server: ForkServer | None,
+    paths: tuple[str, ...],
+    tw: TerminalWriter,
+) -> int:
     """Run one or several plans, and tell what was found. Returns the exit status."""
-    from pytest_planverify.session.plans import load_plans
+    from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.reports.reporters import Reporting
+    from pytest_planverify.session.confirm import ConfirmationBudget
+    from pytest_planverify.session.plans import RunFacts, load_plans, now
     from pytest_planverify.session.run import SessionRun
-    from pytest_planverify.session.run_folder import RunFolder
+    from pytest_planverify.session.run_folder import RunFolder, new_run_id
 
-    settings = facts.settings
+    facts = RunFacts(
+        run_id=new_run_id(),
+        config=config,
+        settings=settings,
+        server=server,
+        script_paths=paths,
+        tw=tw,
+        progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
+        budget=ConfirmationBudget(settings.confirmation_seconds),
+        reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
+        started_epoch=time.time(),
+        started=time.monotonic(),
+        started_at=now(),
+    )
     plans = load_plans(settings.plans)
     require_known_options(facts.config, settings, plans[0].plan.root)
     if settings.outcomes is not None:

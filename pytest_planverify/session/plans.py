@@ -111,8 +111,8 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
     chosen: list[ChosenPlan] = []
     names: list[list[str]] = []
     for given in asked.values():
-        named = [each.todo_id for each in given if each.todo_id is not None]
-        wanted = named if len(named) == len(given) else None
+        named = [todo_id for each in given for todo_id in each.todo_ids]
+        wanted = named if all(each.todo_ids for each in given) else None
         whole = True
         try:
             try:

@@ -59,7 +59,7 @@ def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> Chos
     file = root / path
     if not file.exists():
         file.write_text(json.dumps({"todo_list_id": PLAN, "items": list(items or ITEMS)}))
-    (chosen,) = load_plans([PlanArgument(file, path, None, root)])
+    (chosen,) = load_plans([PlanArgument(file, path, (), root)])
     return chosen
 
 

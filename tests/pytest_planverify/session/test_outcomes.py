@@ -212,8 +212,8 @@ def test_criteria_have_titles(tmp_path: Path):
 # -- what was asked for ----------------------------------------------------------------------------
 
 
-def argument(path: Path, todo_id: str | None = None) -> PlanArgument:
-    return PlanArgument(path, path.name, todo_id, path.parent)
+def argument(path: Path, *todo_ids: str) -> PlanArgument:
+    return PlanArgument(path, path.name, todo_ids, path.parent)
 
 
 def test_a_plan_is_loaded_once_with_the_todos_asked_for(tmp_path: Path):
