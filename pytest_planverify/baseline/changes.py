@@ -16,7 +16,7 @@ from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.repository import Repository, top_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.evidence import Hunk
     from planner.model.verdicts import Side
@@ -115,7 +115,7 @@ class Changes:
         files = self.files()
         if files is None:
             return None
-        return tuple(file for file in files if not any(_is_at_or_below(file, each) for each in self.apart))
+        return tuple(file for file in files if not self._is_apart(file))
 
     def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
         """Return the pieces that differ of changed files, by the files' sides.
@@ -163,11 +163,7 @@ class Changes:
             return
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
         self.are([path for path in differing if not path.startswith("../")])
-        digest = hashlib.sha256()
-        for path in differing:
-            if not any(_is_at_or_below(path, name) for name in self.apart):
-                digest.update(f"{path}\0{now.get(path, '')}\0".encode("utf-8", "surrogateescape"))
-        self._compared = "sha256:" + digest.hexdigest()
+        self._compared = self._digest_of(differing, lambda path: now.get(path, ""))
 
     def _digest_of_code(self) -> str | None:
         """Return a digest of all code, where no repository and no baseline tells what has changed.
@@ -177,15 +173,17 @@ class Changes:
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         if len(paths) > MOST_FILES:
             return None
+        return self._digest_of(paths, lambda path: digest_of(self._root / path))
+
+    def _digest_of(self, paths: Iterable[str], held: Callable[[str], str]) -> str:
         digest = hashlib.sha256()
         for path in paths:
-            if not any(_is_at_or_below(path, name) for name in self.apart):
-                held = digest_of(self._root / path)
-                digest.update(f"{path}\0{held}\0".encode("utf-8", "surrogateescape"))
+            if not self._is_apart(path):
+                digest.update(f"{path}\0{held(path)}\0".encode("utf-8", "surrogateescape"))
         return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:
-        return any(_is_at_or_below(file, name) for name in self._apart)
+        return any(file == name or file.startswith(name + "/") for name in self.apart)
 
     def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
         nothing = subprocess.DEVNULL
@@ -244,10 +242,6 @@ def _text_of(path: Path, largest: int) -> str | None:
     except OSError:
         return None
     return None if b"\0" in data else data.decode("utf-8", "replace")
-
-
-def _is_at_or_below(file: str, name: str) -> bool:
-    return file == name or file.startswith(name + "/")
 
 
 def _output(process: subprocess.Popen[bytes] | None) -> bytes:

@@ -62,9 +62,6 @@ class Judges:
         ):
             if is_so:
                 return kind
-        return self._by_folder(path, folder, suffix)
-
-    def _by_folder(self, path: str, folder: str, suffix: str) -> JudgeKind:
         parts = [part for part in folder.split("/") if part]
         of_tests = any(_TEST_FOLDER.fullmatch(part) for part in parts) or any(
             path.startswith(f"{each}/") for each in self.test_folders

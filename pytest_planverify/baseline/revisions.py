@@ -59,7 +59,11 @@ def baseline_at(
             f"{option} {revision}: there is no such revision in {repository.top}; name a "
             "commit, a tag or a branch"
         )
-    name = f"{commit}-{_conditions(flat)}"
+    # What the result depends on besides the commit: the plan and the interpreter.
+    conditions = hashlib.sha256(platform.python_version().encode())
+    for part in flat.parts:
+        conditions.update(part.digest.encode())
+    name = f"{commit}-{conditions.hexdigest()[:16]}"
     path = PlanFolder(root, flat.loaded.plan.todo_list_id).baselines / f"{name}.json"
     ref = f"{REVISION_REFS}/{name}"
     known = _known(path, repository, ref, root)
@@ -75,14 +79,6 @@ def baseline_at(
         replace_file(path, data)
         repository.keep(ref, data)
     return KeptBaseline(root, document, path=path, repository=repository)
-
-
-def _conditions(flat: FlatPlan) -> str:
-    """Return what the result depends on besides the commit: the plan and the interpreter."""
-    digest = hashlib.sha256(platform.python_version().encode())
-    for part in flat.parts:
-        digest.update(part.digest.encode())
-    return digest.hexdigest()[:16]
 
 
 def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
@@ -112,7 +108,8 @@ def _made(
         env = environment_for(tree, root)
         verified = verify_often(plan, copy.loaded.root, directory=there, runs=runs, env=env, say=say)
         document, contents = make_baseline(copy, seen, verified)
-    plans = _plan_files(flat)  # those of now; else only what the revision itself holds
+    # Those of now; else only what the revision itself holds.
+    plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {
         name: file
         for name, file in document.files.items()
@@ -120,10 +117,6 @@ def _made(
     }
     texts = {file.sha256: contents[file.sha256] for file in kept.values() if file.sha256 in contents}
     return document.model_copy(update={"revision": commit, "dirty": False, "files": kept}), texts
-
-
-def _plan_files(flat: FlatPlan) -> frozenset[str]:
-    return frozenset(os.path.relpath(part.path, flat.loaded.root) for part in flat.parts)
 
 
 def _bring_plans(flat: FlatPlan, tree: Path) -> Path:

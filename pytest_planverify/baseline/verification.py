@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError, OutcomeFileError
 from planner.planfile.record_files import read_outcomes
+from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.record import BaselineRun
 
 _GRACE_SECONDS = 20.0
-_MOST_SAID = 4_000
+"""How long an interrupted run may take to end its sessions in order."""
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
@@ -45,11 +45,20 @@ def verify_apart(
         whole = {**os.environ, **(env or {})}
         if whole.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
             argv += ["-p", "pytest_planverify.plugin"]
-        code, said = _run(argv, directory, whole, Path(folder) / "said.log")
-        if code in (_INTERRUPTED, -signal.SIGINT):
+        ended = run_process(
+            argv, cwd=directory, env=whole, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
+        )
+        if ended.exit_code == _INTERRUPTED or ended.signal == "SIGINT":
             raise KeyboardInterrupt
-        if code < 0 or code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
-            raise BaselineError(f"the plan could not be verified (status {code}): {_last_line(said)}")
+        how = ended.signal or f"status {ended.exit_code}"
+        if ended.signal or ended.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
+            # The line that says why; what pytest prints around it does not.
+            lines = [
+                line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()
+            ]
+            errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+            said = (errors or lines or ["it said nothing"])[-1]
+            raise BaselineError(f"the plan could not be verified ({how}): {said}")
         try:
             return read_outcomes(outcomes)
         except OutcomeFileError as error:
@@ -74,44 +83,3 @@ def verify_often(
             say(f"verifying it, {number} of {runs}")
         found.append(run_of(verify_apart(plan, directory=directory, env=env), root))
     return found
-
-
-def _run(argv: Sequence[str], directory: Path, env: Mapping[str, str], log: Path) -> tuple[int, str]:
-    """Run it to its end, its output in a file; an interruption ends it and its sessions in order."""
-    with (
-        open(log, "wb") as output,
-        subprocess.Popen(
-            list(argv),
-            cwd=directory,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C comes here, and is passed on once
-        ) as process,
-    ):
-        try:
-            process.wait()
-        except BaseException:
-            _end(process)
-            raise
-    with open(log, "rb") as stream:
-        stream.seek(max(0, log.stat().st_size - _MOST_SAID))
-        return process.returncode, stream.read().decode("utf-8", "replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    from pytest_planverify.checks.processes import end_process_tree
-
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        end_process_tree(process.pid)
-
-
-def _last_line(said: str) -> str:
-    """The line that says why; what pytest prints around it does not."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    return (errors or lines or ["it said nothing"])[-1]
