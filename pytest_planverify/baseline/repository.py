@@ -66,17 +66,8 @@ class Repository:
 
     def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files below the folder that are not as a commit has them, and those that it does not have."""
-        words = (
-            "diff",
-            "--name-status",
-            "-z",
-            "--no-renames",
-            "--no-ext-diff",
-            "--relative",
-            commit,
-            "--",
-            ".",
-        )
+        options = ("--name-status", "-z", "--no-renames", "--no-ext-diff", "--relative")
+        words = ("diff", *options, commit, "--", ".")
         fields = [os.fsdecode(name) for name in (self._ask(*words) or b"").split(b"\0") if name]
         changed = dict(zip(fields[1::2], fields[::2], strict=False))
         added = {name: None for name, how in changed.items() if how == "A"}

@@ -134,7 +134,7 @@ def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:
 class _Monitor:
     """By ``sys.monitoring``: a line that has been seen costs nothing for the rest of the test.
 
-    ``start`` returns whether looking was possible, ``stop`` the functions of the product that were executed.
+    ``start`` returns whether it can look, ``stop`` the functions of the product that were executed.
     """
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
