@@ -549,7 +549,7 @@ class SessionRun:
         # What was red before counts where this run continues that one, which was to stop early as well.
         is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._last.taken
         self.reds += verdict.is_red and is_counted
-        if verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
+        if verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN) and not self._settings.collect_only:
             self.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_decided(todo.id, run.check.id, verdict)
 

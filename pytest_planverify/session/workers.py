@@ -243,7 +243,7 @@ class Workers:
             start = spec.start
             try:
                 server = self._pool.server(start, self._level(spec))
-                self._watcher().run(ForkedWorker(server), spec, record)
+                self._watch(ForkedWorker(server), spec, record)
             except ForkServerDied:
                 self._pool.renew(start)
                 continue
@@ -255,11 +255,11 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
-        self._watcher().run(ColdWorker(self._folder.path), spec, record)
+        self._watch(ColdWorker(self._folder.path), spec, record)
         return record
 
-    def _watcher(self) -> Watcher:
-        return Watcher(self._folder.journal, self._progress, self._look_around)
+    def _watch(self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord) -> None:
+        Watcher(worker, spec, record, self._progress, self._look_around).run()
 
     def _spec(self, job: Job, *, confirming: bool) -> WorkerSpec:
         with self._lock:
