@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from planner.catalog.pytest_arguments import split_options
-from pytest_planverify.reports.allure import merge_allure_results
 from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
 
 if TYPE_CHECKING:
@@ -340,6 +339,39 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
         except ValueError:
             continue
+
+
+def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) -> None:
+    """Move what the workers wrote to ``target``, which is emptied first where it is to be ``clean``.
+
+    allure-pytest writes a file a test, a file a fixture, and attachments, while tests run; so each worker
+    has a folder of its own. Two results of one ``historyId`` would be shown as a retry, of which the
+    later hides the earlier: of several criteria that ran a test, the first counts, unless only a later
+    one is red. Raises ``OSError`` where the folder cannot be written.
+    """
+    folders = [part for part in parts if part.is_dir()]
+    if clean:
+        shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True, exist_ok=True)
+    chosen: dict[str, tuple[Path, bool]] = {}
+    results: list[tuple[Path, Path, str, bool]] = []
+    for folder in folders:
+        for path in sorted(folder.glob("*-result.json")):
+            result = json.loads(path.read_text(encoding="utf-8"))
+            # What Allure knows a test by: its name and parameters.
+            test = str(result.get("historyId") or result.get("fullName") or result.get("uuid"))
+            results.append((folder, path, test, result.get("status") in ("failed", "broken")))
+    for folder, _, test, red in results:
+        if test not in chosen or (red and not chosen[test][1] and chosen[test][0] != folder):
+            chosen[test] = (folder, red)
+        elif chosen[test][0] == folder:  # rerun by the worker itself
+            chosen[test] = (folder, chosen[test][1] or red)
+    for folder, path, test, _ in results:
+        if chosen[test][0] != folder:
+            path.unlink()
+    for folder in folders:
+        for path in sorted(folder.iterdir()):
+            shutil.move(path, target / path.name)
 
 
 # -- in the session -----------------------------------------------------------------------------------

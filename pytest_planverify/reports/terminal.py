@@ -181,22 +181,6 @@ class Row(NamedTuple):
         return " ".join(part for part in (self.title, self.progress) if part)
 
 
-class Columns(NamedTuple):
-    """The width of each column; a column of none is left out."""
-
-    word: int
-    id: int
-    title: int
-    checks: int
-    tests: int
-    time: int
-
-    @property
-    def total(self) -> int:
-        shown = [self.word, self.id, self.title, self.checks, self.tests, self.time]
-        return sum(shown) + len(GAP) * (sum(1 for width in shown if width) - 1)
-
-
 class Rank(NamedTuple):
     """The place of a todo among those that are shown."""
 
@@ -250,43 +234,44 @@ def _row_of(outcome: Outcome, screen: ReportScreen, rank: Rank) -> Row:
     )
 
 
-def _fitted(rows: Sequence[Row], screen: ReportScreen) -> Columns:
-    """Return the widths that show these rows best.
+def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
+    """Return the widths of the columns that show these rows best; a column of none is left out.
 
     Without a terminal they are as wide as their content. On one the title gives way, which is then wrapped
     in its column; then the count of tests goes; at last title and counts stand below.
     """
-    columns = Columns(
-        word=widest([row.word.shown(screen.glyphs) for row in rows]),
-        id=widest([row.id for row in rows]),
-        title=widest([row.whole_title for row in rows]),
-        checks=widest([row.checks for row in rows]),
-        tests=widest([row.tests for row in rows]),
-        time=widest([row.time for row in rows]),
-    )
-    for fewer in (columns, columns._replace(tests=0)):
-        room = max(fewer.title - fewer.total + (screen.columns or fewer.total), 0)
-        if room >= min(fewer.title, SHORTEST_TITLE):
-            return fewer._replace(title=min(fewer.title, room))
-    return columns._replace(title=0, checks=0, tests=0)
+    columns = {
+        "word": widest([row.word.shown(screen.glyphs) for row in rows]),
+        "id": widest([row.id for row in rows]),
+        "title": widest([row.whole_title for row in rows]),
+        "checks": widest([row.checks for row in rows]),
+        "tests": widest([row.tests for row in rows]),
+        "time": widest([row.time for row in rows]),
+    }
+    for fewer in (columns, columns | {"tests": 0}):
+        shown = [width for width in fewer.values() if width]
+        total, title = sum(shown) + len(GAP) * (len(shown) - 1), fewer["title"]
+        room = max(title - total + (screen.columns or total), 0)
+        if room >= min(title, SHORTEST_TITLE):
+            return fewer | {"title": min(title, room)}
+    return columns | {"title": 0, "checks": 0, "tests": 0}
 
 
-def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
+def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
     """Write the line of one todo, and below it what there is no room for beside."""
     quiet = Style.QUIET if row.is_quiet else None
-    titles = wrapped(row.whole_title, columns.title) if columns.title else []
+    room = columns["title"]
+    titles = wrapped(row.whole_title, room) if room else []
     left = [
-        StyledText(padded(row.word.shown(screen.glyphs), columns.word), quiet or row.word.style),
-        StyledText(GAP + padded(row.id, columns.id), quiet or Style.STRONG),
+        StyledText(padded(row.word.shown(screen.glyphs), columns["word"]), quiet or row.word.style),
+        StyledText(GAP + padded(row.id, columns["id"]), quiet or Style.STRONG),
     ]
-    if columns.title:
-        left.append(
-            StyledText(GAP + padded(titles[0] if titles else "", columns.title), quiet or Style.PLAIN)
-        )
-    counts = ((row.checks, columns.checks), (row.tests, columns.tests), (row.time, columns.time))
+    if room:
+        left.append(StyledText(GAP + padded(titles[0] if titles else "", room), quiet or Style.PLAIN))
+    counts = ((row.checks, columns["checks"]), (row.tests, columns["tests"]), (row.time, columns["time"]))
     if any(text for text, _ in counts):
         left += [StyledText(GAP + padded(text, width, right=True)) for text, width in counts if width]
-    below = [] if columns.title else [row.whole_title, row.checks.strip(), row.tests.strip()]
+    below = [] if room else [row.whole_title, row.checks.strip(), row.tests.strip()]
     used = sum(cells(span.text) for span in left)
     if not any(below) and used + len(GAP) + cells(row.tail) <= (screen.columns or sys.maxsize):
         left.append(StyledText(GAP + row.tail, Style.QUIET))
@@ -294,9 +279,8 @@ def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
         below.append(row.tail)
     screen.line(*left)
     for title in titles[1:]:
-        screen.line(
-            StyledText(title, quiet or Style.PLAIN), indent=columns.word + columns.id + 2 * len(GAP)
-        )
+        indent = columns["word"] + columns["id"] + 2 * len(GAP)
+        screen.line(StyledText(title, quiet or Style.PLAIN), indent=indent)
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
 
 
