@@ -192,7 +192,9 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
     _spare_preparing(early_config)
     early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
     known.noconftest = True
-    args[:] = ["--planverify", *_display_args(early_config.invocation_params.args)]
+    # What of the command line also shapes the parent's own terminal output.
+    words = map(str, early_config.invocation_params.args)
+    args[:] = ["--planverify", *(word for word in words if word.startswith("--color="))]
 
 
 def _spare_rewriting(config: pytest.Config) -> None:
@@ -253,7 +255,8 @@ def read_settings(config: pytest.Config) -> Settings:
         isolate=given.options["planverify_isolate"] or not can_fork(),
         keep_going=given.options["planverify_keep_going"],
         scope=given.options["planverify_scope"],
-        outcomes=_named_file(directory, outcomes),
+        # Standard output lies in no folder.
+        outcomes=None if outcomes is None else Path(outcomes) if outcomes == "-" else directory / outcomes,
         reports=reports,
         confirmations=confirmations,
         confirmation_seconds=seconds,
@@ -274,13 +277,6 @@ def read_settings(config: pytest.Config) -> Settings:
         debugger=sorted_args.debugger,
         worker_args=tuple(sorted_args.every),
     )
-
-
-def _named_file(directory: Path, name: str | None) -> Path | None:
-    """The file that an option names; ``-``, which is standard output, lies in no folder."""
-    if name is None:
-        return None
-    return Path(name) if name == "-" else directory / name
 
 
 def require_known_options(config: pytest.Config, settings: Settings, root: Path) -> None:
@@ -319,11 +315,6 @@ def spare_required_plugins(config: pytest.Config | None) -> None:
     words = () if config is None else config.invocation_params.args
     if config is not None and "--planverify" in words:
         config._validate_plugins = lambda: None  # type: ignore[method-assign]
-
-
-def _display_args(words: Sequence[object]) -> list[str]:
-    """Return what of the command line also shapes the parent's own terminal output."""
-    return [str(word) for word in words if str(word).startswith("--color=")]
 
 
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import importlib.metadata
+import os
 import platform
+import site
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from planner.model.baseline import Baseline, BaselineCheck, BaselineFile, BaselineTest, BaselineTodo
+from planner.model.baseline import (
+    Agreement,
+    Baseline,
+    BaselineCheck,
+    BaselineFile,
+    BaselineTest,
+    BaselineTodo,
+    HookUse,
+    JudgePatch,
+    SessionInventory,
+)
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
 from planner.policy.since import GREEN
 from pytest_planverify.baseline import below
-from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.baseline.work_tree import START_UP, WorkTree
 from pytest_planverify.journal import read_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import Outcome, OutcomeDocument
     from planner.planfile.tree import FlatPlan
@@ -229,3 +243,104 @@ def object_id(content: bytes, digits: int = 40) -> str:
     digest.update(b"blob %d\0" % len(content))
     digest.update(content)
     return digest.hexdigest()
+
+
+# -- who had a say in the verdicts -------------------------------------------------------------------
+
+
+def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
+    """Return the inventory of a run's sessions and environment; files below the root are relative."""
+    plugins: set[str] = set()
+    hooks: set[tuple[str, str]] = set()
+    patched: set[tuple[str, str]] = set()
+    agreeing: set[tuple[str, str]] = set()
+    artifacts: dict[str, Any] = {}
+    elsewhere = False
+    every = list(records)
+    for record in every:
+        if record.get("record") == "artifacts_written":
+            written = record.get("artifacts")
+            held = cast("dict[str, Any]", written) if isinstance(written, dict) else {}
+            artifacts |= {path: how for path, how in held.items() if how in ("made", "rewritten")}
+        if record.get("record") == "session_inventory":
+            plugins |= {name for name in _list(record.get("plugins")) if isinstance(name, str)}
+            hooks |= {(hook, _shown(file, root)) for hook, file in _rows(record.get("hooks"), 2)}
+            patched |= {(name, _shown(file, root)) for name, file in _rows(record.get("patched"), 2)}
+            agreeing |= {
+                (_shown(file, root), f"{kind}.{method}")
+                for file, kind, method in _rows(record.get("agreeing"), 3)
+            }
+            elsewhere |= bool(record.get("without_body"))
+    return SessionInventory(
+        plugins=tuple(sorted(plugins)),
+        hooks=tuple(HookUse(hook=hook, file=file) for hook, file in sorted(hooks)),
+        entry_points=tuple(
+            sorted(
+                f"{each.name} = {each.value}" for each in importlib.metadata.entry_points(group="pytest11")
+            )
+        ),
+        start_up=dict(sorted(_start_up())),
+        patched=tuple(JudgePatch(name=name, file=file) for name, file in sorted(patched)),
+        agreeing=tuple(Agreement(file=file, name=name) for file, name in sorted(agreeing)),
+        bodies_elsewhere=elsewhere,
+        status_overturned=_is_overturned(every),
+        records_lost=_are_lost(every),
+        artifacts=artifacts,
+    )
+
+
+def _is_overturned(records: Iterable[Record]) -> bool:
+    """Return whether a session returned 0 in which tests had failed."""
+    red: set[object] = set()
+    green: set[object] = set()
+    for record in records:
+        if record.get("record") == "test_finished" and record.get("outcome") in ("failed", "error"):
+            red.add(record.get("session"))
+        elif record.get("record") == "session_ended" and record.get("exit_status") == 0:
+            green.add(record.get("session"))
+    return not red.isdisjoint(green)
+
+
+def _are_lost(records: Iterable[Record]) -> bool:
+    """Return whether records that were numbered are missing."""
+    last: dict[object, int] = {}
+    for record in records:
+        pen, number = record.get("pen"), record.get("number")
+        if isinstance(number, int):
+            if number > last.get(pen, 0) + 1:
+                return True
+            last[pen] = number
+    return False
+
+
+def _start_up() -> Iterator[tuple[str, str]]:
+    """Yield what the environment's interpreter runs before anything else, with its sha256."""
+    folders = dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *sys.path])
+    for folder in folders:
+        installed = folder.endswith(("site-packages", "dist-packages"))
+        with suppress(OSError):
+            for name in sorted(os.listdir(folder)) if folder else ():
+                if name in START_UP or (installed and name.endswith(".pth")):
+                    place = Path(folder, name)
+                    yield str(place), hashlib.sha256(place.read_bytes()).hexdigest()
+
+
+def _shown(file: str, root: Path) -> str:
+    """Relative to the root where it is below it, by whatever way, or in a folder above it."""
+    for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
+        if file and path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix()
+        if path.is_absolute() and folder.is_relative_to(path.parent):
+            return Path(os.path.relpath(path, folder)).as_posix()
+    return file
+
+
+def _rows(value: object, length: int) -> Iterator[list[str]]:
+    """Lists of so many words; what is none is passed over."""
+    for entry in map(_list, _list(value)):
+        if len(entry) == length and all(isinstance(word, str) for word in entry):
+            yield entry
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
