@@ -120,10 +120,10 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     complain(f"recording what holds now in {root}")
     seen = look(root)
     verified = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=runs, say=complain)
-    document, contents = make_baseline(flat, seen, verified)
+    document = make_baseline(flat, seen, verified)
     if force and reason:
         document = remade(document, earlier, reason)
-    place, unkept = keep_baseline(root, document, contents)
+    place, unkept = keep_baseline(root, document, seen.contents)
     keep_outcomes(place, verified)
     _show(document)
     if unkept is not None:

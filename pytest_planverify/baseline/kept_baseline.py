@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
@@ -55,8 +56,6 @@ class KeptBaseline:
         """Signs that it was changed by something else than ``planverify baseline``."""
         self._repository = repository
         self._contents: dict[str, bytes | None] = {}
-        self._accepted: set[tuple[str, str | None]] | None = None
-        self._functions: frozenset[str] | None = None
         self._former: dict[str, str] = {}
 
     def digests(self) -> Mapping[str, str]:
@@ -86,9 +85,16 @@ class KeptBaseline:
 
     def accepted(self, path: str, sha256: str | None) -> bool:
         """Return whether a person has accepted that content of a file; ``None`` is a file that is gone."""
-        if self._accepted is None:
-            self._accepted = {item for each in self.document.accepted for item in each.files.items()}
         return (path, sha256) in self._accepted
+
+    @cached_property
+    def _accepted(self) -> set[tuple[str, str | None]]:
+        return {item for each in self.document.accepted for item in each.files.items()}
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        """The tests that were run, without parameters."""
+        return frozenset(known.partition("[")[0] for known in self.document.tests)
 
     def kind_of(self, path: str) -> JudgeKind:
         """Return what a file has to do with verdicts; of a file that was not there its name decides."""
@@ -133,8 +139,6 @@ class KeptBaseline:
             return False
         name = names.rpartition("::")[2]
         function = f"{path}::{names}"
-        if self._functions is None:
-            self._functions = frozenset(known.partition("[")[0] for known in self.document.tests)
         if function in self._functions:
             return False  # its other parameters were run, so it would have been, too
         content = self.read(path)

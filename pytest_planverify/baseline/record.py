@@ -48,21 +48,14 @@ MOST_COPIED = 256 << 20
 """Of a larger file that no commit holds, and of what goes beyond this, only the sha256 is kept."""
 
 
-class SeenFile(NamedTuple):
-    """One file; its content is held where no commit holds it and it is not too large."""
-
-    sha256: str
-    size: int
-    committed: bool
-    content: bytes | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTree:
     """The files of a tree before anything of it ran."""
 
     tree: WorkTree
-    files: Mapping[str, SeenFile]
+    files: Mapping[str, BaselineFile]
+    contents: Mapping[str, bytes]
+    """By sha256 what no commit holds, and is not too large."""
     revision: str | None = None
     dirty: bool = False
 
@@ -75,7 +68,8 @@ def look(root: Path) -> SeenTree:
     blobs: Mapping[str, str] = {}
     if repository is not None and commit is not None:
         blobs = repository.blobs(commit, *(path for path in tree.paths() if path.startswith("../")))
-    files: dict[str, SeenFile] = {}
+    files: dict[str, BaselineFile] = {}
+    contents: dict[str, bytes] = {}
     held = 0
     for path in tree.paths():
         content = tree.read(path)
@@ -84,18 +78,20 @@ def look(root: Path) -> SeenTree:
             committed = blob is not None and blob == object_id(content, len(blob))
             digest = hashlib.sha256(content).hexdigest()
             copied = not committed and len(content) <= LARGEST_COPY and held + len(content) <= MOST_COPIED
-            held += len(content) if copied else 0
-            files[path] = SeenFile(digest, len(content), committed, content if copied else None)
+            if copied:
+                held += len(content)
+                contents[digest] = content
+            files[path] = BaselineFile(sha256=digest, size=len(content), committed=committed)
     dirty = any(not file.committed and not tree.is_nested(path) for path, file in files.items()) or any(
         path not in files and not path.startswith("../") for path in blobs
     )
-    return SeenTree(tree=tree, files=files, revision=commit, dirty=commit is not None and dirty)
+    return SeenTree(
+        tree=tree, files=files, contents=contents, revision=commit, dirty=commit is not None and dirty
+    )
 
 
-def make_baseline(
-    flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]
-) -> tuple[Baseline, dict[str, bytes]]:
-    """The baseline that one or several runs of the plan make, and by sha256 what no commit holds."""
+def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -> Baseline:
+    """The baseline that one or several runs of the plan make."""
     tests = dict(tests_of(flat, runs))
     records = all_records(runs)
     for record in records:
@@ -103,14 +99,7 @@ def make_baseline(
         if record.get("record") == "collection_failure" and isinstance(nodeid, str):
             tests.setdefault(nodeid.partition("::")[0], BaselineTest(outcome=TestOutcome.ERROR))
     judges = judges_of(flat, {nodeid.partition("::")[0] for nodeid in tests}, seen.tree)
-    files: dict[str, BaselineFile] = {}
-    contents: dict[str, bytes] = {}
-    for path, file in seen.files.items():
-        kind = judges.kind_of(path)
-        if file.content is not None:
-            contents[file.sha256] = file.content
-        files[path] = BaselineFile(sha256=file.sha256, size=file.size, kind=kind, committed=file.committed)
-    document = Baseline(
+    return Baseline(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,
         made_at=now(),
@@ -122,11 +111,13 @@ def make_baseline(
         run_id=runs[0].document.run.run_id,
         todos=dict(todos_of(flat, runs)),
         tests=dict(sorted(tests.items())),
-        files=dict(sorted(files.items())),
+        files={
+            path: file.model_copy(update={"kind": judges.kind_of(path)})
+            for path, file in sorted(seen.files.items())
+        },
         inventory=inventory_of(records, flat.loaded.root),
         sub_plans={name: part.plan.todo_list_id for name, part in flat.files.items()},
     )
-    return document, contents
 
 
 # -- what runs said ------------------------------------------------------------------------------------

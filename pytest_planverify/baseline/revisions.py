@@ -107,7 +107,7 @@ def _made(
         seen = look(copy.loaded.root)
         env = environment_for(tree, root)
         verified = verify_often(plan, copy.loaded.root, directory=there, runs=runs, env=env, say=say)
-        document, contents = make_baseline(copy, seen, verified)
+        document = make_baseline(copy, seen, verified)
     # Those of now; else only what the revision itself holds.
     plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {
@@ -115,7 +115,8 @@ def _made(
         for name, file in document.files.items()
         if file.committed or name in plans or seen.tree.is_nested(name)
     }
-    texts = {file.sha256: contents[file.sha256] for file in kept.values() if file.sha256 in contents}
+    digests = {file.sha256 for file in kept.values()}
+    texts = {digest: content for digest, content in seen.contents.items() if digest in digests}
     return document.model_copy(update={"revision": commit, "dirty": False, "files": kept}), texts
 
 

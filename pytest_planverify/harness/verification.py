@@ -148,8 +148,8 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
         if kept is not None:
             return None, None
         runs = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=1)
-        document, contents = make_baseline(flat, seen, runs)
-        keep_contents(root, contents)
+        document = make_baseline(flat, seen, runs)
+        keep_contents(root, seen.contents)
         replace_file(path, baseline_bytes(document))
         keep_outcomes(path, runs)
     except PlannerError as error:

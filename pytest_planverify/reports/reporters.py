@@ -227,13 +227,13 @@ def allure_folder(given: GivenOptions) -> tuple[Path, bool] | None:
 
 
 def is_reporting_needed(
-    given: GivenOptions, plugins: Iterable[tuple[str, object]], conftests: Iterable[Path]
+    given: GivenOptions, plugins: Iterable[tuple[str, object]], conftests: Iterable[str]
 ) -> bool:
     """Tell if anything would be reported, so that a run without reporters need not pay for the session.
 
     It is needed for each option of the table's reporters; for an option that no table knows, which may
     belong to one; for a plugin that listens in every session, by ``plugins`` (names and plugins of a
-    configured or unconfigured pytest); and for a conftest file whose text names a hook that listens. A
+    configured or unconfigured pytest); and for a conftest whose text, in ``conftests``, has such a hook. A
     plugin that registers its listener only when it is configured, and has no option, is seen by nobody but
     the one for GitHub's annotations, whose condition is asked here.
     """
@@ -253,27 +253,8 @@ def is_reporting_needed(
             hasattr(plugin, hook) for hook in _LISTENING
         ):
             return True
-    return any(_listens(path) for path in conftests)
-
-
-def initial_conftests(root: Path, selections: Iterable[str]) -> tuple[Path, ...]:
-    """Return the conftest files that pytest would load before it collects these selections."""
-    found: dict[Path, None] = {}
-    for selection in (".", *selections):
-        path = root / selection.partition("::")[0]
-        folder = path if path.is_dir() else path.parent
-        above = [parent for parent in reversed(folder.parents) if parent.is_relative_to(root)]
-        for each in (*above, folder, *sorted(folder.glob("test*"))):
-            found[each / "conftest.py"] = None
-    return tuple(path for path in found if path.is_file())
-
-
-def _listens(conftest: Path) -> bool:
-    try:
-        text = conftest.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return any(f"def {hook}(" in text for hook in (*_LISTENING, "pytest_sessionfinish"))
+    hooks = (*_LISTENING, "pytest_sessionfinish")
+    return any(f"def {hook}(" in text for text in conftests for hook in hooks)
 
 
 def _place(option: GivenOption) -> str:
@@ -332,11 +313,10 @@ class Reporting:
         self.relays: dict[tuple[Path, str, str], Path] = {}
         """By plan file, todo and criterion, the file of its worker's serialized reports."""
 
-    def is_needed(self, given: GivenOptions, root: str, selections: Iterable[str]) -> bool:
+    def is_needed(self, given: GivenOptions, conftests: Iterable[str]) -> bool:
         """Return whether anybody asks for the reports, as the first command of the run shows."""
         if self._needed is None:
             plugins = self._config.pluginmanager.list_name_plugin()
-            conftests = initial_conftests(Path(root), selections)
             self._needed = self._wanted and is_reporting_needed(given, plugins, conftests)
             self.given = given if self._needed else None
         return self._needed

@@ -314,7 +314,7 @@ class Workers:
         if confirming:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
-        if not self._reporting.is_needed(given, root, invocation.selections):
+        if not self._reporting.is_needed(given, conftest_texts(root, invocation.selections)):
             return (*self._settings.worker_args, *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
@@ -343,7 +343,7 @@ class Workers:
         plugins = [value for name, value in pairwise(options) if name == "-p"]
         if any(not each.startswith("no:") and each not in HARMLESS_PLUGINS for each in plugins):
             return IMPORTED  # perhaps a file of the project
-        texts = [_text_of(file) for file in _conftests(spec.root, spec.selections)]
+        texts = conftest_texts(spec.root, spec.selections)
         if any(_EARLY_HOOKS.search(text) for text in texts):
             return IMPORTED
         return PARSED if any(_START_HOOKS.search(text) for text in texts) else STARTED
@@ -395,7 +395,7 @@ def _folder_of(root: str, selection: str) -> str:
 
 def forget_files() -> None:
     """Forget what was seen of the tree: a process may verify plans more than once."""
-    for cached in (_find_setup, _conftests_above, _text_of):
+    for cached in (_find_setup, conftest_texts, _text_of):
         cached.cache_clear()
 
 
@@ -424,24 +424,16 @@ def _find_setup(
     return str(found[0]), None if found[1] is None else str(found[1]), ()
 
 
-def _conftests(root: str, selections: Iterable[str]) -> Iterable[str]:
-    found: dict[str, None] = {}
-    for selection in selections or (".", "tests", "test"):
-        found |= dict.fromkeys(_conftests_above(_folder_of(root, selection), root))
-    return found
-
-
 @cache
-def _conftests_above(folder: str, root: str) -> tuple[str, ...]:
-    found: list[str] = []
-    while True:
-        file = os.path.join(folder, "conftest.py")
-        if os.path.isfile(file):
-            found.append(file)
-        parent = os.path.dirname(folder)
-        if folder == root or parent == folder:
-            return tuple(found)
-        folder = parent
+def conftest_texts(root: str, selections: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts of the conftests that pytest would load before it collects these selections."""
+    found: dict[Path, None] = {}
+    for selection in (".", *selections):
+        folder = Path(_folder_of(root, selection))
+        above = [parent for parent in folder.parents if parent.is_relative_to(root)]
+        for each in (*above, folder, *sorted(folder.glob("test*"))):
+            found[each / "conftest.py"] = None
+    return tuple(_text_of(str(file)) for file in found if file.is_file())
 
 
 @cache
