@@ -69,13 +69,6 @@ class Relay:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._write("report", data=self._serialized(report))
 
-    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_logreport")
-    def pytest_relay_xml_attributes(self, report: pytest.TestReport) -> None:
-        """Write what the fixture ``record_xml_attribute`` was given, before pytest adds its own."""
-        xml = self._xml() if report.when == "call" else None
-        if xml is not None and (attributes := xml.node_reporter(report).attrs):
-            self._write("xml_attributes", nodeid=report.nodeid, attributes=dict(attributes))
-
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if not report.passed:
             self._write("collect", data=self._serialized(report))
@@ -98,7 +91,9 @@ class Relay:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        xml = self._xml()
+        from _pytest.junitxml import xml_key
+
+        xml: Any = self._config.stash.get(xml_key, None)  # fixtures write there, and not into reports
         properties: list[tuple[str, str]] = [] if xml is None else xml.global_properties
         for name, value in properties:
             self._write("suite_property", name=name, value=value)
@@ -118,12 +113,6 @@ class Relay:
             else:
                 data |= {"$report_type": "CollectReport", "result": None}
         return {name: value for name, value in data.items() if name not in _UNSENT}
-
-    def _xml(self) -> Any:
-        """Return what ``--junitxml`` gathers here: fixtures write there, and not into reports."""
-        from _pytest.junitxml import xml_key
-
-        return self._config.stash.get(xml_key, None)
 
 
 def dump_line(record: dict[str, Any]) -> bytes:

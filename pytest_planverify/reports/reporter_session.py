@@ -417,7 +417,6 @@ class _Test:
         self.location: Any = None
         self.reports = list(reports)
         self.warnings: list[dict[str, Any]] = []
-        self.xml_attributes: dict[str, str] = {}
 
     @property
     def has_failed(self) -> bool:
@@ -455,8 +454,6 @@ class _Worker:
                 self._test(record["data"]["nodeid"]).reports.append(data)
             case "collect":
                 self.collect_reports.append(self._relocated(record["data"]))
-            case "xml_attributes":
-                self._test(record["nodeid"]).xml_attributes |= record["attributes"]
             case "suite_property":
                 self.suite_properties.append((record["name"], record["value"]))
             case "warning" if record["nodeid"]:
@@ -695,18 +692,13 @@ class _Replay:
                     xml.add_global_property(name, value)
 
     def _replay_test(self, config: pytest.Config, test: _Test) -> None:
-        from _pytest.junitxml import xml_key
-
         hook = config.hook
         location = test.location or test.reports[0]["location"]
         hook.pytest_runtest_logstart(nodeid=test.nodeid, location=location)
-        xml: Any = config.stash.get(xml_key, None) if test.xml_attributes else None
         for data in test.reports:
             report = hook.pytest_report_from_serializable(config=config, data=data)
             if report is None:  # of a plugin that this session has not loaded
                 continue
-            if xml is not None and data.get("when") == "call":
-                xml.node_reporter(report).attrs.update(test.xml_attributes)
             hook.pytest_runtest_logreport(report=report)
         for record in test.warnings:
             _replay_warning(config, record)
