@@ -63,11 +63,6 @@ class WorkTree:
         self._digests: dict[str, str] | None = None
         self._nested: list[str] = []
 
-    @property
-    def root(self) -> Path:
-        """The folder that the paths are relative to."""
-        return self._root
-
     def paths(self) -> tuple[str, ...]:
         """The path of every file, sorted."""
         if self._paths is None:

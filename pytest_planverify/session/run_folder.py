@@ -38,11 +38,6 @@ class RunFolder:
         """Return those of the latest run of any plan of the root."""
         return self.root / LATEST
 
-    @property
-    def answers(self) -> Path:
-        """Return where people answer manual checks."""
-        return self.home / "answers.json"
-
     def create(self) -> None:
         """Make the folders, keep them out of version control, and drop runs of long ago.
 
