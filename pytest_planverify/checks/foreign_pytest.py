@@ -230,7 +230,9 @@ def _reported(
 ) -> Evidence:
     crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
-    message = str(crash.get("message") or _last_error(longrepr))
+    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
+    lines = marked or longrepr.strip().splitlines() or [""]
+    message = str(crash.get("message") or lines[-1])
     return judged.evidence(
         kind,
         message.splitlines()[0] if message else "failed",
@@ -243,11 +245,6 @@ def _reported(
         tests=(nodeid,) if kind is EvidenceKind.TEST else (),
         contract_path=judged.contract_path,
     )
-
-
-def _last_error(longrepr: str) -> str:
-    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
-    return marked[-1] if marked else longrepr.strip().splitlines()[-1] if longrepr.strip() else ""
 
 
 _PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
@@ -317,7 +314,9 @@ def read_junit(file: Path, judged: JudgedCommand) -> Reading:
     evidence: list[Evidence] = []
     properties: list[tuple[str, Any]] = []
     for case in root.iter("testcase"):
-        nodeid = _junit_nodeid(case)
+        classname, name = case.get("classname") or "", str(case.get("name"))
+        place = case.get("file") or classname.replace(".", "/") + ".py"
+        nodeid = f"{place}::{name}" if classname else name
         found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
         outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
         if found is not None and found.get("type") == "pytest.xfail":
@@ -343,12 +342,6 @@ def read_junit(file: Path, judged: JudgedCommand) -> Reading:
             entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
     return Reading(tuple(tests), tuple(evidence), tuple(properties))
-
-
-def _junit_nodeid(case: ET.Element) -> str:
-    classname = case.get("classname") or ""
-    file = case.get("file") or classname.replace(".", "/") + ".py"
-    return f"{file}::{case.get('name')}" if classname else str(case.get("name"))
 
 
 def _number(text: str | None) -> Any:

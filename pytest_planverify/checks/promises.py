@@ -21,7 +21,10 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
 
     The one is read from the todo's contract, the other from the source of the product.
     """
-    callee = _callee(evidence)
+    # Only the first exception is asked, if it is about a call that does not fit.
+    first = evidence.exceptions[0] if evidence.exceptions else None
+    is_call = first is not None and first.qualified == "builtins.TypeError"
+    callee = callee_of(first.message) if first is not None and is_call else None
     if callee is None:
         return evidence
     told = {
@@ -29,13 +32,6 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
         "actual_signature": evidence.actual_signature or actual_signature(callee, evidence.subjects, root),
     }
     return evidence.model_copy(update=told) if any(told.values()) else evidence
-
-
-def _callee(evidence: Evidence) -> str | None:
-    """The function that the first exception is about, if it is a call that does not fit."""
-    if not evidence.exceptions or evidence.exceptions[0].qualified != "builtins.TypeError":
-        return None
-    return callee_of(evidence.exceptions[0].message)
 
 
 def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:

@@ -271,11 +271,23 @@ class Workers:
         settings, root, fixture = self._settings, job.plan.root, job.spec.fixture
         args, env, relay = self._arguments(job, command.pytest, name, confirming=confirming)
         given = parse_pytest_arguments((), args, foreign=False, as_module=command.pytest.as_module)
+        folders = _folders_of(str(root), given.selections)
+        rootdir, inifile, _ = _find_setup(str(root), folders, given.options)
         interactive = settings.interactive and not confirming
         return WorkerSpec(
             worker_id=name,
             check=job.key,
-            start=self._start(str(root), given, command.env),
+            start=Start(
+                root=str(root),
+                options=given.options,
+                probe=given.selections[:1],
+                rootdir=rootdir,
+                inifile=inifile,
+                env=command.env,
+                as_module=given.as_module,
+                script_paths=self._script_paths,
+                unwarmed=given.alone,
+            ),
             args=args,
             selections=given.selections,
             keyword=given.keyword,
@@ -320,20 +332,6 @@ class Workers:
         relay = relay_file(scratch, name)
         self._reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
         return start.args, tuple(start.env.items()), relay
-
-    def _start(self, root: str, given: PytestInvocation, env: tuple[tuple[str, str], ...]) -> Start:
-        rootdir, inifile, _ = _find_setup(root, _folders_of(root, given.selections), given.options)
-        return Start(
-            root=root,
-            options=given.options,
-            probe=given.selections[:1],
-            rootdir=rootdir,
-            inifile=inifile,
-            env=env,
-            as_module=given.as_module,
-            script_paths=self._script_paths,
-            unwarmed=given.alone,
-        )
 
     def _level(self, spec: WorkerSpec) -> int:
         """Return how far a server may go for the command, as far as its text and its conftests tell."""
