@@ -5,16 +5,19 @@ from __future__ import annotations
 import getpass
 import hashlib
 import importlib.metadata
+import math
 import os
 import platform
 import site
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from planner.errors import BaselineError, OutcomeFileError
 from planner.model.baseline import (
     Agreement,
     Baseline,
@@ -29,15 +32,17 @@ from planner.model.baseline import (
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.planfile.record_files import read_outcomes
 from planner.policy.since import GREEN
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import START_UP, WorkTree
+from pytest_planverify.checks.processes import run_process
 from pytest_planverify.journal import read_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import Outcome, OutcomeDocument
     from planner.planfile.tree import FlatPlan
@@ -335,3 +340,69 @@ def _rows(value: object, length: int) -> Iterator[list[str]]:
 
 def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+# -- runs of a plan that leave no trace in the outcomes of the user -----------------------------------
+
+_GRACE_SECONDS = 20.0
+"""How long an interrupted run may take to end its sessions in order."""
+
+_INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
+
+
+def verify_apart(
+    plan: Path,
+    *,
+    directory: Path,
+    env: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+) -> OutcomeDocument:
+    """Verify every todo of a plan, whatever its dependencies say, and compare with no baseline.
+
+    The outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` in one line where the
+    run does not come to its end.
+    """
+    with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
+        outcomes = Path(folder) / "outcomes.json"
+        argv = [sys.executable, "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
+        argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
+        argv += ["--planverify-outcomes", str(outcomes), *options]
+        whole = {**os.environ, **(env or {})}
+        if whole.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
+            argv += ["-p", "pytest_planverify.plugin"]
+        ended = run_process(
+            argv, cwd=directory, env=whole, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
+        )
+        if ended.exit_code == _INTERRUPTED or ended.signal == "SIGINT":
+            raise KeyboardInterrupt
+        how = ended.signal or f"status {ended.exit_code}"
+        if ended.signal or ended.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
+            # The line that says why; what pytest prints around it does not.
+            lines = [
+                line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()
+            ]
+            errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+            said = (errors or lines or ["it said nothing"])[-1]
+            raise BaselineError(f"the plan could not be verified ({how}): {said}")
+        try:
+            return read_outcomes(outcomes)
+        except OutcomeFileError as error:
+            raise BaselineError(str(error)) from None
+
+
+def verify_often(
+    plan: Path,
+    root: Path,
+    *,
+    directory: Path,
+    runs: int,
+    env: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[BaselineRun]:
+    """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
+    found: list[BaselineRun] = []
+    for number in range(1, runs + 1):
+        if runs > 1:
+            say(f"verifying it, {number} of {runs}")
+        found.append(run_of(verify_apart(plan, directory=directory, env=env), root))
+    return found

@@ -19,9 +19,8 @@ from pytest_planverify.baseline.kept_baseline import (
     KeptBaseline,
     keep_contents,
 )
-from pytest_planverify.baseline.record import look, make_baseline
+from pytest_planverify.baseline.record import look, make_baseline, verify_often
 from pytest_planverify.baseline.repository import GitFailed, Repository
-from pytest_planverify.baseline.verification import verify_often
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from planner.planfile.tree import load_flat
 from planner.revise.commands import fixing_command
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline import load_baseline
-from pytest_planverify.baseline.green_revisions import GreenRevisions
+from pytest_planverify.baseline.changes import GreenRevisions
 from pytest_planverify.baseline.hunks import function_at, spans_of
 from pytest_planverify.baseline.kept_baseline import baseline_of_file, run_baseline
 from pytest_planverify.baseline.kinds import judges_of

@@ -21,7 +21,6 @@ from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
 from planner.policy.branches import agent_at, route
 from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
-from pytest_planverify.checks.promises import with_promise
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
 
@@ -34,9 +33,8 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.baseline.changes import Changes
+    from pytest_planverify.baseline.changes import Changes, GreenRevisions
     from pytest_planverify.baseline.comparison import BaselineComparison
-    from pytest_planverify.baseline.green_revisions import GreenRevisions
     from pytest_planverify.session.opinions import Opinions
     from pytest_planverify.session.run import SessionRun
 
@@ -158,7 +156,8 @@ class Assembler:
         """The check with what only the parent knows of its failures: promises, permissions and changes."""
         if not run.evidence:
             return run
-        from pytest_planverify.session.installation import with_installation  # no use for a green run
+        # No use for a green run.
+        from pytest_planverify.session.installation import with_installation, with_promise
 
         flat = self._result.flat
         todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
@@ -362,7 +361,7 @@ def find_outcomes(
         changes = each.changes[each.loaded.root]
         green = None
         if not recording and changes.under_git:
-            from pytest_planverify.baseline.green_revisions import GreenRevisions
+            from pytest_planverify.baseline.changes import GreenRevisions
 
             green = GreenRevisions(each.loaded.root, each.id)
         results = Assembler(
