@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,27 +37,21 @@ _OF_LINKED = "refs/worktree/planverify"
 """Refs below ``refs/worktree`` are not shared between the work trees of a repository."""
 
 
+@dataclass(frozen=True)
 class KeptBaseline:
-    """A baseline that was found, and what is to be said of it."""
+    """A baseline that was found, and what is to be said of it.
 
-    def __init__(
-        self,
-        root: Path,
-        document: Baseline,
-        *,
-        path: Path,
-        doubts: tuple[str, ...] = (),
-        repository: Repository | None = None,
-    ) -> None:
-        self.root = root
-        self.document = document
-        self.path = path
-        """Its file; it may be gone where git keeps the baseline."""
-        self.doubts = doubts
-        """Signs that it was changed by something else than ``planverify baseline``."""
-        self._repository = repository
-        self._contents: dict[str, bytes | None] = {}
-        self._former: dict[str, str] = {}
+    It is a snapshot: the files of the root as they were, their contents from git, or from kept copies.
+    """
+
+    root: Path
+    document: Baseline = field(repr=False)
+    path: Path = field(kw_only=True)
+    """Its file; it may be gone where git keeps the baseline."""
+    doubts: tuple[str, ...] = field(default=(), kw_only=True)
+    """Signs that it was changed by something else than ``planverify baseline``."""
+    _contents: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"], repr=False)
+    _former: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def digests(self) -> Mapping[str, str]:
         """Return the sha256 of every file, in hexadecimal."""
@@ -74,7 +69,6 @@ class KeptBaseline:
             return None
         content = None
         if file.committed and self.document.revision is not None:
-            self._repository = self._repository or Repository.around(self.root)
             if self._repository is not None:
                 content = self._repository.content(self.document.revision, path)
         else:
@@ -82,6 +76,10 @@ class KeptBaseline:
                 content = (self.root / HOME / OBJECTS / file.sha256).read_bytes()
         is_same = content is not None and hashlib.sha256(content).hexdigest() == file.sha256
         return content if is_same else None
+
+    @cached_property
+    def _repository(self) -> Repository | None:
+        return Repository.around(self.root)
 
     def accepted(self, path: str, sha256: str | None) -> bool:
         """Return whether a person has accepted that content of a file; ``None`` is a file that is gone."""
@@ -176,7 +174,7 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
         if is_there:
             doubts = (f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}",)
     assert document is not None
-    return KeptBaseline(root, document, path=path, doubts=doubts, repository=repository)
+    return KeptBaseline(root, document, path=path, doubts=doubts)
 
 
 def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes]) -> tuple[Path, str | None]:
@@ -202,7 +200,7 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
 def baseline_of_file(root: Path, path: Path) -> KeptBaseline:
     """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
     document, _ = read_baseline(path)
-    return KeptBaseline(root, document, path=path, repository=Repository.around(root))
+    return KeptBaseline(root, document, path=path)
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:

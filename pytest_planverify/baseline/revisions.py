@@ -77,7 +77,7 @@ def baseline_at(
         keep_contents(root, texts)
         replace_file(path, data)
         repository.keep(ref, data)
-    return KeptBaseline(root, document, path=path, repository=repository)
+    return KeptBaseline(root, document, path=path)
 
 
 def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
@@ -90,7 +90,7 @@ def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBase
         return None
     if repository.kept(ref) != data:  # it can be made again, so nothing that was changed is believed
         return None
-    return KeptBaseline(root, document, path=path, repository=repository)
+    return KeptBaseline(root, document, path=path)
 
 
 def _made(

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -93,24 +94,15 @@ _MESSAGES = {
 }
 
 
+@dataclass(eq=False)
 class _Fault(Exception):
     """A fault of one file."""
 
-    def __init__(
-        self,
-        problem: str,
-        path: str,
-        *,
-        expected: str | None = None,
-        actual: str | None = None,
-        nearest: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.path = path
-        self.expected = expected
-        self.actual = actual
-        self.nearest = nearest
+    problem: str
+    path: str
+    expected: str | None = None
+    actual: str | None = None
+    nearest: tuple[str, ...] = ()
 
     def evidence(self, check_id: str, kind: EvidenceKind = EvidenceKind.ARTIFACT) -> Evidence:
         message = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.model.outcome import (
@@ -68,70 +69,62 @@ class Assembled(NamedTuple):
         return tuple(piece for piece, _ in self.diagnosed)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Assembler:
     """Makes the outcomes of one plan."""
 
-    def __init__(
-        self,
-        result: PlanResult,
-        *,
-        shown_path: str,
-        changes: Mapping[Path, Changes] | None,
-        diagnose: Callable[[Evidence], Diagnosis],
-        recording: bool = False,
-        baseline: KeptBaseline | None = None,
-        green: GreenRevisions | None = None,
-    ) -> None:
-        self._result = result
-        self._shown_path = shown_path
-        self._changes = changes
-        self._diagnose = diagnose
-        self._recording = recording
-        self._changed: dict[Changes, dict[str, object]] = {}
-        """The members of evidence that tell what was changed, by the changes that they are made of."""
-        self._baseline = baseline
-        self._green = green
-        self._comparison: BaselineComparison | None = None
-        if baseline is not None:
-            from pytest_planverify.baseline.comparison import BaselineComparison
+    result: PlanResult
+    shown_path: str
+    changes: Mapping[Path, Changes] | None
+    """By the roots of the plan and its sub-plans; ``None`` where nobody knows."""
+    diagnose: Callable[[Evidence], Diagnosis]
+    recording: bool = False
+    baseline: KeptBaseline | None = None
+    green: GreenRevisions | None = None
+    _changed: dict[Changes, dict[str, object]] = field(default_factory=dict["Changes", dict[str, object]])
+    """The members of evidence that tell what was changed, by the changes that they are made of."""
 
-            self._comparison = BaselineComparison(result.flat, baseline)
+    @cached_property
+    def _comparison(self) -> BaselineComparison | None:
+        if self.baseline is None:
+            return None
+        from pytest_planverify.baseline.comparison import BaselineComparison
+
+        return BaselineComparison(self.result.flat, self.baseline)
 
     def assemble(self) -> list[Assembled]:
         """Return the outcome of each todo in the plan's order, with its diagnosed failures."""
         found: dict[str, Assembled] = {}
-        for todo in reversed(self._result.todos):  # the todos of a sub-plan stand after their parent
-            below = self._result.flat.children.get(todo.id, ())
+        for todo in reversed(self.result.todos):  # the todos of a sub-plan stand after their parent
+            below = self.result.flat.children.get(todo.id, ())
             found[todo.id] = self._todo(todo, [found[each].outcome for each in below if each in found])
-        return [found[todo.id] for todo in self._result.todos]
+        return [found[todo.id] for todo in self.result.todos]
 
     def _todo(self, todo: Todo, children: Sequence[Outcome]) -> Assembled:
-        criteria = self._result.plan.criteria[todo.id]
-        runs = self._result.checks[todo.id]
+        criteria = self.result.plan.criteria[todo.id]
+        runs = self.result.checks[todo.id]
         guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
         own = [*(runs[each.id] for each in criteria if each.id in runs), *guards]
-        blocked = self._result.blocked.get(todo.id, ())
+        blocked = self.result.blocked.get(todo.id, ())
         ordered = [self._of_children(todo, children, blocked), *own] if children else own
         verdicts = parent_verdicts(
             [run.check.counts_as for run in own], [verdict_of(child) for child in children]
         )
         state = todo_state(todo, verdicts, blocked=bool(blocked))
-        root = self._result.flat.owner(todo.id).root
+        root = self.result.flat.owner(todo.id).root
         counted = guards
-        if not blocked or self._recording:
+        if not blocked or self.recording:
             counted = [
                 self._told_more(run, root, todo)
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
-        diagnosed = tuple((piece, self._diagnose(piece)) for run in counted for piece in run.evidence)
+        diagnosed = tuple((piece, self.diagnose(piece)) for run in counted for piece in run.evidence)
         failures = self._failures(todo, diagnosed)
-        touched, digest = (
-            ((), None) if self._changes is None else self._changes[root].of(todo.allowed_files)
-        )
+        touched, digest = ((), None) if self.changes is None else self.changes[root].of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
-            plan=self._result.plan.plan.todo_list_id,
+            plan=self.result.plan.plan.todo_list_id,
             title=todo.title,
             state=state,
             verified=bool(own) and state in (TodoState.DONE, TodoState.TEST_FAILED),
@@ -150,7 +143,7 @@ class Assembler:
             failure_evidence=failures[0] if failures else None,
             failures=tuple(failures),
         )
-        return Assembled(self._result.flat, todo, _own_first(todo, outcome), diagnosed)
+        return Assembled(self.result.flat, todo, _own_first(todo, outcome), diagnosed)
 
     def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """The check with what only the parent knows of its failures: promises, permissions and changes."""
@@ -159,7 +152,7 @@ class Assembler:
         # No use for a green run.
         from pytest_planverify.session.installation import with_installation, with_promise
 
-        flat = self._result.flat
+        flat = self.result.flat
         todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
         granted = [glob for each in todos for glob in each.allowed_files or ()]
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
@@ -172,15 +165,15 @@ class Assembler:
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, object]:
         """Return the members of evidence that tell what the work has changed; none where nothing tells."""
-        if self._changes is None:
+        if self.changes is None:
             return {}
-        changes = self._changes[root]
-        if self._green is not None:
-            changes = self._green.changes_since(todo.id, changes) or changes
+        changes = self.changes[root]
+        if self.green is not None:
+            changes = self.green.changes_since(todo.id, changes) or changes
         if changes not in self._changed:
             facts: dict[str, object] = {}
             if (files := changed_files(root, changes)) is not None:
-                kept = self._baseline if root == self._result.flat.loaded.root else None
+                kept = self.baseline if root == self.result.flat.loaded.root else None
                 hunks = changes.hunks({each.path: each.side for each in files}, kept)
                 facts = {"changed": files, "changed_since": changes.since, "hunks": hunks}
             self._changed[changes] = facts
@@ -189,7 +182,7 @@ class Assembler:
     def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
         """The check of a parent that the todos of its sub-plan decide."""
         verdict = sub_plan_verdict(verdict_of(child) for child in children)
-        file = os.path.relpath(self._result.flat.files[todo.id].path, self._result.plan.root)
+        file = os.path.relpath(self.result.flat.files[todo.id].path, self.result.plan.root)
         check = Check(
             id=CHECK_ID,
             kind=CheckKind.SUB_PLAN,
@@ -204,7 +197,7 @@ class Assembler:
         """Every number that was recorded, and whatever stands for a metric that the plan asks for."""
         asked = {
             criterion.spec.name
-            for criterion in self._result.plan.criteria[todo.id]
+            for criterion in self.result.plan.criteria[todo.id]
             if isinstance(criterion.spec, MetricSpec)
         }
         found: dict[str, tuple[float | str, ...]] = {}
@@ -255,7 +248,7 @@ class Assembler:
             "since": since,
             "stack_trace_head": evidence.headline,
             "process": end,
-            "rerun": f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
+            "rerun": f"pytest --planverify {shlex.quote(f'{self.shown_path}::{todo.id}')}",
             "features": features(evidence),
             "runs": len(evidence.confirmations) or None,
             "reds": sum(not each.passed for each in evidence.confirmations) or None,
@@ -365,7 +358,7 @@ def find_outcomes(
 
             green = GreenRevisions(each.loaded.root, each.id)
         results = Assembler(
-            each.result,
+            result=each.result,
             shown_path=each.shown,
             changes=each.changes,
             diagnose=opinions.below(each.folder.home),

@@ -193,7 +193,7 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     shown = "" if run.started.reference is None else run.started.reference.path
     # What had changed when it was killed nobody knows.
     return Assembler(
-        result, shown_path=shown, changes=None, diagnose=diagnose, baseline=baseline
+        result=result, shown_path=shown, changes=None, diagnose=diagnose, baseline=baseline
     ).assemble()
 
 

@@ -104,7 +104,7 @@ def outcomes_of(root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tupl
     if blocked:
         result.blocked["a"] = blocked
     assembler = Assembler(
-        result, shown_path="my plan.yaml", changes={root: Changes(root)}, diagnose=opinion
+        result=result, shown_path="my plan.yaml", changes={root: Changes(root)}, diagnose=opinion
     )
     (found,) = assembler.assemble()
     return found.outcome, found.evidence
