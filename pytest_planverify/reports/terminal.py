@@ -74,10 +74,7 @@ def render_summary(
         if verbosity > 0 and longreprs:
             _write_tracebacks(longreprs, screen)
         details = Details(
-            screen,
-            verbosity=verbosity,
-            outcomes_path=outcomes_path,
-            causes=document.causes,
+            screen=screen, verbosity=verbosity, outcomes_path=outcomes_path, causes=document.causes
         )
         _write_plans(document, screen, details, {loaded.plan.todo_list_id: loaded for loaded in plans})
         write_causes(document.causes, screen, verbosity=verbosity)

@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,49 +45,45 @@ _TICK = 0.05
 _LAST_WORDS = 20_000
 
 
+@dataclass
 class Watcher:
     """Watches one worker."""
 
-    def __init__(
-        self,
-        worker: ForkedWorker | ColdWorker,
-        spec: WorkerSpec,
-        record: WorkerRecord,
-        progress: Progress,
-        watch: Callable[[], None],
-    ) -> None:
-        """``watch`` is called again and again; what it raises ends the worker and is passed on."""
-        self._worker = worker
-        self._spec = replace(spec, key=secrets.token_hex(16))
-        self._record = record
-        self._tail = JournalTail(spec.journal)
-        self._progress = progress
-        self._watch = watch
-        self._pid = 0
-        self._ended: str | None = None
-        """The test that was told to end."""
+    worker: ForkedWorker | ColdWorker
+    spec: WorkerSpec
+    record: WorkerRecord
+    progress: Progress
+    watch: Callable[[], None]
+    """Called again and again; what it raises ends the worker and is passed on."""
+    pid: int = 0
+    ended: str | None = None
+    """The test that was told to end."""
+
+    def __post_init__(self) -> None:
+        self.spec = replace(self.spec, key=secrets.token_hex(16))
+        self._tail = JournalTail(self.spec.journal)
 
     def run(self) -> None:
         """Run the worker into the record, which holds what was seen even where this raises.
 
         Raises :class:`ForkServerDied` if the worker could not be started, and what ``watch`` raises.
         """
-        spec = self._spec
+        spec = self.spec
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
         make_way(Path(spec.journal))  # what ran before may have removed it, or put something else there
         self._tail.follow(create=True)
         self._tail.skip()
         prepare_board(spec.board)
-        self._record.launched_at = time.time()
+        self.record.launched_at = time.time()
         try:
             self._watch_worker()
         finally:
-            self._worker.close()
+            self.worker.close()
             self._tail.close()
 
     def _watch_worker(self) -> None:
-        record = self._record
-        self._pid = self._worker.start(self._spec, own_session=self._spec.log is not None)
+        record = self.record
+        self.pid = self.worker.start(self.spec, own_session=self.spec.log is not None)
         try:
             exited, running, timed_out = self._follow()
         except ForkServerDied:  # a test may end the process that forked it
@@ -98,7 +94,7 @@ class Watcher:
             record.cut_short = True
             self._end_tree()
             with contextlib.suppress(ForkServerDied):
-                self._worker.poll(5)
+                self.worker.poll(5)
             self._drain()
             raise
         self._drain()
@@ -111,12 +107,12 @@ class Watcher:
             record.death = self._death(exited, running, timed_out=timed_out)
 
     def _follow(self) -> tuple[Exited, RunningTest | None, bool]:
-        begun, record, limit = time.time(), self._record, self._spec.limit_seconds
-        while (exited := self._worker.poll(_TICK)) is None:
+        begun, record, limit = time.time(), self.record, self.spec.limit_seconds
+        while (exited := self.worker.poll(_TICK)) is None:
             self._drain()
             # The time that a server or an interpreter needs to get ready is nobody's.
             started = begun + START_SECONDS if record.started_at is None else record.started_at
-            self._watch()
+            self.watch()
             if self._lost_process():
                 self._end_tree()
                 self._wait_for_end()
@@ -128,7 +124,7 @@ class Watcher:
             overtime = max(limit * OVERTIME, 2.0) if record.timed_out else 0.0
             if time.time() > started + limit + overtime + GRACE_SECONDS:
                 running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
-                dying = running.pid if running is not None and running.pid else record.pid or self._pid
+                dying = running.pid if running is not None and running.pid else record.pid or self.pid
                 self._dump_stacks(dying)
                 self._end_tree()
                 return self._wait_for_end(), running, True
@@ -136,33 +132,33 @@ class Watcher:
 
     def _end_test(self, started: float, limit: float) -> None:
         """Let the test fail that runs when the time is over, and each later one that takes long, once."""
-        record = self._record
+        record = self.record
         if not record.soft_limit or record.pid is None or SIGNAL is None or len(record.running) != 1:
             return
         (running,) = record.running.values()
         overtime = max(limit * OVERTIME_OF_TEST, 1.0)
         over = time.time() > (running.at + overtime if record.timed_out else started + limit)
         # A signal cuts short what sleeps in C: a set-up or a teardown, which it cannot fail, has none.
-        if over and not running.worker and running.nodeid != self._ended and self._phase() == "call":
-            self._ended = running.nodeid
+        if over and not running.worker and running.nodeid != self.ended and self._phase() == "call":
+            self.ended = running.nodeid
             with contextlib.suppress(OSError):
                 os.kill(record.pid, SIGNAL)
 
     def _drain(self) -> None:
-        check, record = self._spec.check, self._record
+        check, record = self.spec.check, self.record
         for entry in self._tail.read():
-            if entry.get("session") != self._spec.worker_id or not self._is_genuine(entry):
+            if entry.get("session") != self.spec.worker_id or not self._is_genuine(entry):
                 continue
             was_collected = record.collected
             entry["at"] = time.time()  # the clock that the worker sees may be stopped by what it tests
             finished = record.feed(entry)
             if finished is not None:
                 milliseconds = round(finished.duration_ms)
-                self._progress.test_finished(check, finished.nodeid, finished.outcome, milliseconds)
+                self.progress.test_finished(check, finished.nodeid, finished.outcome, milliseconds)
             elif entry["record"] == "test_started":
-                self._progress.test_started(check, entry["nodeid"])
+                self.progress.test_started(check, entry["nodeid"])
             elif record.collected and not was_collected:
-                self._progress.collected(check, len(record.nodeids))
+                self.progress.collected(check, len(record.nodeids))
         record.journal_cut |= self._tail.lost
         self._tail.lost = False
 
@@ -170,11 +166,11 @@ class Watcher:
         """Return whether the worker wrote the line, once; what it reached for its children tell, too."""
         if entry["record"] == "audit_event":
             return True
-        if not is_signed(self._tail.line, self._spec.key):
-            self._record.forged += 1
+        if not is_signed(self._tail.line, self.spec.key):
+            self.record.forged += 1
             return False
         # A line that was written twice, as by a copy of the process, is no forgery.
-        return self._record.follows(entry)
+        return self.record.follows(entry)
 
     def _dump_stacks(self, pid: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -185,31 +181,31 @@ class Watcher:
 
     def _wait_for_end(self) -> Exited:
         for _ in range(3):
-            exited = self._worker.poll(5)
+            exited = self.worker.poll(5)
             if exited is not None:
                 return exited
             self._end_tree()
-        raise ForkServerDied(f"process {self._pid} cannot be ended")
+        raise ForkServerDied(f"process {self.pid} cannot be ended")
 
     def _end_tree(self) -> None:
         """End the worker's processes, and what they left behind."""
         from pytest_planverify.checks.processes import end_descendants, end_process_tree
 
         with contextlib.suppress(OSError):
-            os.kill(self._worker.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker
-        end_process_tree(self._pid, token=self._worker.token)
-        end_descendants(self._worker.pid)
+            os.kill(self.worker.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker
+        end_process_tree(self.pid, token=self.worker.token)
+        end_descendants(self.worker.pid)
 
     def _lost_process(self) -> bool:
         """Return whether a process of xdist died before any test: each that takes its place would, too."""
-        if not self._record.has_lost_process(_is_alive):
+        if not self.record.has_lost_process(_is_alive):
             return False
         self._drain()  # it may have said more before it died
-        return self._record.has_lost_process(_is_alive)
+        return self.record.has_lost_process(_is_alive)
 
     def _death(self, exited: Exited, running: RunningTest | None, *, timed_out: bool) -> Death:
         """Lay the death on the test that ran, or on the file that was being imported."""
-        record, spec = self._record, self._spec
+        record, spec = self.record, self.spec
         if running is None and len(record.running) == 1:
             (running,) = record.running.values()
         file = None
@@ -234,14 +230,14 @@ class Watcher:
             record.results[running.nodeid] = TestRecord(
                 running.nodeid, outcome, milliseconds, evidence=evidence
             )
-            self._progress.test_finished(spec.check, running.nodeid, outcome, round(milliseconds))
+            self.progress.test_finished(spec.check, running.nodeid, outcome, round(milliseconds))
         record.exit_status = None
         return death
 
     def _phase(self) -> str | None:
         try:
-            with open(self._spec.board, "rb") as file:
-                return PHASE_NAMES.get(file.read()[self._spec.slot])
+            with open(self.spec.board, "rb") as file:
+                return PHASE_NAMES.get(file.read()[self.spec.slot])
         except (OSError, IndexError):
             return None
 

@@ -211,18 +211,15 @@ class Workers:
 
         ``look_around`` is called again and again; what it raises ends the worker and is passed on.
         """
+        self._facts = facts
         self._settings = facts.settings
         self._pool = pool
         self._folder = folder
-        self._script_paths = facts.script_paths
         self._planned = planned_paths(flat)
         self._top = flat.loaded
         self._count = 0
         self._lock = threading.Lock()
-        self._progress = facts.progress
         self._look_around = look_around
-        self._board = folder.path / "phases"
-        self._reporting = facts.reporting
 
     def run(
         self, job: Job, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
@@ -259,7 +256,7 @@ class Workers:
         return record
 
     def _watch(self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord) -> None:
-        Watcher(worker, spec, record, self._progress, self._look_around).run()
+        Watcher(worker, spec, record, self._facts.progress, self._look_around).run()
 
     def _spec(self, job: Job, *, confirming: bool) -> WorkerSpec:
         with self._lock:
@@ -285,7 +282,7 @@ class Workers:
                 inifile=inifile,
                 env=command.env,
                 as_module=given.as_module,
-                script_paths=self._script_paths,
+                script_paths=self._facts.script_paths,
                 unwarmed=given.alone,
             ),
             args=args,
@@ -296,7 +293,7 @@ class Workers:
             journal=str(self._folder.journal),
             log=None if interactive else str(self._folder.path / f"{name}.log"),
             stacks=str(self._folder.path / f"{name}.stacks"),
-            board=str(self._board),
+            board=str(self._folder.path / "phases"),
             slot=number % SLOTS,
             env=env,
             relay=None if relay is None else str(relay),
@@ -326,11 +323,11 @@ class Workers:
         if confirming:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
-        if not self._reporting.is_needed(given, conftest_texts(root, invocation.selections)):
+        if not self._facts.reporting.is_needed(given, conftest_texts(root, invocation.selections)):
             return (*self._settings.worker_args, *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
-        self._reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
+        self._facts.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
         return start.args, tuple(start.env.items()), relay
 
     def _level(self, spec: WorkerSpec) -> int:
