@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -409,14 +409,14 @@ def main(spec_path: str) -> int:
     return status
 
 
+@dataclass
 class _Test:
     """The reports of one test by one worker, and what else was relayed of it."""
 
-    def __init__(self, nodeid: str, reports: Iterable[dict[str, Any]] = ()) -> None:
-        self.nodeid = nodeid
-        self.location: Any = None
-        self.reports = list(reports)
-        self.warnings: list[dict[str, Any]] = []
+    nodeid: str
+    reports: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    warnings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    location: Any = None
 
     @property
     def has_failed(self) -> bool:
@@ -430,39 +430,34 @@ class _Test:
 class _Worker:
     """Reports that one worker relayed, by node id, all named from the session's root."""
 
-    def __init__(self, path: str, root: str) -> None:
+    def __init__(self, path: str | None, root: str) -> None:
+        """Without a ``path`` there is nothing: the criterion had no worker."""
         self.tests: dict[str, _Test] = {}
         self.collect_reports: list[dict[str, Any]] = []
         self.warnings: list[dict[str, Any]] = []
         self.suite_properties: list[tuple[str, str]] = []
         self._rootdir = self._cwd = self._root = root
-        for record in _records(Path(path)):
-            self._take(record)
+        for record in () if path is None else _records(Path(path)):
+            match record["kind"]:
+                case "session":
+                    self._rootdir, self._cwd = record["rootdir"], record["cwd"]
+                case "start":
+                    self._test(record["nodeid"]).location = self._named_from_root(record["location"])
+                case "report":
+                    self._test(record["data"]["nodeid"]).reports.append(self._relocated(record["data"]))
+                case "collect":
+                    self.collect_reports.append(self._relocated(record["data"]))
+                case "suite_property":
+                    self.suite_properties.append((record["name"], record["value"]))
+                case "warning" if record["nodeid"]:
+                    test = self._test(record["nodeid"])
+                    test.warnings.append({**record, "nodeid": test.nodeid})
+                case _:
+                    self.warnings.append(record)
 
     def _test(self, nodeid: str) -> _Test:
         nodeid = renamed(nodeid, self._rootdir, self._root)
         return self.tests.setdefault(nodeid, _Test(nodeid))
-
-    def _take(self, record: dict[str, Any]) -> None:
-        match record["kind"]:
-            case "session":
-                self._rootdir, self._cwd = record["rootdir"], record["cwd"]
-            case "start":
-                self._test(record["nodeid"]).location = self._named_from_root(record["location"])
-            case "report":
-                data = self._relocated(record["data"])
-                self._test(record["data"]["nodeid"]).reports.append(data)
-            case "collect":
-                self.collect_reports.append(self._relocated(record["data"]))
-            case "suite_property":
-                self.suite_properties.append((record["name"], record["value"]))
-            case "warning" if record["nodeid"]:
-                test = self._test(record["nodeid"])
-                test.warnings.append({**record, "nodeid": test.nodeid})
-            case "warning":
-                self.warnings.append(record)
-            case _:
-                pass
 
     def _relocated(self, data: dict[str, Any]) -> dict[str, Any]:
         data = {**data, "nodeid": renamed(data["nodeid"], self._rootdir, self._root)}
@@ -554,13 +549,10 @@ class _Replay:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         config = session.config
         self._place_coverage(config)
-        workers = [
-            None if each.relay is None else _Worker(each.relay, self._spec.root)
-            for each in self._spec.criteria
-        ]
+        workers = [_Worker(each.relay, self._spec.root) for each in self._spec.criteria]
         told = list(self._told(workers))
         session.testscollected = self.tests = len(told)
-        self._replay_sessions(config, [worker for worker in workers if worker is not None])
+        self._replay_sessions(config, workers)
         for test in told:
             self._replay_test(config, test)
         self.failed = session.testsfailed
@@ -631,13 +623,13 @@ class _Replay:
         for number, path in enumerate(self._spec.measured):
             shutil.move(path, f"{data_file}.planverify-{number}")
 
-    def _told(self, workers: Iterable[_Worker | None]) -> Iterator[_Test]:
+    def _told(self, workers: Iterable[_Worker]) -> Iterator[_Test]:
         """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
         found: dict[str, _Test] = {}
         for criterion, worker in zip(self._spec.criteria, workers, strict=True):
             tests = self._tests_of(criterion, worker)
-            explained = any(test.has_failed for test in tests) or (
-                worker is not None and any(each["outcome"] == "failed" for each in worker.collect_reports)
+            explained = any(test.has_failed for test in tests) or any(
+                each["outcome"] == "failed" for each in worker.collect_reports
             )
             if criterion.kind != "test" or (criterion.outcome != "passed" and not explained):
                 tests.append(_Test(criterion.nodeid, criterion.own_reports()))
@@ -647,9 +639,9 @@ class _Replay:
                     found[test.nodeid] = test
         yield from found.values()
 
-    def _tests_of(self, criterion: CriterionResult, worker: _Worker | None) -> list[_Test]:
+    def _tests_of(self, criterion: CriterionResult, worker: _Worker) -> list[_Test]:
         """Return the tests of a criterion, those completed that the death of the worker cut short."""
-        tests = {} if worker is None else worker.tests
+        tests = worker.tests
         for test in tests.values():
             for data in test.reports:
                 data["user_properties"] = [*data.get("user_properties", ()), *criterion.properties]
