@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
+import shutil
+import threading
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -28,13 +29,11 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.work_tree import Snapshot
 
 
-_TIMEOUT_SECONDS = 20
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
 _DIFF = (
     "--no-ext-diff", "--no-textconv", "--binary", "--no-color", "--unified=3", "--src-prefix=a/",
     "--dst-prefix=b/", "--relative",
 )  # fmt: skip
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-optional-locks")
 _OWN = (".planverify/", "diagnostics/")
 _LARGEST_HASHED = 1 << 20
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
@@ -55,9 +54,9 @@ class Changes:
         self._revision = revision
         self._given_apart = apart
         self._apart: tuple[str, ...] = ()
-        self._status: subprocess.Popen[bytes] | None = None
-        self._diff: subprocess.Popen[bytes] | None = None
-        if top_of(root) is not None:
+        self._status: Callable[[], bytes | None] | None = None
+        self._diff: Callable[[], bytes | None] | None = None
+        if top_of(root) is not None and shutil.which("git") is not None:
             self._apart = tuple(sorted(_below(root, apart)))
             self._status = self._start(*_STATUS)
             excluded = (f":(exclude,literal){name}" for name in self._apart)
@@ -92,14 +91,14 @@ class Changes:
         """Every changed file; ``None`` where no commit knows the root: there is nothing to compare with."""
         if self._told is not None:
             return self._told
-        if self._status is None or not _output(self._start("rev-parse", "--verify", "--quiet", "HEAD:./")):
+        if self._status is None or not self._start("rev-parse", "--verify", "--quiet", "HEAD:./")():
             return None
         if self._revision != "HEAD":
             repository = Repository.around(self._root)
             changed, added = ((), ()) if repository is None else repository.differing(self._revision)
             return tuple(file for file in sorted({*changed, *added}) if not file.startswith(_OWN))
         files, _ = self._read()
-        return files if self._status.returncode == 0 else None
+        return None if self._status() is None else files
 
     @property
     def since(self) -> str:
@@ -112,7 +111,7 @@ class Changes:
         """The files that no commit knows, as they are by now."""
         if self._status is None:
             return ()
-        entries = _output(self._start(*_STATUS)).split(b"\0")
+        entries = (self._start(*_STATUS)() or b"").split(b"\0")
         return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
 
     def files_of_work(self) -> tuple[str, ...] | None:
@@ -190,18 +189,25 @@ class Changes:
     def _is_apart(self, file: str) -> bool:
         return any(file == name or file.startswith(name + "/") for name in self.apart)
 
-    def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
-        nothing = subprocess.DEVNULL
-        try:
-            return subprocess.Popen(
-                [*_GIT, *args], cwd=self._root, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing
-            )
-        except OSError:
-            return None
+    def _start(self, *words: str) -> Callable[[], bytes | None]:
+        """Ask git in a thread of its own, for a run begins meanwhile. Return what waits for the answer."""
+        answers: list[bytes] = []
+
+        def ask() -> None:
+            with suppress(GitFailed):
+                answers.append(git(self._root, "-c", "core.quotePath=false", *words))
+
+        def answer() -> bytes | None:
+            thread.join()
+            return answers[0] if answers else None
+
+        thread = threading.Thread(target=ask, name="planverify-git", daemon=True)
+        thread.start()
+        return answer
 
     def _read(self) -> tuple[tuple[str, ...], bytes]:
         if self._found is None:
-            status, diff = _output(self._status), _output(self._diff)
+            status, diff = (b"" if each is None else each() or b"" for each in (self._status, self._diff))
             self._found = (tuple(self._paths(status)), diff)
         return self._found
 
@@ -247,18 +253,6 @@ def _text_of(path: Path, largest: int) -> str | None:
     except OSError:
         return None
     return None if b"\0" in data else data.decode("utf-8", "replace")
-
-
-def _output(process: subprocess.Popen[bytes] | None) -> bytes:
-    if process is None:
-        return b""
-    try:
-        out, _ = process.communicate(timeout=_TIMEOUT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return b""
-    return out if process.returncode == 0 else b""
 
 
 @lru_cache(maxsize=8)
