@@ -192,16 +192,13 @@ def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quar
     An entry holds for its node id and for all parameters of it, and the longest for each test counts.
     ``None`` where the plan says nothing of one of the tests: a check is quarantined as a whole or not.
     """
-    longest = [
-        max(
-            (entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])),
-            key=lambda entry: entry.expires,
-            default=None,
-        )
-        for test in tests
-    ]
-    held = [entry for entry in longest if entry is not None]
-    return min(held, key=lambda entry: entry.expires) if held and len(held) == len(longest) else None
+    held: list[Quarantine] = []
+    for test in tests:
+        mine = [entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])]
+        if not mine:
+            return None
+        held.append(max(mine, key=lambda entry: entry.expires))
+    return min(held, key=lambda entry: entry.expires, default=None)
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:

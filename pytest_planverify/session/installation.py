@@ -18,7 +18,7 @@ from planner.text.python_messages import callee_of
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from planner.model.evidence import Evidence, ExceptionFact, Frame
 
@@ -132,14 +132,11 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
     unbuilt = [path for path in beside if path.stem == name and path.suffix in _UNBUILT]
     if unbuilt:
         return error.model_copy(update={"nearest": (unbuilt[0].relative_to(root).as_posix(),)})
-    return error.model_copy(update={"nearest": _near(name, beside)}) if package else error
-
-
-def _near(name: str, beside: Iterable[Path]) -> tuple[str, ...]:
-    modules = {
-        path.stem if path.suffix == ".py" else path.name for path in beside if path.suffix in (".py", "")
-    }
-    return tuple(difflib.get_close_matches(name, sorted(modules), n=3, cutoff=0.75))
+    if not package:
+        return error
+    modules = sorted({path.name.removesuffix(".py") for path in beside if path.suffix in (".py", "")})
+    near = difflib.get_close_matches(name, modules, n=3, cutoff=0.75)
+    return error.model_copy(update={"nearest": tuple(near)})
 
 
 # -- signatures --------------------------------------------------------------------------------------

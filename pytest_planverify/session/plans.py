@@ -131,8 +131,11 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
     if errors:
         raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
     for each, named in zip(chosen, names, strict=True):
-        for todo_id in named:
-            _require_todo(each.plan, each.shown, todo_id)
+        known = [todo.id for todo in each.plan.plan.items]
+        if (todo_id := next((name for name in named if name not in known), None)) is not None:
+            alike = difflib.get_close_matches(todo_id, known, n=1)
+            hint = f"did you mean {each.shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
+            raise pytest.UsageError(f"{each.shown}: the plan has no todo {todo_id!r}; {hint}")
     seen: dict[str, LoadedPlan] = {}
     for plan in (each.plan for each in chosen):
         if (other := seen.setdefault(plan.plan.todo_list_id, plan)) is not plan:
@@ -170,11 +173,3 @@ def _closure(start: Iterable[str], following: Callable[[str], Iterable[str]]) ->
             wanted.add(name)
             pending += following(name)
     return wanted
-
-
-def _require_todo(plan: LoadedPlan, shown: str, todo_id: str) -> None:
-    known = [todo.id for todo in plan.plan.items]
-    if todo_id not in known:
-        alike = difflib.get_close_matches(todo_id, known, n=1)
-        hint = f"did you mean {shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
-        raise pytest.UsageError(f"{shown}: the plan has no todo {todo_id!r}; {hint}")

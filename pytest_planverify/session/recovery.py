@@ -94,35 +94,31 @@ def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = 
     They are written to ``outcomes``; without it to the plan's folder, and as the latest of the root if
     it has no later run; or beside the journal where a later run of the plan is kept.
     """
-    try:
-        with screen_apart(outcomes):
-            return _recover(plan, run, outcomes)
-    except PlannerError as error:
-        print(error, file=sys.stderr)
-        return ExitStatus.USAGE_ERROR
-
-
-def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
     from _pytest._io import TerminalWriter
 
     from pytest_planverify.reports.terminal import render_summary
 
-    found = recover(plan, run_id=run)
-    if outcomes is None and found.run.finished is not None:
-        raise RecoveryError(
-            f"{found.run.run_id}: the run came to its end, and has written its outcomes itself; nothing "
-            "was changed: name a file with --outcomes to have them written there"
-        )
-    target = _write(found, outcomes)
-    if found.latest:  # the reports of failed todos, which a run that was killed had not come to
-        write_reports(found.results, found.run.run_id, found.document.causes)
-    render_summary(
-        TerminalWriter(),
-        found.document,
-        plans=[found.flat.loaded],
-        outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
-    )
-    return found.document.run.exit_status
+    try:
+        with screen_apart(outcomes):
+            found = recover(plan, run_id=run)
+            if outcomes is None and found.run.finished is not None:
+                raise RecoveryError(
+                    f"{found.run.run_id}: the run came to its end, and has written its outcomes itself; "
+                    "nothing was changed: name a file with --outcomes to have them written there"
+                )
+            target = _write(found, outcomes)
+            if found.latest:  # the reports of failed todos, which a run that was killed had not come to
+                write_reports(found.results, found.run.run_id, found.document.causes)
+            render_summary(
+                TerminalWriter(),
+                found.document,
+                plans=[found.flat.loaded],
+                outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
+            )
+            return found.document.run.exit_status
+    except PlannerError as error:
+        print(error, file=sys.stderr)
+        return ExitStatus.USAGE_ERROR
 
 
 def _chosen(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:

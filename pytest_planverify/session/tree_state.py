@@ -12,6 +12,7 @@ import stat
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
@@ -75,10 +76,16 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
     files: dict[str, str] = {}
     loose: set[str] = set()
     for top in dict.fromkeys(top_of(root) or root for root in roots):
-        found = _under_git(top) if (top / ".git").exists() else _everywhere(top)
-        if found is None:
+        head, names = None, {}
+        if (top / ".git").exists():
+            found = _under_git(top)
+            if found is None:
+                return None
+            head, names = found
+        else:
+            names = dict.fromkeys(islice(walk(top, _is_cache), MOST_FILES + 1), True)
+        if len(names) > MOST_FILES:
             return None
-        head, names = found
         if head is not None:
             heads[os.path.relpath(top, base)] = head
         for name, is_loose in names.items():
@@ -223,20 +230,11 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
         # Of what is ignored only code counts: the rest is what builds and tests leave behind.
         if not _is_cache(name) and (entry[0] != "!" or (is_code(name) and not name.endswith("/"))):
             names[name] = entry[0] in "?!"
-    return None if len(names) > MOST_FILES else (head, names)
+    return head, names
 
 
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
 """How many fields stand before the path in each kind of entry of ``git status``."""
-
-
-def _everywhere(root: Path) -> tuple[None, dict[str, bool]] | None:
-    names: dict[str, bool] = {}
-    for name in walk(root, _is_cache):
-        names[name] = True
-        if len(names) > MOST_FILES:
-            return None
-    return None, names
 
 
 def _is_cache(name: str) -> bool:
