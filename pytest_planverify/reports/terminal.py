@@ -149,10 +149,14 @@ def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Det
     rows = [_row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
     columns = _fitted(rows, screen)
     detailed = False
+    told: set[str] = set()
     for outcome, row in zip(outcomes, rows, strict=True):
         if detailed:
             screen.blank()
-        _write_row(row, columns, screen)
+        # One run leaves out many todos for one reason: it is told with the first of them.
+        is_told = row.word is WORDS[Standing.NOT_RUN] and row.tail in told
+        told.add(row.tail)
+        _write_row(row._replace(tail="") if is_told else row, columns, screen)
         detailed = details.write(outcome)
 
 
@@ -263,10 +267,13 @@ def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> No
         StyledText(padded(row.word.shown(screen.glyphs), columns["word"]), quiet or row.word.style),
         StyledText(GAP + padded(row.id, columns["id"]), quiet or Style.STRONG),
     ]
-    if room:
-        left.append(StyledText(GAP + padded(titles[0] if titles else "", room), quiet or Style.PLAIN))
     counts = ((row.checks, columns["checks"]), (row.tests, columns["tests"]), (row.time, columns["time"]))
-    if any(text for text, _ in counts):
+    is_counted = any(text for text, _ in counts)
+    if room:
+        title = titles[0] if titles else ""
+        is_last = not is_counted and not row.tail
+        left.append(StyledText(GAP + (title if is_last else padded(title, room)), quiet or Style.PLAIN))
+    if is_counted:
         left += [StyledText(GAP + padded(text, width, right=True)) for text, width in counts if width]
     below = [] if room else [row.whole_title, row.checks.strip(), row.tests.strip()]
     used = sum(cells(span.text) for span in left)
