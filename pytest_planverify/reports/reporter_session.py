@@ -35,9 +35,10 @@ from planner.catalog.pytest_arguments import split_options
 from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Check, Outcome, OutcomeDocument
+    from planner.model.outcome import OutcomeDocument
+    from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.reports.reporters import GivenOptions, Reporting
 
@@ -138,19 +139,21 @@ def _reported_outcome(outcome: str) -> str:
 
 def criterion_results(
     document: OutcomeDocument,
-    *,
-    roots: Callable[[Outcome], Path],
-    relays: Callable[[Outcome, Check], Path | None],
+    owners: Mapping[tuple[str, str], LoadedPlan],
+    relays: Mapping[tuple[Path, str, str], Path],
 ) -> Iterator[CriterionResult]:
     """Return the criteria of a run in the order of its outcomes, which is the plan's.
 
-    ``roots`` gives the root that a todo's node ids start from, ``relays`` the file of a criterion's worker.
+    ``owners`` are the plans that todos stand in, ``relays`` the files of workers by plan file, todo and
+    criterion.
     """
     paths = {plan.todo_list_id: plan.path for plan in document.plans}
     for outcome in document.outcomes:
         plan = paths.get(outcome.plan or "", outcome.plan or document.plans[0].path)
+        owner = owners[outcome.plan or "", outcome.todo_id]
         taken: set[str] = set()
         for check in outcome.checks:
+            relay = relays.get((owner.path, outcome.todo_id, check.id))
             failures = [each for each in outcome.failures if each.check_id == check.id]
             said = (
                 text
@@ -177,8 +180,8 @@ def criterion_results(
                 details="\n\n".join(text for text in said if text and text != check.reason),
                 seconds=check.duration_ms / 1000,
                 properties=(("todo", outcome.todo_id), *origin),
-                root=str(roots(outcome)),
-                relay=None if (path := relays(outcome, check)) is None else str(path),
+                root=str(owner.root),
+                relay=None if relay is None else str(relay),
                 tests=tuple(
                     (test.nodeid, str(test.outcome), test.duration_ms / 1000, test.reason or "")
                     for test in check.tests
@@ -224,17 +227,6 @@ def report_criteria(
         for flat in plans
         for todo in flat.loaded.plan.items
     }
-
-    def owner(outcome: Outcome) -> Any:
-        return owners[outcome.plan or "", outcome.todo_id]
-
-    criteria = criterion_results(
-        document,
-        roots=lambda outcome: owner(outcome).root,
-        relays=lambda outcome, check: reporting.relays.get(
-            (owner(outcome).path, outcome.todo_id, check.id)
-        ),
-    )
     selections = [
         text
         for flat in plans
@@ -247,7 +239,7 @@ def report_criteria(
         reporting.given,
         root=plans[0].loaded.root,
         selections=selections,
-        criteria=criteria,
+        criteria=criterion_results(document, owners, reporting.relays),
         scratch=scratch,
         started=started,
         python_path=script_paths,
