@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -15,7 +16,7 @@ from planner.policy.criteria import conventional_command, wants_convention
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from planner.model.outcome import Failure, Location, Outcome
     from planner.model.plan import Policy
@@ -57,13 +58,14 @@ def branch_reason(category: Category) -> BranchReason:
     return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
 
 
-def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
-    """Return the first free id ``{todo}_branch_{nn}`` after all that bear a number."""
+def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], bool]) -> str:
+    """Return the first free id ``{todo}_branch_{nn}`` after those of the todo's ``own`` branches."""
     prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
     # A longer number was not counted by anybody, and one more would not fit.
-    numbers = (name.removeprefix(prefix) for name in taken if name.startswith(prefix))
-    found = (int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each))
-    return f"{prefix}{max(found, default=0) + 1:02d}"
+    numbers = (name.removeprefix(prefix) for name in own if name.startswith(prefix))
+    last = max((int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each)), default=0)
+    names = (f"{prefix}{number:02d}" for number in count(last + 1))
+    return next(name for name in names if not is_taken(name))
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:

@@ -22,7 +22,7 @@ from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from planner.catalog import Command
     from planner.model.evidence import Evidence, ExceptionFact, Frame
@@ -63,8 +63,8 @@ class Situation:
     """A clock reading, RFC 3339, UTC: the end of the run."""
     tools: frozenset[str] = frozenset()
     """Type checkers and linters that the project is known to be set up for."""
-    taken: frozenset[str] = frozenset()
-    """Ids that are used already."""
+    is_taken: Callable[[str], bool] = frozenset[str]().__contains__
+    """Whether an id is used already."""
 
     # -- what was seen --------------------------------------------------------------------------------
 

@@ -634,7 +634,7 @@ def _add_step(
     prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
-        id=next(name for name in names if name not in situation.taken),
+        id=next(name for name in names if not situation.is_taken(name)),
         title=quoted(title),
         intent=because,
         agent_role=role or role_for(situation.failure, situation.todo),
@@ -659,11 +659,11 @@ def _add_step(
 
 
 def set_apart(
-    todo: Todo, outcome: Outcome, failures: Iterable[Failure], known: set[str]
+    todo: Todo, outcome: Outcome, failures: Iterable[Failure], is_known: Callable[[str], bool]
 ) -> list[AddTodoBefore | AddDependency]:
     """Return edits that give each failure a todo of its own, which the failed todo waits for.
 
-    ``known`` holds the ids of those that are there already.
+    ``is_known`` tells whether there is a todo of that id already.
     """
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
@@ -673,7 +673,7 @@ def set_apart(
             continue
         because = f"{failure.category} of {todo.id} was there before the work began"
         held: dict[str, Any] = {"rule": "pre-existing-failure", "because": because, "todo_id": todo.id}
-        if name in known:
+        if is_known(name):
             edits[name] = AddDependency(**held, on=name)
             continue
         said = one_line(failure.stack_trace_head or failure.category.value, limit=_LONGEST_NAME)

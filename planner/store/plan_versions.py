@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.engine.plans import current_plan
+from planner.engine.state import current_plan
 from planner.errors import PlannerError
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import plan_id_of, shown_path
