@@ -256,6 +256,8 @@ class _NextScreen:
         self._plan = plan
         self._words = words_of(run, plan)
         self._screen = Screen()
+        self._counts = {each.todos[0]: each.tests for each in _causes(run)}
+        """By the todo that leads a root cause, how many tests that makes red, in all todos."""
 
     def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
         """Write all of it to standard output."""
@@ -359,9 +361,10 @@ class _NextScreen:
         """Show what failed, where, and the edit: a line each."""
         if failure is None:
             return
-        tests = failure.tests or failure.top_failing_tests
+        tests = _failing_tests(failure)
         what = tests[0] if tests else failure.check_id or ""
-        more = f" (+{len(tests) - 1})" if len(tests) > 1 else ""
+        count = self._counts.get(record.id, len(tests))
+        more = f" (+{count - 1})" if tests and count > 1 else ""
         lines = {
             "failed": ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))),
             "where": where(failure),
@@ -531,9 +534,15 @@ def _causes(run: PlanRun) -> list[Consequences]:
         shown = [each.todo_id for each in cause.todos if each.todo_id in reds]
         shown.sort(key=lambda each: reds[each].signature not in cause.signatures)
         if shown and reds[shown[0]].signature in cause.signatures:
-            found.append(Consequences(shown, cause.tests))
+            found.append(Consequences(shown, cause.tests or len(_failing_tests(reds[shown[0]]))))
     told = {todo_id for each in found for todo_id in each.todos}
-    return found + [Consequences([each], len(reds[each].tests)) for each in reds if each not in told]
+    alone = (each for each in reds if each not in told)
+    return found + [Consequences([each], len(_failing_tests(reds[each]))) for each in alone]
+
+
+def _failing_tests(failure: Failure) -> tuple[str, ...]:
+    """Return every test that fails in one way; of an outcome without them, those that it names first."""
+    return failure.tests or failure.top_failing_tests
 
 
 def _without_reds(run: PlanRun) -> str:
