@@ -140,7 +140,7 @@ def test_a_large_plan_is_validated_in_seconds(tmp_path: Path) -> None:
         (tmp_path / "tests" / f"test_{at}.py").write_text(f"from shop.m{at} import product\n\n{tests}")
     entries = [
         f"- {{id: t{at}, title: T, verify: pytest tests/test_{at % 200}.py, allowed_files: [src/**], "
-        f"test_command: pytest tests, dependencies: [{f't{at - 1}' if at else ''}], "
+        f"max_retries: 0, test_command: pytest tests, dependencies: [{f't{at - 1}' if at else ''}], "
         "acceptance_criteria: {metrics: [{name: speed, operator: '>', value: 1}]}}"
         for at in range(2_000)
     ]
