@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.base import ReadValue
+from planner.model.failure_report import report_path
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 MEMORY = "x-planner"
 """The key of a branch under which the planner remembers what was tried."""
-
-REPORT = "diagnostics/{todo_id}_failure_report.json"
-"""Where the plugin writes what it saw of a failed todo."""
 
 _LONGEST_STEM = 185
 """Of a todo's id, so much stands in the ids of its branches: an id has at most 200 characters."""
@@ -185,7 +183,7 @@ def branch_todo(
 def _criteria(parent: Todo) -> AcceptanceCriteria:
     """Return the parent's criteria, and the report of its failure, which informs and is no criterion."""
     wanted = parent.acceptance_criteria
-    report = ArtifactSpec(path=REPORT.format(todo_id=parent.id))
+    report = ArtifactSpec(path=report_path(parent.id))
     return wanted.model_copy(
         update={"expected_artifacts": (*wanted.expected_artifacts, report)},
     )

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from planner.catalog import Purpose
-from planner.catalog.splitting import MAX_COMMAND_LENGTH
+from planner.catalog.commands import MAX_COMMAND_LENGTH
 from planner.policy.criteria import commands_of
 from planner.revise.situation import below_root, parsed
 

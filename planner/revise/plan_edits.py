@@ -25,9 +25,9 @@ from planner.model.edits import (
     RaiseLimit,
     RetargetCheck,
 )
+from planner.model.failure_report import report_path
 from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Quarantine, Todo
 from planner.policy.allowed_files import widened_by
-from planner.policy.branches import REPORT
 from planner.policy.criteria import commands_of, pytest_command, wants_convention
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class _Editor:
             self._refuse("nothing would be left to prove", "name at least one command")
         for spec in edit.tests:
             self._check_command(spec.cmd)
-        wanted, report = todo.acceptance_criteria, REPORT.format(todo_id=todo.parent_id)
+        wanted, report = todo.acceptance_criteria, report_path(todo.parent_id)
         kept: dict[str, Any] = {"extensions": wanted.extensions, "tests": edit.tests}
         for name in ("expected_artifacts", "metrics", "manual"):
             kept[name] = tuple(
