@@ -27,6 +27,7 @@ from planner.cli.runs import known_todo, open_run, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
 from planner.engine.progress import shown_state
 from planner.engine.requests import PAGE_TOKENS, brief_of
+from planner.engine.state import revised_plans
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.taxonomy import Family, Owner, Role
@@ -38,8 +39,7 @@ from planner.text.display import counted, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from planner.engine import State
-    from planner.engine.state import TodoRecord
+    from planner.engine import State, TodoRecord
     from planner.model.actions import Action
     from planner.model.outcome import Failure
     from planner.store.plan_run import PlanRun
@@ -129,9 +129,9 @@ def _worker(state: State, todo_id: str) -> str:
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
     from planner.planfile.versions import write_beside, write_in_place
-    from planner.store.plan_versions import revised_plans
 
-    plans = revised_plans(run.state, run.tree)
+    policies = {name: sub.loaded.plan.metadata for name, sub in run.tree.sub_plans().items()}
+    plans = revised_plans(run.state, policies)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
         return ["nothing was written: the plan is as the run has it"]

@@ -9,16 +9,16 @@ from planner.model.base import qualified
 from planner.model.events import RunPolicy
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.limits import Spent
+from planner.policy.limits import Spent, inherited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from planner.memory import Memory
     from planner.model.actions import AskHuman, Finish, Halt
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure, Outcome
-    from planner.model.plan import Plan, Todo
+    from planner.model.plan import Plan, Policy, Todo
 
 
 class PendingStep(NamedTuple):
@@ -253,6 +253,23 @@ def current_plan(state: State, within: str = "") -> Plan:
         if not (each.todo.is_temporary and is_useless(each))
     )
     return state.parts[within].plan.model_copy(update={"items": items})
+
+
+def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
+    """Return the plans of a run that were edited, by the qualified ids of their parents.
+
+    ``own`` holds the policies of the sub-plans as their files have them: what a sub-plan has from the
+    policy of the plan above it is not written into its file.
+    """
+    plans = {
+        within: current_plan(state, within) for within, part in state.parts.items() if part.version > 1
+    }
+    for within, policy in own.items():
+        if within in plans:
+            above = state.parts[state.records[within].within].plan.metadata
+            if inherited(policy, above) == plans[within].metadata:
+                plans[within] = plans[within].model_copy(update={"metadata": policy})
+    return plans
 
 
 def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
