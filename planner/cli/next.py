@@ -10,8 +10,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief import Consequences, edit_in_short
-from planner.brief.page import CHARACTERS_PER_TOKEN
+from planner.brief import CHARACTERS_PER_TOKEN, PAGE_TOKENS, Consequences, edit_in_short
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,
@@ -26,7 +25,7 @@ from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, open_run, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
 from planner.engine.progress import shown_state
-from planner.engine.requests import PAGE_TOKENS, brief_of
+from planner.engine.requests import brief_of
 from planner.engine.state import revised_plans
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
