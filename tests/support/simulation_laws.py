@@ -13,7 +13,7 @@ from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified, WorkFin
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.policy.allowed_files import grants_of
-from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
+from planner.policy.lifecycle import PLAN_MOVES, TODO_MOVES
 from planner.policy.outcomes import state_of
 
 if TYPE_CHECKING:
@@ -166,10 +166,10 @@ def judges(todo: Todo) -> tuple[object, ...]:
     )
 
 
-def _closure(steps: Iterable[tuple[str, str, str]]) -> dict[str, frozenset[str]]:
+def _closure(steps: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
     """What can be reached from each state, by steps of the table one after the other."""
     direct: dict[str, set[str]] = {}
-    for before, after, _ in steps:
+    for before, after in steps:
         direct.setdefault(before, set()).add(after)
     reached: dict[str, frozenset[str]] = {}
     for first in direct:
@@ -184,8 +184,8 @@ def _closure(steps: Iterable[tuple[str, str, str]]) -> dict[str, frozenset[str]]
     return reached
 
 
-_TODO_REACHES = _closure(TODO_STEPS)
-_PLAN_REACHES = _closure(PLAN_STEPS)
+_TODO_REACHES = _closure(TODO_MOVES)
+_PLAN_REACHES = _closure(PLAN_MOVES)
 
 
 def _plan_moves_by_the_table(before: State, after: State) -> None:
