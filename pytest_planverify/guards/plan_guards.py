@@ -148,7 +148,7 @@ class Guards:
             yield from violations(found, grants=grants, passed=working or present, present=present)
 
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
-        from pytest_planverify.baseline.inventory import inventory_of
+        from pytest_planverify.baseline.record import inventory_of
         from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
         assert self._hygiene is not None

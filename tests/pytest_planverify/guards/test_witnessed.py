@@ -24,8 +24,8 @@ from planner.model.evidence import HygieneSignal
 from planner.model.outcome import Check, TestResult
 from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
-from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
+from pytest_planverify.baseline.record import inventory_of
 from pytest_planverify.guards.hygiene import Grants
 from pytest_planverify.guards.own_files import OwnFiles
 from pytest_planverify.guards.session_signals import Shown, signals, without_known
