@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import EvidenceKind
+from planner.model.verdicts import EvidenceKind, Side
 from planner.policy.branches import agent_at
 from pytest_planverify.diagnosis.case import Case
 from pytest_planverify.diagnosis.confidence import calibrated
@@ -28,6 +28,9 @@ _ONLY_TESTS = 0.85
 """How much is left when what was changed decides whose fault it is."""
 _SURE = 0.8
 """From here on a rule without a second reading of its own is believed alone."""
+
+_TOOK_AWAY = 0.55
+"""The score of a change that speaks of the name that is missing."""
 
 _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
@@ -86,8 +89,7 @@ def judge(evidence: Evidence, rules: Container[Rule] | None = None) -> Judged:
         second = next((other for other, _, _ in speaking if other.category is not rule.category), None)
     is_of_changed_tests = (
         rule.category in _EXPECTATIONS
-        and case.only_tests_changed
-        and case.tests_on_way_changed
+        and case.is_of_changed_tests
         and evidence.kind in (*_OF_TESTS, EvidenceKind.COMMAND)
     )
     raw = round(raw * (_ONLY_TESTS if is_of_changed_tests else 1.0), 3)
@@ -123,13 +125,19 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     location = hit.location
     if location is None:
         frame = frame or case.raised_at
-        if (
-            candidates
+        own = (each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST)
+        first = next(own, None)
+        if hit.holder is not None and owner is Owner.PRODUCT:
+            took_away = (each for each in candidates if each.hunk is not None and each.score > _TOOK_AWAY)
+            first = next(took_away, None)
+            location = Location(path=hit.holder) if first is None else location_of(first)
+        elif (
+            first is not None
             and owner is Owner.PRODUCT
             and case.evidence.kind in _OF_TESTS
             and not _is_exact(case)
         ):
-            location = location_of(candidates[0])
+            location = location_of(first)
         elif frame is not None:
             location = Location(path=frame.path, line=frame.line, function=frame.function)
     return Diagnosis(

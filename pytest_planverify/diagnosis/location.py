@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.outcome import Candidate, Location
 from planner.model.verdicts import Side
+from pytest_planverify.diagnosis.case import is_new_function, is_remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,8 +126,8 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
             suspect.distance = number if suspect.distance is None else suspect.distance
     missing = {error.name for error in evidence.exceptions if error.name}
     for hunk in evidence.hunks:
-        is_remark = evidence.nodeid is not None and _is_remark(hunk)  # tools read some comments
-        if hunk.side is not None and not is_remark:
+        is_nothing = evidence.nodeid is not None and is_remark(hunk)  # tools read some comments
+        if hunk.side is not None and not is_nothing:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
@@ -260,15 +261,16 @@ def _words(name: str) -> frozenset[str]:
 
 
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
+    """Return whether a change of tests is one of the failing test, or of what its file shares."""
+    if suspect.hunk is not None and is_new_function(suspect.hunk):
+        return False  # a new test asks for something new: that the product does not do it yet
+    own = {
+        nodeid.rpartition("::")[2].partition("[")[0] for nodeid in (evidence.nodeid or "", *evidence.tests)
+    }
+    name = (suspect.function or "").rpartition(".")[2]
+    is_other_test = name.startswith("test") and name not in own
     nodeids = (evidence.nodeid or "", *evidence.tests)
-    return any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
-
-
-def _is_remark(hunk: Hunk) -> bool:
-    """Return whether a change of Python code is one of comments and blank lines alone."""
-    changed = [line[1:].strip() for line in hunk.text.splitlines() if line[:1] in ("+", "-")]
-    is_whole = hunk.path.endswith(".py") and len(changed) == _size(hunk) > 0
-    return is_whole and all(not line or line.startswith("#") for line in changed)
+    return not is_other_test and any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
 
 
 def _size(hunk: Hunk) -> int:

@@ -26,6 +26,8 @@ class Hit:
     """Where it happened, when it is not the frame that raised."""
     location: Location | None = None
     """The same, when no frame tells it."""
+    holder: str | None = None
+    """The file that lacks what was asked for: the place, unless a change is known that took it away."""
     weight: float = 1.0
     """Less than one where this case is less clear than the rule's others."""
 
