@@ -341,9 +341,15 @@ def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
 
 def is_remark(hunk: Hunk) -> bool:
     """Return whether a change of Python code is one of comments and blank lines alone."""
-    changed = [line[1:].strip() for line in hunk.text.splitlines() if line[:1] in ("+", "-")]
-    is_whole = hunk.path.endswith(".py") and len(changed) == hunk.added + hunk.removed > 0
-    return is_whole and all(not line or line.startswith("#") for line in changed)
+    if not hunk.path.endswith(".py"):
+        return False
+    remarks = 0
+    for line in hunk.text.splitlines():
+        if line[:1] in ("+", "-"):
+            remarks += 1
+            if line[1:].strip()[:1] not in ("", "#"):
+                return False
+    return remarks == hunk.added + hunk.removed > 0  # else the text was cut
 
 
 def is_new_function(hunk: Hunk) -> bool:

@@ -70,6 +70,7 @@ class Suspect:
     """How much of its name the name of the test repeats."""
 
 
+@lru_cache(maxsize=4096)
 def plain_name(function: str) -> str | None:
     """Return a qualified name as it stands in the source: ``outer.inner``; ``None`` for a module."""
     parts: list[str] = []
@@ -109,7 +110,12 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
             suspect = get(each.path, outer, each.line)
             suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
     frames = _product_frames(evidence)
-    if told is not None and told.side is Side.PRODUCT and told not in evidence.subjects:
+    # By identity: a rule names one of the evidence's own frames, and comparing models is slow.
+    if (
+        told is not None
+        and told.side is Side.PRODUCT
+        and not any(told is each for each in evidence.subjects)
+    ):
         frames = [told, *frames]
     for frame in frames:
         suspect = get(frame.path, plain_name(frame.function), frame.line)
@@ -129,9 +135,12 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
         is_nothing = evidence.nodeid is not None and is_remark(hunk)  # tools read some comments
         if hunk.side is not None and not is_nothing:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
-            suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
+            if missing:
+                suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
                 suspect.hunk, suspect.line = hunk, hunk.line
+    if not found:
+        return []
     line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])
     called = frozenset(_IDENTIFIER.findall(line)) | {name for sign, name in _OPERATORS if sign in line}
     for suspect in found.values():

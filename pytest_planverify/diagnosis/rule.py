@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,17 +61,6 @@ class Rule:
 
 class Rules(list[Rule]):
     """Rules that stand together, in the order in which they are asked."""
-
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        super().__init__(rules)
-        self._about: dict[frozenset[str], tuple[Rule, ...]] = {}
-
-    def about(self, classes: frozenset[str]) -> tuple[Rule, ...]:
-        """Return those that speak of an exception of these classes."""
-        known = self._about.get(classes)
-        if known is None:
-            known = self._about[classes] = tuple(rule for rule in self if rule.concerns(classes))
-        return known
 
     def add(
         self,

@@ -34,7 +34,7 @@ _RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"}
 """Tools that only start others: what they were asked for does not tell whose complaint it is."""
 
 _PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
-_UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME), re.compile(SET_UP)
+_UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME, re.MULTILINE), re.compile(SET_UP, re.MULTILINE)
 _SET_UP_FILES = re.compile(
     r"^(?:pyproject\.toml|setup\.cfg|tox\.ini|\.?mypy\.ini|\.?pylintrc(?:\.toml)?|\.?ruff\.toml|\.flake8|"
     r"pyrightconfig\.json|tsconfig[\w.-]*\.json|\.eslintrc[\w.]*|eslint\.config\.[cm]?[jt]s|clippy\.toml)$"
@@ -106,13 +106,12 @@ def _unknown_names(case: Case) -> Iterator[str]:
 @lru_cache(maxsize=16)  # a case is equal to itself alone: several rules ask of it
 def _names_in(case: Case) -> tuple[str, ...]:
     """Return the names that the output complains of; an empty one where the tool does not tell."""
-    names: list[str] = []
-    lines = _own_lines(case)
-    for at, line in enumerate(lines):
-        if found := _UNKNOWN_NAME.match(line) if line else None:
-            follows = lines[at + 1] if line.endswith(":") and at + 1 < len(lines) else ""
-            names.append(".".join(filter(None, found.groups())) or follows)
-    return tuple(names)
+    text = "\n".join(_own_lines(case))
+    return tuple(
+        ".".join(filter(None, found.groups()))
+        or (text[found.end() + 1 :].partition("\n")[0] if found[0].endswith(":") else "")
+        for found in _UNKNOWN_NAME.finditer(text)
+    )
 
 
 def _own_lines(case: Case) -> tuple[str, ...]:
@@ -136,8 +135,8 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
                 suggestion=f"{command.tool} is not set up rightly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
-    line = next((line for line in _own_lines(case) if line and _SET_UP.match(line)), None)
-    return line and f"{command.tool} cannot work as it is set up here: {quote(line)}"
+    found = _SET_UP.search("\n".join(_own_lines(case)))
+    return found and f"{command.tool} cannot work as it is set up here: {quote(found[0])}"
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.LINT_ERROR, 0.1))
