@@ -91,7 +91,7 @@ def _of_rules(evidence: Evidence, corrections: Corrections) -> Diagnosis:
 
     if not may_learn(diagnosis):
         return diagnosis
-    return learned(diagnosis, evidence, corrections.all(), corrections.now)
+    return learned(diagnosis, corrections.all())
 
 
 class Corrections:

@@ -249,8 +249,6 @@ class Assembler:
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
     ) -> Failure:
-        from pytest_planverify.diagnosis.corrections import features
-
         return Failure(
             category=diagnosis.category,
             owner=diagnosis.owner,
@@ -276,7 +274,6 @@ class Assembler:
             candidates=diagnosis.candidates,
             suggestion=diagnosis.suggestion,
             rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
-            features=features(evidence),
             runs=len(evidence.confirmations) or None,
             reds=sum(not each.passed for each in evidence.confirmations) or None,
         )

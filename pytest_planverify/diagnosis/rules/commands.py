@@ -607,7 +607,10 @@ def _ended(*purposes: str, must_speak: bool = False) -> Reader:
         command = case.command
         lines = [line for line in command.output_tail.splitlines() if line.strip()]
         speaks = any(not _RUNNER_REMARK.match(line.strip()) for line in lines)
-        if (purposes and command.purpose not in purposes) or (must_speak and not speaks):
+        # A runner's own word for it, make check, says little: what it runs are mostly tests.
+        is_runner = command.tool in _RUNNERS and command.purpose == "validate" and speaks
+        purpose = "test" if is_runner else command.purpose
+        if (purposes and purpose not in purposes) or (must_speak and not speaks):
             return None
         last = f"; its last line was: {quote(lines[-1])}" if lines else " and said nothing"
         shown = quote(" ".join(command.argv) or command.tool)
@@ -631,14 +634,14 @@ SCRIPT_RULES.add(
     second=(C.ENVIRONMENT_ERROR, 0.2),
 )
 SCRIPT_RULES.add(
-    "validation-failed", _ended("validate", must_speak=True),
-    C.SPEC_MISMATCH, 0.65, "A validator refused what it was given.",
-    second=(C.TEST_REGRESSION, 0.3),
-)
-SCRIPT_RULES.add(
     "test-command-failed", _ended("test"),
     C.TEST_REGRESSION, 0.8, "A test runner other than pytest failed.",
     second=(C.COMPILATION_ERROR, 0.1),
+)
+SCRIPT_RULES.add(
+    "validation-failed", _ended("validate", must_speak=True),
+    C.SPEC_MISMATCH, 0.65, "A validator refused what it was given.",
+    second=(C.TEST_REGRESSION, 0.3),
 )
 SCRIPT_RULES.add(
     "command-failed", _ended(must_speak=True),
