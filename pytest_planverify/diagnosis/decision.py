@@ -121,7 +121,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     frame = hit.frame or (judged.at.raised_at if judged.at is not case else None)
-    candidates = candidates_of(case.evidence, frame)
+    candidates = candidates_of(case.evidence, frame, hit.holder)
     location = hit.location
     if location is None:
         frame = frame or case.raised_at

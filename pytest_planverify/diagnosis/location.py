@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.outcome import Candidate, Location
 from planner.model.verdicts import Side
-from pytest_planverify.diagnosis.case import is_new_function, is_remark
+from pytest_planverify.diagnosis.case import is_remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,10 +83,11 @@ def plain_name(function: str) -> str | None:
     return ".".join(parts) or None
 
 
-def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
+def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | None = None) -> list[Suspect]:
     """Return every function that takes part in the failure, the product's and changed tests.
 
-    ``told`` is the frame that raised, where that is not the last one of the traceback.
+    ``told`` is the frame that raised, where that is not the last one of the traceback; ``holder`` the file
+    that lacks a name which was asked for.
     """
     found: dict[Key, Suspect] = {}
 
@@ -135,6 +136,7 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
         is_nothing = evidence.nodeid is not None and is_remark(hunk)  # tools read some comments
         if hunk.side is not None and not is_nothing:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
+            suspect.is_missing |= hunk.path == holder
             if missing:
                 suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
@@ -151,9 +153,11 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
     return list(found.values())
 
 
-def ranking(evidence: Evidence, told: Frame | None = None) -> list[tuple[float, Suspect]]:
+def ranking(
+    evidence: Evidence, told: Frame | None = None, holder: str | None = None
+) -> list[tuple[float, Suspect]]:
     """Return the suspects with their scores, the likeliest first."""
-    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told)]
+    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told, holder)]
     return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
 
 
@@ -184,7 +188,9 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     return 0.3 if near else 0.1
 
 
-def candidates_of(evidence: Evidence, told: Frame | None = None) -> tuple[Candidate, ...]:
+def candidates_of(
+    evidence: Evidence, told: Frame | None = None, holder: str | None = None
+) -> tuple[Candidate, ...]:
     """Return the functions most likely to be at fault, the likeliest first."""
     return tuple(
         Candidate(
@@ -195,7 +201,7 @@ def candidates_of(evidence: Evidence, told: Frame | None = None) -> tuple[Candid
             reasons=tuple(_reasons(suspect)),
             hunk=suspect.hunk,
         )
-        for value, suspect in ranking(evidence, told)[:MOST_CANDIDATES]
+        for value, suspect in ranking(evidence, told, holder)[:MOST_CANDIDATES]
         if value > 0
     )
 
@@ -271,8 +277,8 @@ def _words(name: str) -> frozenset[str]:
 
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
     """Return whether a change of tests is one of the failing test, or of what its file shares."""
-    if suspect.hunk is not None and is_new_function(suspect.hunk):
-        return False  # a new test asks for something new: that the product does not do it yet
+    if suspect.hunk is not None and not suspect.hunk.removed:
+        return False  # what was only added asks for something new: that the product does not do it yet
     own = {
         nodeid.rpartition("::")[2].partition("[")[0] for nodeid in (evidence.nodeid or "", *evidence.tests)
     }

@@ -283,6 +283,9 @@ def own_module_missing(case: Case) -> str | None:
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     near = f", or did you mean {case.error.nearest[0]}?" if case.error.nearest else "."
     path = planned or case.error.place or "it"
+    asked = _IMPORT_LINE.findall((case.raised_at.source if case.raised_at is not None else None) or "")
+    if not planned and any(name.startswith(f"{module}.") for name in asked):
+        path = path.replace(".py", "/__init__.py")  # a part of it is imported: it is to be a package
     return f"The module {module} does not exist{_by(case)}: write {path}{promised}{near}"
 
 

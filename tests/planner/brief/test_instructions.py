@@ -23,9 +23,9 @@ from planner.brief.instructions import (
 )
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
-from planner.model.evidence import Evidence, ExceptionFact
+from planner.model.evidence import Evidence, ExceptionFact, Hunk
 from planner.model.failure_report import FailureContext
-from planner.model.outcome import Failure, Location
+from planner.model.outcome import Candidate, Failure, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
 from planner.planfile.project_files import RootedFiles
@@ -226,3 +226,23 @@ def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
 )
 def test_what_only_states_a_fact_is_told_apart_from_what_asks_for_work(said: str, asks: bool):
     assert asks_for_work(said) is asks
+
+
+def test_the_change_of_a_test_is_not_shown_as_what_broke_the_product() -> None:
+    def change(path: str, side: Side) -> Candidate:
+        hunk = Hunk(path=path, line=3, added=1, side=side, text="+import shop")
+        return Candidate(path=path, line=3, score=0.5, hunk=hunk)
+
+    lacks = Failure(
+        category=Category.SPEC_MISMATCH,
+        owner=Owner.PRODUCT,
+        location=Location(path="shop/cart.py"),
+        candidates=(change("tests/test_a.py", Side.TEST), change("shop/tax.py", Side.PRODUCT)),
+    )
+    item = todo("t1", "pytest tests")
+    context = FailureContext(todo_id="t1")
+    case = situation(lacks, item, at_context=context)
+    page = write_brief(case.plan, item, case.outcome, context, rerun="pytest --planverify plan.yaml")
+    assert "**Changed**: `shop/tax.py:3`" in page
+    assert "**Where**: `shop/cart.py`\n" in page
+    assert "**Next**: Bring `shop/cart.py` to the interface" in page
