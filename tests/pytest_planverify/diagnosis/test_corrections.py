@@ -43,8 +43,11 @@ def correct(home: Path) -> None:
         append_correction(home.parent, said(FAILURE, by=name))
 
 
-def test_what_people_corrected_is_learned(home: Path, opinions: Opinions) -> None:
+def test_what_people_corrected_is_learned(
+    home: Path, opinions: Opinions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     correct(home)
+    monkeypatch.setattr(opinions, "_now", NOW)
 
     found = opinions.below(home)(FAILURE)
 
@@ -92,7 +95,7 @@ def test_a_correction_of_another_version_says_nothing(field: str, home: Path, op
         assert len(list(log.entries())) == 2
         log.write([f'{{"n":2,"correction":{{{field}}}'])
     opinions.below(home)(FAILURE)
-    assert len(opinions._corrections[home].all()) == 2  # pyright: ignore[reportPrivateUsage]
+    assert len(opinions.corrections(home)) == 2
     assert opinions.notes == ()
 
 
