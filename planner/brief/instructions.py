@@ -379,8 +379,8 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     location, first = failure.location, next(iter(failure.candidates), None)
     is_products = failure.owner is Owner.PRODUCT
     if first is not None:
-        in_product = location is not None and not is_test_path(location.path)
-        if is_products and in_product and location.path != first.path:
+        is_other = location is not None and location.path != first.path
+        if location is not None and is_products and is_other and not is_test_path(location.path):
             return location  # none of the candidates is where a name is missing
         if failure.owner is Owner.TEST:  # not what the broken fixture or test has called
             first = next((each for each in failure.candidates if is_test_path(each.path)), first)
