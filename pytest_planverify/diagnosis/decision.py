@@ -16,7 +16,7 @@ from pytest_planverify.diagnosis.rules import UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
     from planner.model.evidence import Evidence
 
@@ -71,16 +71,11 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     return _diagnosis(judge(evidence))
 
 
-def diagnose_by(rules: Container[Rule], evidence: Evidence) -> Diagnosis:
-    """Return the opinion of some rules of the table."""
-    return _diagnosis(judge(evidence, rules))
-
-
-def judge(evidence: Evidence, rules: Container[Rule] | None = None) -> Judged:
-    """Find which rule of the table, or of these, speaks, and how sure it is by itself."""
+def judge(evidence: Evidence) -> Judged:
+    """Find which rule of the table speaks, and how sure it is by itself."""
     case = Case.of(evidence)
     broken: list[str] = []
-    speaking = _speaking(case, rules, broken)
+    speaking = _speaking(case, broken)
     rule, hit, at = next(speaking, (UNKNOWN_RULE, Hit(suggestion="Nothing is known."), case))
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
@@ -96,12 +91,8 @@ def judge(evidence: Evidence, rules: Container[Rule] | None = None) -> Judged:
     return Judged(rule, hit, raw, case, at, tuple(broken), second, is_of_changed_tests)
 
 
-def _speaking(
-    case: Case, rules: Container[Rule] | None, broken: list[str]
-) -> Iterator[tuple[Rule, Hit, Case]]:
+def _speaking(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]:
     for rule, at in rules_for(case):
-        if rules is not None and rule not in rules:
-            continue
         try:
             hit = rule.read(at)
         except Exception as error:  # evidence comes from outside: no rule may keep it from the others
