@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from planner.model.taxonomy import Role
     from planner.store.run_log import Step
 
-VERSION = 8
+VERSION = 9
 """Of these tables: those of another version are made again."""
 
 PASSED = "passed"
@@ -93,11 +93,16 @@ def _table(name: str, columns: str) -> Table:
     return Table(f"planverify_{name}", METADATA, *made)
 
 
-INDEX = Table("planverify_index", METADATA, Column("version", Integer, primary_key=True))
-"""One row: the version of the tables."""
+INDEX = Table(
+    "planverify_index",
+    METADATA,
+    Column("version", Integer, primary_key=True),
+    Column("changes", BigInteger, nullable=False),
+)
+"""One row: the version of the tables, and a count of how often they were written to."""
 
-SOURCES = _table("sources", "origin:text name:text stamp:word")
-"""The files that the rows were made from, as they were then."""
+SOURCES = _table("sources", "origin:text name:text stamp:word is_over:bool")
+"""The files that the rows were made from, as they were then; ``is_over`` tells of a log that its run is."""
 
 RUNS = _table(
     "runs",
@@ -168,8 +173,13 @@ CORRECTIONS = _table(
 OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
 
 # What a page of the newest reads, of which there may be ten thousand.
-for _column in (RUNS.c.opened, RUNS.c.blocked_since, VERIFICATIONS.c.started, REPAIRS.c.source):
-    Index(f"{_column.table.name}_by_{_column.name}", _column)
+for _columns in (
+    (RUNS.c.opened, RUNS.c.run_id, RUNS.c.source),
+    (RUNS.c.blocked_since,),
+    (VERIFICATIONS.c.started, VERIFICATIONS.c.run_id, VERIFICATIONS.c.source),
+    (REPAIRS.c.source,),
+):
+    Index(f"{_columns[0].table.name}_by_{_columns[0].name}", *_columns)
 
 
 # -- rows ----------------------------------------------------------------------------------------------

@@ -132,7 +132,8 @@ class RunSession:
             from planner.store.index import Index
 
             with Index.open(self._settings.store) as index:
-                self._log.remarks += index.sync(self._tree.loaded.root, [self.log])
+                index.sync(self._tree.loaded.root, [self.log])
+                self._log.remarks += index.remarks
 
     def __enter__(self) -> RunSession:
         return self
