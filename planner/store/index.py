@@ -12,6 +12,7 @@ import re
 import stat
 import time
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -84,6 +85,8 @@ class Index:
         self._changes = 0
         self._looked = -ALL_SECONDS
         """When the state of every file was looked at."""
+        self._moved = 0
+        """When a log was last added or removed, as far as that is sure."""
         try:
             for left in reversed(range(_MOST_TRIES)):
                 try:
@@ -179,22 +182,34 @@ class Index:
         stamps, over = self._stamps, self._over
         if time.monotonic() - self._looked >= ALL_SECONDS:
             self._looked, over = time.monotonic(), set[str]()
-        files = _files(root, logs, {name: stamps[name] for name in over})
-        stale = sorted(name for name, (_, stamp) in files.items() if stamps.get(name) != stamp)
-        gone = [] if self._is_shared else sorted(stamps.keys() - files.keys())
-        # A run of many logs is one transaction for some hundred of them: each costs a wait for the disk.
+        expected, moved = stamps.keys(), _time_of_change(root / FOLDER)
+        if over and moved and moved == self._moved:  # no log was added or removed
+            expected = expected - over
+            logs = [*logs, *(root / name for name in expected if name.endswith(".jsonl"))]
+            files = _files(root, logs, None)
+        else:
+            files = _files(root, logs, {name: stamps[name] for name in over})
+        stale = sorted(name for name, stamp in files.items() if stamps.get(name) != stamp)
+        gone = [] if self._is_shared else sorted(expected - files.keys())
+        # Of many files some hundred are one transaction: each costs a wait for the disk.
         for names in (*batched(gone), *batched(stale)):
             made: dict[str, Rows] = {}
             for name in names:
                 self._unread[name] = []
-                if name in files and (rows := _rows(Path(files[name][0]), self._unread[name])) is not None:
+                if name in files and (rows := _rows(root / name, self._unread[name])) is not None:
                     is_over = any(run["closed"] is not None for run in rows.get(RUNS, ()))
-                    source = {"origin": origin, "name": name, "stamp": files[name][1], "is_over": is_over}
+                    source = {"origin": origin, "name": name, "stamp": files[name], "is_over": is_over}
                     made[name] = rows | {SOURCES: [source]}
             self._replace({name: _key(origin, name) for name in names}, made)
-        self._unread = {
-            name: remarks for name, remarks in self._unread.items() if name in files and remarks
-        }
+            for name in names:
+                self._over.discard(name)
+                self._stamps.pop(name, None)
+                if name in files:
+                    self._stamps[name] = files[name]
+                if name in made and made[name][SOURCES][0]["is_over"]:
+                    self._over.add(name)
+        self._moved = moved
+        self._unread = {name: held for name, held in self._unread.items() if name in stamps and held}
         return bool(stale or gone)
 
     def _replace(self, keys: Mapping[str, str], made: Mapping[str, Rows]) -> None:
@@ -211,15 +226,8 @@ class Index:
                 rows = [{"source": keys[name], **row} for name in made for row in made[name].get(table, ())]
                 if rows:
                     connection.execute(table.insert(), _storable(table, rows))
-        if changes == self._changes + 1:  # else somebody has written meanwhile: the next sync looks again
+        if changes == self._changes + 1:  # else somebody has written meanwhile: the next sync reads it all
             self._changes = changes
-            for name in keys:
-                self._stamps.pop(name, None)
-            self._over.difference_update(keys)
-            for name, rows in made.items():
-                self._stamps[name] = rows[SOURCES][0]["stamp"]
-                if rows[SOURCES][0]["is_over"]:
-                    self._over.add(name)
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
@@ -254,39 +262,50 @@ def _up_to_date(index: Index, root: Path) -> Index:
     return index
 
 
-def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the files that rows are made from, and a stamp of their state, by name below the root.
+def _time_of_change(folder: Path) -> int:
+    """Return when a folder last got or lost a name, in ns; 0 where a later change may look the same."""
+    with suppress(OSError):
+        moved = folder.stat().st_mtime_ns
+        # File systems tell times as coarsely as by two seconds.
+        return moved if time.time_ns() - moved > 2_500_000_000 else 0
+    return 0
 
-    Logs whose stamp is ``known`` are not looked at where they are still there.
+
+def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the files that rows are made from: a stamp of their state, by name below the root.
+
+    Logs whose stamp is ``known`` are not looked at where they are still there; with ``None`` the folder of
+    logs is not listed.
     """
     base = os.path.realpath(root)
+    files: dict[str, str] = {}
 
+    @cache
     def name_of(folder: str) -> str:
         below = os.path.relpath(os.path.realpath(folder), base).replace(os.sep, "/")
         return f"{below}/".removeprefix("./")
 
-    alone = [root / CORRECTIONS, *logs, *root.glob(f"{HOME}/runs/*/{OUTCOMES}")]
-    alone += root.glob(f"{PLANS}/*/{OUTCOMES}")
-    files: dict[str, tuple[str, str]] = {}
-
-    def add(name: str, path: str, facts: os.stat_result) -> None:
+    def add(name: str, facts: os.stat_result) -> None:
         if stat.S_ISREG(facts.st_mode) and facts.st_size:  # empty files say nothing
-            files.setdefault(name, (path, f"{facts.st_size} {facts.st_mtime_ns}"))
+            files[name] = f"{facts.st_size} {facts.st_mtime_ns}"
 
-    for path in alone:
+    outcomes = (f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
+    for path in (root / CORRECTIONS, *logs, *(each for glob in outcomes for each in root.glob(glob))):
         with suppress(OSError):
-            add(name_of(str(path.parent)) + path.name, str(path), path.lstat())
-    folder = str(root / FOLDER)
-    below = name_of(folder)
+            add(name_of(str(path.parent)) + path.name, path.lstat())
+    if known is None:
+        return files
+    folder = root / FOLDER
+    below = name_of(str(folder))
     with suppress(OSError), os.scandir(folder) as entries:
         # Of ten thousand logs the names are listed in 3 ms, and the states in 25 ms or more.
         for entry in entries:
             name = below + entry.name
             if name in known:
-                files[name] = entry.path, known[name]
+                files[name] = known[name]
             elif name.endswith(".jsonl"):
                 with suppress(OSError):
-                    add(name, entry.path, entry.stat(follow_symlinks=False))
+                    add(name, entry.stat(follow_symlinks=False))
     return files
 
 
