@@ -80,6 +80,9 @@ def readiness(run: PlanRun) -> Readiness:
     elif found.plan_change is not None and run.log is not None and not run.state.reds:
         remarks.append("the plan has changed since it was verified")
         command = found.verify
+    elif found.changed_todos:
+        remarks.append(f"new or changed in the plan since the run: {listed(found.changed_todos, 5)}")
+        command = found.verify
     elif found.files.paths:
         old = f"; the verdicts of {listed(found.files.by_todo, 5)} are old" if found.files.by_todo else ""
         remarks.append(f"{listed(found.files.paths, 3)} changed since the run{old}")

@@ -25,10 +25,11 @@ from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.planfile.project_files import digest_of, is_code, open_regular, walk
 from planner.planfile.record_files import read_any_outcomes
+from planner.planfile.tree import todo_digests
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
     from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
@@ -72,7 +73,10 @@ class FoundOutcomes:
     document: OutcomeDocument | None = None
     """``None`` before the first run."""
     plan_change: str | None = None
-    """The sentence that says so, where they are of another version of the plan or of a sub-plan."""
+    """The sentence that says so, where they are of another version of the plan or of a sub-plan, and no
+    verdict holds for what the plan says now."""
+    changed_todos: tuple[str, ...] = ()
+    """Where others hold, the todos that are new or say something else now; ``document`` is without them."""
     files: ChangedFiles = field(default_factory=ChangedFiles)
     """The files that have changed since they were found, and the todos whose verdicts are old for that."""
     unfinished: UnfinishedRun | None = None
@@ -111,11 +115,15 @@ def find_outcomes(
             f"ones with --outcomes, or run: {verify}"
         )
         raise ForeignOutcomesError(one_line(f"{shown}: {problem}", limit=600))
-    plan_change = None
+    plan_change, changed_todos = None, ()
     changed = _plan_change(loaded, subs, reference)
     if changed is not None:
-        problem = f"the outcomes are of another version of the plan: {changed}; verify it: {verify}"
-        plan_change = one_line(f"{shown}: {problem}", limit=600)
+        now = todo_digests(loaded, subs)
+        changed_todos = tuple(each for each, digest in now.items() if reference.todos.get(each) != digest)
+        document = _without_changed(document, plan_id, now.keys() - set(changed_todos))
+        if len(changed_todos) == len(now):
+            problem = f"the outcomes are of another version of the plan: {changed}; verify it: {verify}"
+            plan_change = one_line(f"{shown}: {problem}", limit=600)
     elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
         raise OutcomeFileError(one_line(f"{shown}: the outcome file cannot be used: {problem}", limit=600))
     files = None
@@ -130,9 +138,20 @@ def find_outcomes(
         verify=verify,
         document=document,
         plan_change=plan_change,
+        changed_todos=changed_todos,
         files=files or ChangedFiles(),
         unfinished=unfinished,
     )
+
+
+def _without_changed(document: OutcomeDocument, plan_id: str, same: Set[str]) -> OutcomeDocument:
+    """Return the outcomes of the plan whose todos say the ``same``, and were not blocked by another."""
+    kept = [
+        each
+        for each in document.outcomes
+        if each.plan not in (None, plan_id) or (each.todo_id in same and same.issuperset(each.blocked_by))
+    ]
+    return document.model_copy(update={"outcomes": tuple(kept)})
 
 
 def verify_command(loaded: LoadedPlan) -> str:

@@ -21,7 +21,7 @@ from pytest_planverify.session.run_journal import TREE, PastRun, conditions, pas
 from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from planner.model.journal import CheckJudged, RestsOn
@@ -95,10 +95,14 @@ class Present:
         self._run, self._difference = run, None
         self._reason = self._why_none()
 
-    def why_not(self, criterion: Criterion, judged: CheckJudged) -> str | None:
+    def why_not(self, todo_id: str, criterion: Criterion, judged: CheckJudged) -> str | None:
         """Return why a verdict of that run does not hold; ``None`` where it does."""
         if self._reason is not None:
             return self._reason
+        then = self._run.started.reference
+        said = None if then is None else then.todos.get(todo_id)
+        if said is None or said != self.reference.todos.get(todo_id):
+            return f"the plan says something else of it since run {self._run.run_id}"
         if not judged.final or judged.check.kind is not criterion.kind or not is_settled(judged.check):
             return f"run {self._run.run_id} had reached no verdict on it that is final"
         if self._difference is None:
@@ -115,12 +119,6 @@ class Present:
             return f"{name} could not be accepted: {run.unexplained}"
         if any(word.startswith(("--cov", "--no-cov")) for word in self.settings.worker_args):
             return "coverage is measured in a whole run"
-        then, now = run.started.reference, self.reference
-        if then is None or then.digest != now.digest:
-            return f"the plan has changed since {name}"
-        before, after = _digests(then), _digests(now)
-        if any(after.get(parent, digest) != digest for parent, digest in before.items()):
-            return f"a sub-plan has changed since {name}"
         for condition, value in self._conditions.items():
             if run.started.conditions.get(condition) != value:
                 return f"not the same {condition} as in {name}"
@@ -192,7 +190,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
             found.newest = found.newest or run
         now.turn_to(run)
         for key in missing.keys() & run.checks.keys():
-            reason = now.why_not(missing.pop(key), run.checks[key])
+            reason = now.why_not(key[0], missing.pop(key), run.checks[key])
             if reason is None:
                 held = run.run_of(run.checks[key])
                 taken_from = held.check.taken_from or run.run_id
@@ -204,10 +202,6 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         if not missing:
             break
     return found
-
-
-def _digests(reference: PlanRef) -> Mapping[str, str]:
-    return {each.todo_id: each.digest for each in reference.sub_plans}
 
 
 _OF_EVERYBODY = frozenset({"pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".env"})
