@@ -10,8 +10,7 @@ from planner.cli.exits import UsageMistake
 from planner.errors import LogError
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
-from planner.store.recorded_run import run_of_log
-from planner.store.run_log import plan_logs
+from planner.store.run_log import plan_logs, run_of_log
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.engine import State
-    from planner.store.recorded_run import RecordedRun
-    from planner.store.run_log import Step
+    from planner.store.run_log import RecordedRun, Step
 
 
 def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:

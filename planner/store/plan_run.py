@@ -20,8 +20,15 @@ from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import shown_path
 from planner.planfile.tree import load_tree
-from planner.store.recorded_run import RecordedRun, run_of_log
-from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
+from planner.store.run_log import (
+    RecordedRun,
+    RunLog,
+    Step,
+    make_log_folder,
+    next_log,
+    plan_logs,
+    run_of_log,
+)
 from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:

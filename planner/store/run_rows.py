@@ -44,7 +44,7 @@ from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.writer import plain
 from planner.store.corrections import corrections_of
-from planner.store.recorded_run import run_of_log
+from planner.store.run_log import run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

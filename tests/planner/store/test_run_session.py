@@ -17,8 +17,7 @@ from planner.store import questions
 from planner.store import session as session_module
 from planner.store.index import Index, open_index
 from planner.store.lines import MAX_EVENT_BYTES, read_event
-from planner.store.recorded_run import Replay
-from planner.store.run_log import RunLog
+from planner.store.run_log import Replay, RunLog
 from planner.store.session import EventCompleter, RunSession, RunSettings
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
