@@ -6,14 +6,14 @@ version does not know are passed over; a killed run may end in the middle of a l
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
 from planner.model.outcome import Cause, Check, Outcome, PlanRef, RunInfo
-from planner.model.verdicts import TestOutcome
+from planner.model.verdicts import TestOutcome, TodoState
 
 
 class JournalRecord(ReadValue):
@@ -21,8 +21,8 @@ class JournalRecord(ReadValue):
 
     session: str
     """Which session wrote it; ``parent`` for the supervisor."""
-    at: float
-    """Seconds since 1970."""
+    at: Annotated[float, Field(strict=True, ge=0, le=253_370_764_800)]
+    """Seconds since 1970, none after the year 9998."""
 
 
 class JournalRunStarted(JournalRecord):
@@ -94,6 +94,20 @@ class TodoFound(JournalRecord):
     plan: str
     todo_id: str
     outcome: Outcome
+
+
+class TodoJudged(JournalRecord):
+    """At the end of the run: the state of a todo."""
+
+    plan: str
+    todo_id: str
+    state: TodoState
+
+
+class RunUnexplained(JournalRecord):
+    """Why a run is not accepted in which no criterion is red."""
+
+    reason: str
 
 
 class RunFinished(JournalRecord):

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Verdict
+from planner.planfile.past_runs import PastRun, past_runs
 from planner.planfile.project_files import digest_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
-from pytest_planverify.session.run_journal import TREE, PastRun, conditions, past_runs
+from pytest_planverify.session.run_journal import TREE, check_run_of, conditions
 from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         for key in missing.keys() & run.checks.keys():
             reason = now.why_not(key[0], missing.pop(key), run.checks[key])
             if reason is None:
-                held = run.run_of(run.checks[key])
+                held = check_run_of(run.checks[key])
                 taken_from = held.check.taken_from or run.run_id
                 found.held[key] = replace(
                     held, check=held.check.model_copy(update={"taken_from": taken_from})

@@ -40,9 +40,14 @@ def journal(root: Path, day: int, name: str = "") -> Path:
 def run(root: Path, day: int, states: dict[str, str], *more: dict[str, Any]) -> Path:
     path = journal(root, day)
     records = [judged(todo_id, state, day) for todo_id, state in states.items()]
-    started = {"record": "run_started", "session": "parent", "at": FIRST, "plan": "plan.yaml"}
-    path.write_text("".join(json.dumps(each) + "\n" for each in (started, *records, finished(), *more)))
+    path.write_text("".join(json.dumps(each) + "\n" for each in (started(), *records, finished(), *more)))
     return path
+
+
+def started(plan: str = "p") -> dict[str, Any]:
+    reference = {"todo_list_id": plan, "path": "plan.yaml", "digest": ""}
+    record = {"record": "run_started", "session": "parent", "at": FIRST, "plan": "plan.yaml"}
+    return {**record, "version": 1, "run_id": "r", "digest": "", "reference": reference}
 
 
 def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path):
@@ -61,8 +66,9 @@ def test_without_a_run_nothing_is_known(tmp_path: Path):
 
 def test_runs_of_other_plans_and_of_no_end_are_passed_over(tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
-    journal(tmp_path, 2).write_text(json.dumps(judged("a", "done", 2)) + "\n")
-    lines = (judged("a", "done", 3, plan="other"), finished("other"))
+    lines = (started(), judged("a", "done", 2))
+    journal(tmp_path, 2).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    lines = (started("other"), judged("a", "done", 3, plan="other"), finished("other"))
     journal(tmp_path, 3).write_text("".join(json.dumps(each) + "\n" for each in lines))
     journal(tmp_path, 4).write_text("".join(json.dumps(each | {"session": "s1"}) + "\n" for each in lines))
 
@@ -94,8 +100,7 @@ def test_files_that_are_no_journals_are_passed_over(tmp_path: Path):
 )
 def test_a_record_that_is_no_record_says_nothing(odd: dict[str, Any], tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
-    path = run(tmp_path, 2, {})
-    path.write_text(json.dumps(judged("a", "done", 2) | odd) + "\n" + path.read_text())
+    run(tmp_path, 2, {}, judged("a", "done", 2) | odd)
 
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
 
