@@ -42,7 +42,6 @@ from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
-from planner.planfile.writer import plain
 from planner.store.corrections import corrections_of
 from planner.store.run_log import run_of_log
 
@@ -108,10 +107,10 @@ RUNS = _table(
     "runs",
     """
     run_id:text plan_id:text path:text digest:word fingerprint:text goal:text log:text opened:word
-    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:json
+    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:text
     """,
 )
-"""Runs of the engine. ``document`` is the plan, without what was made to repair it."""
+"""Runs of the engine. ``document`` is the plan as JSON, without what was made to repair it."""
 
 VERIFICATIONS = _table(
     "verifications",
@@ -272,7 +271,7 @@ class _RunRows:
             "events": after.events,
             "blocked": sorted(after.blocked()),
             "closed": self._at if after.plan_state.is_final else None,
-            "document": plain(_without_branches(plan)),
+            "document": _without_branches(plan).model_dump_json(exclude_unset=True),
         }
         return {**self._rows, RUNS: [self._run]}
 
