@@ -73,10 +73,6 @@ class PlanVersions:
             with suppress(PlannerError):  # a sub-plan that no file holds is written whole
                 tree.load_all()
             texts = plans_beside(tree, revised_plans(state, tree), self._target)
-            own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
-            taken = [each.path for each in texts if each.path.parent.resolve() / each.path.name in own]
-            if taken:
-                raise PlannerError(f"{shown_path(taken[0])}: is a file of the plan itself; name another")
         except PlannerError as error:
             part = state.parts[""]
             plan = part.plan if part.version == 1 else current_plan(state)
