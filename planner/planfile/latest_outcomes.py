@@ -139,7 +139,7 @@ def _without_changed(document: OutcomeDocument, plan_id: str, same: Set[str]) ->
     kept = [
         each
         for each in document.outcomes
-        if each.plan not in (None, plan_id) or (each.todo_id in same and same.issuperset(each.blocked_by))
+        if each.plan not in (None, plan_id) or (each.todo_id in same and same >= {*each.blocked_by})
     ]
     return document.model_copy(update={"outcomes": tuple(kept)})
 
