@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
-from planner.engine.intake import must_begin_anew, tell_run
+from planner.engine.intake import must_begin_anew, tell_run, time_of
 from planner.engine.plans import is_plan_of
 from planner.engine.transaction import LATEST
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
@@ -182,10 +182,8 @@ class PlanRun:
             self.log = next_log(self.tree.loaded)
 
     def _submit(self, *, allow_unproved: bool) -> None:
-        document, at = self.found.document, self._now
-        with suppress(ValueError):
-            at = datetime.fromisoformat("" if document is None else document.run.started_at)
-        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        document = self.found.document
+        at = time_of("" if document is None else document.run.started_at, self._now)
         policy = RunPolicy(driven=False, allow_unproved=allow_unproved)
         taken = Step.take(None, submission(self.tree.loaded, at, policy))
         self._state = taken.after

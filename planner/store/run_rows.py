@@ -25,6 +25,7 @@ from sqlalchemy import (
     Text,
 )
 
+from planner.engine.intake import time_of
 from planner.engine.plans import current_plan
 from planner.memory import task_kind, text_of
 from planner.model.actions import Implement, PublishPlan
@@ -42,6 +43,7 @@ from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
+from planner.policy.outcomes import failures_of
 from planner.store.corrections import corrections_of
 from planner.store.run_log import run_of_log
 
@@ -189,6 +191,7 @@ Rows: TypeAlias = "dict[Table, list[Row]]"
 RETRY = "retry"
 """The strategy of a turn of work without a branch."""
 
+_UNKNOWN = datetime.fromtimestamp(0, UTC)
 WITHDRAWN = "withdrawn"
 SIMILAR = "approved_as_similar"
 
@@ -284,7 +287,7 @@ class _RunRows:
         if record is None or record.is_branch:
             return
         is_done = record.life is TodoLife.DONE
-        now = next(iter(_failures(outcome)), None)
+        now = next(failures_of(outcome), None)
         if not is_done and (now is None or now.category.facts.family is Family.ENVIRONMENT):
             return  # nothing could be told
         before = self._failure.pop(name, None)
@@ -428,13 +431,13 @@ def rows_of_outcomes(path: Path) -> Rows:
     run, outcomes = document.run, document.outcomes
     plan = next(iter(document.plans), None)
     plan_id = next((each.plan or "" for each in outcomes), "") if plan is None else plan.todo_list_id
-    finished = _time(run.finished_at)
+    finished = moment(time_of(run.finished_at, _UNKNOWN))
     verification: Row = {
         "run_id": run.run_id,
         "plan_id": plan_id,
         "path": "" if plan is None else plan.path,
         "digest": "" if plan is None else plan.digest,
-        "started": _time(run.started_at),
+        "started": moment(time_of(run.started_at, _UNKNOWN)),
         "finished": finished,
         "scope": run.scope,
         "exit_status": run.exit_status,
@@ -464,14 +467,8 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
             "head": each.stack_trace_head,
             "features": each.features,
         }
-        for each in _failures(outcome)
+        for each in failures_of(outcome)
     ]
-
-
-def _failures(outcome: Outcome) -> tuple[Failure, ...]:
-    """Return every failure once, the one that decides first."""
-    first = () if outcome.failure_evidence is None else (outcome.failure_evidence,)
-    return (*first, *(each for each in outcome.failures if each not in first))
 
 
 def _without_branches(plan: Plan) -> Plan:
@@ -488,11 +485,3 @@ def _without_branches(plan: Plan) -> Plan:
         if todo.id not in gone
     ]
     return plan.model_copy(update={"items": tuple(kept)})
-
-
-def _time(text: str) -> str:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return moment(0)
-    return moment(at if at.tzinfo is not None else at.replace(tzinfo=UTC))
