@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from planner.errors import ForeignOutcomesError, OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.verdicts import CheckKind, TodoState, Verdict
-from planner.planfile.loader import shown_path
+from planner.planfile.discovery import PLAN_ENDINGS
+from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.past_runs import moment_of, past_runs
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.project_files import digest_of, is_code, walk
@@ -273,6 +274,12 @@ def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] =
                 if (root / name).lstat().st_mtime > run.last_at:
                     changed.add(name)
     changed -= {os.path.relpath(each, root) for each in apart}
+    # A plan that was written since, as by planner iterate, says nothing of the todos of this one.
+    changed -= {
+        name
+        for name in changed - known.keys()
+        if name.endswith(PLAN_ENDINGS) and plan_id_of(root / name) is not None
+    }
     by_todo: dict[str, set[str]] = {}
     for key, each in run.checks.items():
         old = changed if key in unsure else changed & {each.check.title, *bases[key]}

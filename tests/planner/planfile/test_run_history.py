@@ -1,4 +1,4 @@
-"""Since when todos have been blocked, as the journals of the kept runs tell it."""
+"""Since when todos have been blocked, and what has changed since, as the journals of kept runs tell it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.planfile.latest_outcomes import blocked_since
+from planner.planfile.latest_outcomes import ChangedFiles, blocked_since, changed_files
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600
@@ -57,6 +57,22 @@ def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path
     run(tmp_path, 4, {"a": "blocked", "b": "blocked", "c": "done", "d": "blocked"})
 
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "b": DAY.format(3), "d": DAY.format(3)}
+
+
+def test_a_verdict_that_may_rest_on_any_file_rests_on_no_other_plan(tmp_path: Path):
+    check = {"id": "verify", "kind": "command", "verdict": "passed", "duration_ms": 1}
+    judged = {"record": "check_judged", "session": "parent", "at": FIRST, "plan": "p", "todo_id": "a"}
+    journal(tmp_path, 1).write_text(
+        "".join(json.dumps(each) + "\n" for each in (started(), {**judged, "check": check}, finished()))
+    )
+    (tmp_path / "iterations").mkdir()
+    (tmp_path / "iterations/002.yaml").write_text("todo_list_id: next\nitems: []\n")
+    assert changed_files(tmp_path, "p", "r") == ChangedFiles()
+
+    (tmp_path / "data.yaml").write_text("rates: [1, 2]\n")
+    assert changed_files(tmp_path, "p", "r") == ChangedFiles(
+        paths=("data.yaml",), by_todo={"a": ("data.yaml",)}
+    )
 
 
 def test_without_a_run_nothing_is_known(tmp_path: Path):
