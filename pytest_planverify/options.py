@@ -29,9 +29,6 @@ DEFAULT_CONFIRMATIONS = 4
 DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
 
-REWRITING = pytest.StashKey[object]()
-"""pytest's import hook, which the parent itself does without."""
-
 GIVEN = pytest.StashKey["Given"]()
 """What the parent was started with, put aside before the repository could be looked at."""
 
@@ -202,7 +199,6 @@ def _spare_rewriting(config: pytest.Config) -> None:
     hook = getattr(state, "hook", None)
     if hook in sys.meta_path:
         sys.meta_path.remove(hook)
-        config.stash[REWRITING] = hook
 
 
 def _spare_preparing(config: pytest.Config) -> None:

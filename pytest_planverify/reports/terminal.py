@@ -159,10 +159,14 @@ def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Det
     rows = [_row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
     columns = _fitted(rows, screen)
     detailed = False
+    told: set[str] = set()
     for outcome, row in zip(outcomes, rows, strict=True):
         if detailed:
             screen.blank()
-        _write_row(row, columns, screen)
+        # One run leaves out many todos for one reason: it is told with the first of them.
+        is_told = row.word is WORDS[Standing.NOT_RUN] and row.tail in told
+        told.add(row.tail)
+        _write_row(row._replace(tail="") if is_told else row, columns, screen)
         detailed = details.write(outcome)
 
 
@@ -278,12 +282,14 @@ def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
         StyledText(padded(row.word.shown(screen.glyphs), columns.word), quiet or row.word.style),
         StyledText(GAP + padded(row.id, columns.id), quiet or Style.STRONG),
     ]
-    if columns.title:
-        left.append(
-            StyledText(GAP + padded(titles[0] if titles else "", columns.title), quiet or Style.PLAIN)
-        )
     counts = ((row.checks, columns.checks), (row.tests, columns.tests), (row.time, columns.time))
-    if any(text for text, _ in counts):
+    is_counted = any(text for text, _ in counts)
+    if columns.title:
+        title = titles[0] if titles else ""
+        is_last = not is_counted and not row.tail
+        title = title if is_last else padded(title, columns.title)
+        left.append(StyledText(GAP + title, quiet or Style.PLAIN))
+    if is_counted:
         left += [StyledText(GAP + padded(text, width, right=True)) for text, width in counts if width]
     below = [] if columns.title else [row.whole_title, row.checks.strip(), row.tests.strip()]
     used = sum(cells(span.text) for span in left)

@@ -15,7 +15,7 @@ import pytest
 from _pytest.config import create_terminal_writer
 
 from planner.planfile.file_writer import prepare_place, screen_apart
-from pytest_planverify.options import REWRITING, Settings, read_settings, require_known_options
+from pytest_planverify.options import Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.interrupts import stop_in_order
 
@@ -35,7 +35,7 @@ def supervise(config: pytest.Config) -> int:
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend_global_capture(in_=True)
-    server = None if settings.isolate else ForkServer(config.stash.get(REWRITING, None))
+    server = None if settings.isolate else ForkServer()
     _put_last(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
