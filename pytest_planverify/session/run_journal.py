@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.catalog.pytest_arguments import split_options
+from planner.planfile.past_runs import JOURNAL_VERSION, PARENT
 from pytest_planverify.checks.result import CheckRun
-from pytest_planverify.journal import VERSION, JournalWriter
+from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.options import Settings
     from pytest_planverify.session.tree_state import TreeWatch
-
-WRITER = "parent"
-"""Who writes these records, beside the sessions."""
 
 TREE = "tree.json"
 """In the run's folder: what the files were like when it began."""
@@ -83,10 +81,10 @@ def open_journal(
     remarks: Sequence[str] = (),
 ) -> None:
     """Write the first record: which run, and of which plan. Raises ``OSError``."""
-    journal = JournalWriter(path, WRITER)
+    journal = JournalWriter(path, PARENT)
     journal.write(
         "run_started",
-        version=VERSION,
+        version=JOURNAL_VERSION,
         run_id=run_id,
         plan=reference.path,
         digest=reference.digest,
@@ -135,7 +133,7 @@ def append(path: Path, *records: tuple[str, Mapping[str, Any]]) -> None:
     with suppress(OSError):
         if path.is_symlink() or (path.exists() and not stat.S_ISREG(path.stat().st_mode)):
             return
-        journal = JournalWriter(path, WRITER)
+        journal = JournalWriter(path, PARENT)
         try:
             for name, facts in records:
                 journal.write(name, **facts)
