@@ -5,7 +5,6 @@ Nothing is seen of it before :meth:`Transaction.state`: an event that is refused
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from heapq import heappush
@@ -89,7 +88,7 @@ class Transaction(State):
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(state, name)
-            values[name] = copy(value) if type(value) in (dict, list) else value
+            values[name] = value.copy() if type(value) in (dict, list) else value
         return cls(**values, trigger=trigger, quiet=quiet)
 
     def state(self) -> State:
