@@ -23,7 +23,6 @@ from planner.model.journal import (
     RunFinished,
     RunUnexplained,
     TestFinished,
-    TodoFound,
     TodoJudged,
 )
 from planner.planfile.plan_folder import HOME
@@ -32,8 +31,6 @@ from planner.planfile.project_files import open_regular
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from planner.model.outcome import Outcome
 
 JOURNAL = "journal.jsonl"
 JOURNAL_VERSION = 1
@@ -57,8 +54,6 @@ class PastRun:
     started: JournalRunStarted
     checks: dict[tuple[str, str], CheckJudged] = field(default_factory=dict[tuple[str, str], CheckJudged])
     """The verdicts that were reached, by todo and check."""
-    outcomes: dict[str, Outcome] = field(default_factory=dict[str, "Outcome"])
-    """By todo, where the run came to telling them."""
     states: dict[str, TodoJudged] = field(default_factory=dict[str, TodoJudged])
     """By todo, at the end of the run."""
     finished: RunFinished | None = None
@@ -173,8 +168,6 @@ def _take_in(run: PastRun, kind: str, session: str, line: bytes) -> None:
         run.finished = finished
     elif kind == "check_judged" and (judged := _as(CheckJudged, line)):
         run.take_in(judged)
-    elif kind == "todo_found" and (found := _as(TodoFound, line)):
-        run.outcomes[found.todo_id] = found.outcome
     elif kind == "todo_judged" and (state := _as(TodoJudged, line)):
         run.states[state.todo_id] = state
 

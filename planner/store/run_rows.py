@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from planner.engine.intake import time_of
-from planner.engine.plans import current_plan
+from planner.engine.state import current_plan
 from planner.memory import task_kind, text_of
 from planner.model.actions import Implement, PublishPlan
 from planner.model.base import qualified

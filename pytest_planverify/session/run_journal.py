@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import stat
 import sys
 from contextlib import suppress
 from json import dumps
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.base import ReadValue
-    from planner.model.journal import (
-        CheckJudged,
-    )
+    from planner.model.journal import CheckJudged
     from planner.model.outcome import OutcomeDocument, PlanRef
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
@@ -48,97 +45,82 @@ class RunJournal:
         self._plan_id = plan_id
         self._tree = tree
 
+    def open(
+        self,
+        run_id: str,
+        reference: PlanRef,
+        settings: Settings,
+        todos: Iterable[Todo],
+        *,
+        boundary: Path | None = None,
+        baseline: KeptBaseline | None = None,
+        remarks: Sequence[str] = (),
+    ) -> None:
+        """Write the first record: which run, and of which plan. Raises ``OSError``."""
+        journal = JournalWriter(self._path, PARENT)
+        journal.write(
+            "run_started",
+            version=JOURNAL_VERSION,
+            run_id=run_id,
+            plan=reference.path,
+            digest=reference.digest,
+            python=platform.python_version(),
+            pytest=pytest.__version__,
+            argv=sys.argv[1:],
+            pid=os.getpid(),
+            reference=_data(reference),
+            todos=[todo.id for todo in todos],
+            scope=settings.scope,
+            keep_going=settings.keep_going,
+            verifies=not settings.collect_only and not settings.recording,
+            boundary=None if boundary is None else str(boundary),
+            conditions=dict(conditions(settings, baseline)),
+            remarks=list(remarks),
+        )
+        journal.close()
+
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
         """Write down a verdict that has just been reached."""
         if self._tree is not None:
             tree, self._tree = self._tree, None
             tree.keep(self._path.with_name(TREE))
-        facts = {
-            "plan": self._plan_id,
-            "todo_id": todo_id,
-            "final": final,
-            "check": _data(run.check),
-            "evidence": [_data(each) for each in run.evidence],
-            "properties": run.properties,
-            "rests_on": None if run.rests_on is None else _data(run.rests_on),
-        }
-        append(self._path, ("check_judged", facts))
+        self.append(
+            "check_judged",
+            plan=self._plan_id,
+            todo_id=todo_id,
+            final=final,
+            check=_data(run.check),
+            evidence=[_data(each) for each in run.evidence],
+            properties=run.properties,
+            rests_on=None if run.rests_on is None else _data(run.rests_on),
+        )
 
-    def unexplained(self, reason: str) -> None:
-        """Write down that the run cannot be accepted, whatever its checks say."""
-        append(self._path, ("run_unexplained", {"reason": reason}))
+    def append(self, record: str, **facts: Any) -> None:
+        """Append a record, unless something that is no plain file stands in the journal's place.
 
+        A disk that is full costs the record, not the run.
+        """
+        with suppress(OSError):
+            if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
+                return
+            journal = JournalWriter(self._path, PARENT)
+            try:
+                journal.write(record, **facts)
+            finally:
+                journal.close()
 
-def open_journal(
-    path: Path,
-    run_id: str,
-    reference: PlanRef,
-    settings: Settings,
-    todos: Iterable[Todo],
-    *,
-    boundary: Path | None = None,
-    baseline: KeptBaseline | None = None,
-    remarks: Sequence[str] = (),
-) -> None:
-    """Write the first record: which run, and of which plan. Raises ``OSError``."""
-    journal = JournalWriter(path, PARENT)
-    journal.write(
-        "run_started",
-        version=JOURNAL_VERSION,
-        run_id=run_id,
-        plan=reference.path,
-        digest=reference.digest,
-        python=platform.python_version(),
-        pytest=pytest.__version__,
-        argv=sys.argv[1:],
-        pid=os.getpid(),
-        reference=_data(reference),
-        todos=[todo.id for todo in todos],
-        scope=settings.scope,
-        keep_going=settings.keep_going,
-        verifies=not settings.collect_only and not settings.recording,
-        boundary=None if boundary is None else str(boundary),
-        conditions=dict(conditions(settings, baseline)),
-        remarks=list(remarks),
-    )
-    journal.close()
+    def close(self, document: OutcomeDocument) -> None:
+        """Write the last records: how each todo stands, and how the run ended.
 
-
-def close_journal(path: Path, plan_id: str, document: OutcomeDocument) -> None:
-    """Write the last records: what was found of each todo, how it stands, and how the run ended."""
-    mine = [outcome for outcome in document.outcomes if outcome.plan == plan_id]
-    found = [("todo_found", {"todo_id": each.todo_id, "outcome": _data(each)}) for each in mine]
-    judged = [
-        ("todo_judged", {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by})
-        for each in mine
-    ]
-    run = document.run
-    causes = (each for each in document.causes if any(todo.plan == plan_id for todo in each.todos))
-    end = {
-        "run_id": run.run_id,
-        "exit_status": run.exit_status,
-        "interrupted": run.interrupted,
-        "run": _data(run),
-        "causes": [_data(each) for each in causes],
-    }
-    records: list[tuple[str, dict[str, Any]]] = [*found, *judged, ("run_finished", end)]
-    append(path, *((name, {"plan": plan_id, **facts}) for name, facts in records))
-
-
-def append(path: Path, *records: tuple[str, Mapping[str, Any]]) -> None:
-    """Append records of the parent, unless something that is no plain file stands in the journal's place.
-
-    A disk that is full costs the record, not the run.
-    """
-    with suppress(OSError):
-        if path.is_symlink() or (path.exists() and not stat.S_ISREG(path.stat().st_mode)):
-            return
-        journal = JournalWriter(path, PARENT)
-        try:
-            for name, facts in records:
-                journal.write(name, **facts)
-        finally:
-            journal.close()
+        What was found of them is in the file of outcomes beside the journal, which is written before.
+        """
+        plan, run = self._plan_id, document.run
+        for each in document.outcomes:
+            if each.plan == plan:
+                facts = {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by}
+                self.append("todo_judged", plan=plan, **facts)
+        end = {"run_id": run.run_id, "exit_status": run.exit_status, "interrupted": run.interrupted}
+        self.append("run_finished", plan=plan, **end)
 
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
