@@ -31,9 +31,6 @@ try:
 except ImportError:  # not on this platform
     fcntl = None
 
-VERSION = 1
-"""Version of the record format."""
-
 Record = dict[str, Any]
 
 _PENS = count(1)

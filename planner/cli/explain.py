@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from planner.cli.glossary import Explanation
     from planner.engine import State
     from planner.model.outcome import Outcome
-    from planner.store.recorded_run import RecordedRun
-    from planner.store.run_log import Step
+    from planner.store.run_log import RecordedRun, Step
 
 _TIME_ROOM = 10
 """Columns of the time beside a sentence."""

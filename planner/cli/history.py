@@ -337,7 +337,8 @@ def open_index_of(
     """Return the index, which tells on standard error what it could not read."""
     if imports and store is not None:
         with Index.open(store) as index:
-            for remark in index.sync(subject.root):
+            index.sync(subject.root)
+            for remark in index.remarks:
                 complain(remark)
     index = open_index(subject.root, store, rebuild=rebuild)
     for remark in index.remarks:

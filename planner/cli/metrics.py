@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.engine import State
-    from planner.store.recorded_run import RecordedRun
+    from planner.store.run_log import RecordedRun
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
 """Of times of repair, in seconds: a branch lives ten minutes, unless its plan says otherwise."""

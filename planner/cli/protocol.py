@@ -20,7 +20,7 @@ from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
 from planner.store.lines import MAX_EVENT_BYTES, action_text, event_text, read_event
 from planner.store.plan_versions import PlanVersions
-from planner.store.recorded_run import Replay
+from planner.store.run_log import Replay
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted
 

@@ -10,8 +10,7 @@ from planner.cli.exits import UsageMistake
 from planner.errors import LogError
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
-from planner.store.recorded_run import run_of_log
-from planner.store.run_log import plan_logs
+from planner.store.run_log import plan_logs, run_of_log
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.engine import State
-    from planner.store.recorded_run import RecordedRun
-    from planner.store.run_log import Step
+    from planner.store.run_log import RecordedRun, Step
 
 
 def known_todo(state: State, name: str, where: str) -> str:
@@ -68,6 +66,9 @@ def readiness(run: PlanRun) -> Readiness:
         command = found.verify
     elif found.plan_change is not None and run.log is not None and not run.state.reds:
         remarks.append("the plan has changed since it was verified")
+        command = found.verify
+    elif found.changed_todos:
+        remarks.append(f"new or changed in the plan since the run: {listed(found.changed_todos, 5)}")
         command = found.verify
     elif found.files.paths:
         old = f"; the verdicts of {listed(found.files.by_todo, 5)} are old" if found.files.by_todo else ""

@@ -31,13 +31,13 @@ def tell_run(
     before of the same run is not told again. ``now`` stands for times that the document does not give.
     """
     refused: list[str] = []
-    started = now if document is None else _time(document.run.started_at, now)
+    started = now if document is None else time_of(document.run.started_at, now)
     if state.plan_state is PlanState.READY:
         state = tell(RunStarted(at=started))
     state = _load_sub_plans(state, sub_plans, started, tell)
     if document is None:
         return state, refused
-    at = _time(document.run.finished_at, started)
+    at = time_of(document.run.finished_at, started)
     pending = _in_order(state, document)
     while pending:
         later: list[Outcome] = []
@@ -140,7 +140,8 @@ def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell
     return state
 
 
-def _time(text: str, default: datetime) -> datetime:
+def time_of(text: str, default: datetime) -> datetime:
+    """Return the time that a text says, in UTC where it names no zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -8,7 +8,6 @@ versions; what is decided stands in ``events``, ``repair`` and ``scheduler``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -103,7 +102,7 @@ class Transaction(State):
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(state, name)
-            values[name] = copy(value) if type(value) in (dict, list) else value
+            values[name] = value.copy() if type(value) in (dict, list) else value
         return cls(**values, trigger=trigger, quiet=quiet)
 
     def state(self) -> State:

@@ -6,14 +6,14 @@ version does not know are passed over; a killed run may end in the middle of a l
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
 from planner.model.outcome import Check, PlanRef
-from planner.model.verdicts import TestOutcome
+from planner.model.verdicts import TestOutcome, TodoState
 
 
 class JournalRecord(ReadValue):
@@ -21,8 +21,8 @@ class JournalRecord(ReadValue):
 
     session: str
     """Which session wrote it; ``parent`` for the supervisor."""
-    at: float
-    """Seconds since 1970."""
+    at: Annotated[float, Field(strict=True, ge=0, le=253_370_764_800)]
+    """Seconds since 1970, none after the year 9998."""
 
 
 class JournalRunStarted(JournalRecord):
@@ -86,6 +86,20 @@ class CheckJudged(JournalRecord):
     """Nothing is left to be found out: a red was confirmed, a green is not in doubt."""
     rests_on: RestsOn | None = None
     """``None``: on every file of the project, for nobody knows which of them were read."""
+
+
+class TodoJudged(JournalRecord):
+    """At the end of the run: the state of a todo."""
+
+    plan: str
+    todo_id: str
+    state: TodoState
+
+
+class RunUnexplained(JournalRecord):
+    """Why a run is not accepted in which no criterion is red."""
+
+    reason: str
 
 
 class RunFinished(JournalRecord):

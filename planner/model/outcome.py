@@ -43,6 +43,8 @@ class PlanRef(ReadValue):
     digest: str
     sub_plans: tuple[SubPlanRef, ...] = ()
     """Those that were loaded, at any depth."""
+    todos: dict[str, str] = Field(default_factory=dict)
+    """By the qualified id of each todo a digest of what its verdict rests on in the plan."""
 
 
 class TestResult(ReadValue):

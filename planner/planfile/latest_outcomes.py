@@ -1,8 +1,4 @@
-"""Find the outcomes of a plan, and say whether they are of the plan and the files as they are now.
-
-The journals of the kept runs stand below ``.planverify/runs``. The code under test can write there, so
-nothing in them is believed to be in order: a journal that is torn, foreign or no plain file is passed over.
-"""
+"""Find the outcomes of a plan, and say whether they are of the plan and the files as they are now."""
 
 from __future__ import annotations
 
@@ -10,34 +6,30 @@ import os
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Literal
 
 from planner.errors import ForeignOutcomesError, OutcomeFileError
-from planner.model.base import ReadValue
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
-from planner.model.verdicts import TodoState
-from planner.planfile.loader import shown_path
-from planner.planfile.plan_folder import HOME, PlanFolder
-from planner.planfile.project_files import digest_of, is_code, open_regular, walk
+from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.planfile.discovery import PLAN_ENDINGS
+from planner.planfile.loader import plan_id_of, shown_path
+from planner.planfile.past_runs import moment_of, past_runs
+from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.project_files import digest_of, is_code, walk
 from planner.planfile.record_files import read_any_outcomes
+from planner.planfile.tree import todo_digests
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
     from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
 
-LARGEST_JOURNAL = 256 * 1024 * 1024
 MOST_FILES = 20_000
 """Of a project with more files nobody is told which have changed: looking would take too long."""
-
-_LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +64,10 @@ class FoundOutcomes:
     document: OutcomeDocument | None = None
     """``None`` before the first run."""
     plan_change: str | None = None
-    """The sentence that says so, where they are of another version of the plan or of a sub-plan."""
+    """The sentence that says so, where they are of another version of the plan or of a sub-plan, and no
+    verdict holds for what the plan says now."""
+    changed_todos: tuple[str, ...] = ()
+    """Where others hold, the todos that are new or say something else now; ``document`` is without them."""
     files: ChangedFiles = field(default_factory=ChangedFiles)
     """The files that have changed since they were found, and the todos whose verdicts are old for that."""
     unfinished: UnfinishedRun | None = None
@@ -111,11 +106,15 @@ def find_outcomes(
             f"ones with --outcomes, or run: {verify}"
         )
         raise ForeignOutcomesError(one_line(f"{shown}: {problem}", limit=600))
-    plan_change = None
+    plan_change, changed_todos = None, ()
     changed = _plan_change(loaded, subs, reference)
     if changed is not None:
-        problem = f"the outcomes are of another version of the plan: {changed}; verify it: {verify}"
-        plan_change = one_line(f"{shown}: {problem}", limit=600)
+        now = todo_digests(loaded, subs)
+        changed_todos = tuple(each for each, digest in now.items() if reference.todos.get(each) != digest)
+        document = _without_changed(document, plan_id, now.keys() - set(changed_todos))
+        if len(changed_todos) == len(now):
+            problem = f"the outcomes are of another version of the plan: {changed}; verify it: {verify}"
+            plan_change = one_line(f"{shown}: {problem}", limit=600)
     elif (problem := next(_misfits(document, loaded, subs), None)) is not None:
         raise OutcomeFileError(one_line(f"{shown}: the outcome file cannot be used: {problem}", limit=600))
     files = None
@@ -130,9 +129,20 @@ def find_outcomes(
         verify=verify,
         document=document,
         plan_change=plan_change,
+        changed_todos=changed_todos,
         files=files or ChangedFiles(),
         unfinished=unfinished,
     )
+
+
+def _without_changed(document: OutcomeDocument, plan_id: str, same: Set[str]) -> OutcomeDocument:
+    """Return the outcomes of the plan whose todos say the ``same``, and were not blocked by another."""
+    kept = [
+        each
+        for each in document.outcomes
+        if each.plan not in (None, plan_id) or (each.todo_id in same and same >= {*each.blocked_by})
+    ]
+    return document.model_copy(update={"outcomes": tuple(kept)})
 
 
 def verify_command(loaded: LoadedPlan) -> str:
@@ -209,79 +219,17 @@ def _misfits(
 # -- kept runs -----------------------------------------------------------------------------------------
 
 
-class _Reference(ReadValue):
-    todo_list_id: str
-
-
-class _Check(ReadValue):
-    id: str
-    kind: str
-    verdict: str
-    title: str | None = None
-    """Of an artifact its path."""
-
-
-class _Basis(ReadValue):
-    files: dict[str, str] = Field(default_factory=dict)
-
-
-class _Record(ReadValue):
-    """Fields that are read of a journal's records, whatever their kind."""
-
-    model_config = ConfigDict(strict=True)
-
-    record: str
-    at: Annotated[float, Field(ge=0, le=_LATEST)]
-    plan: str | None = None
-    todo_id: str = ""
-    run_id: str = ""
-    pid: int = 0
-    reference: _Reference | None = None
-    verifies: bool = True
-    interrupted: Any = None
-    state: str = ""
-    check: _Check | None = None
-    rests_on: _Basis | None = None
-
-    @property
-    def moment(self) -> str:
-        """Return when it was written, RFC 3339 in UTC."""
-        moment = datetime.fromtimestamp(self.at, UTC)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    @property
-    def basis(self) -> dict[str, str]:
-        """Return the digests of the files that the verdict was seen to rest on."""
-        return self.rests_on.files if self.rests_on else {}
-
-    @property
-    def rests_on_all(self) -> bool:
-        """Return whether nobody knows which files the verdict rests on."""
-        return self.rests_on is None and self.check is not None and self.check.kind in ("test", "command")
-
-    def begins(self, plan_id: str) -> bool:
-        """Return whether it begins a verification of the plan."""
-        of = None if self.reference is None else self.reference.todo_list_id
-        return self.record == "run_started" and of == plan_id and self.verifies
-
-
 def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
     """Return the newest run of the plan, unless it came to its end. Never raises."""
-    for _, records in _kept_runs(root, "run_started", "run_finished", "check_judged"):
-        if not records or not records[0].begins(plan_id):
-            continue
-        ends = (each for each in records if each.record == "run_finished")
-        end = next((each for each in ends if each.plan in (None, plan_id)), None)
-        if end is not None and not end.interrupted:
-            return None
-        started = records[0]
-        return UnfinishedRun(
-            run_id=started.run_id,
-            started_at=started.moment,
-            state="interrupted" if end is not None else "running" if _is_alive(started) else "killed",
-            judged=len({(each.todo_id, each.check.id) for each in records if each.check is not None}),
-        )
-    return None
+    run = next(past_runs(root, plan_id, "run_finished", "check_judged"), None)
+    if run is None or run.came_to_its_end:
+        return None
+    return UnfinishedRun(
+        run_id=run.run_id,
+        started_at=moment_of(run.started),
+        state="interrupted" if run.finished is not None else "running" if run.is_alive() else "killed",
+        judged=len(run.checks),
+    )
 
 
 def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
@@ -291,15 +239,12 @@ def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
     """
     since: dict[str, str] = {}
     free: set[str] = set()
-    for _, records in _kept_runs(root, "todo_judged", "run_finished"):
-        mine = [each for each in records if each.plan == plan_id]
-        if not any(each.record == "run_finished" for each in mine):
-            continue
-        for each in mine:
-            if each.state == TodoState.BLOCKED and each.todo_id not in free:
-                since[each.todo_id] = each.moment
-            elif each.state not in ("", TodoState.PENDING):
-                free.add(each.todo_id)
+    for run in past_runs(root, plan_id, "todo_judged", "run_finished"):
+        for todo_id, judged in run.states.items() if run.finished is not None else ():
+            if judged.state is TodoState.BLOCKED and todo_id not in free:
+                since[todo_id] = moment_of(judged)
+            elif judged.state is not TodoState.PENDING:
+                free.add(todo_id)
     return since
 
 
@@ -309,28 +254,36 @@ def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] =
     A file counts that a verdict was seen to rest on, and further ones where they are code or a verdict's
     basis is unknown. ``None`` where nobody knows: the run is not kept, or there are too many files.
     """
-    runs = _kept_runs(root, "run_started", "check_judged", "run_finished")
-    records = next((held for name, held in runs if name.partition(".")[0] == run_id), None)
+    runs = past_runs(root, plan_id, "check_judged", "run_finished")
+    run = next((each for each in runs if each.run_id == run_id), None)
     names = set(islice(walk(root), MOST_FILES + 1))
-    if not records or not records[0].begins(plan_id) or len(names) > MOST_FILES:
+    if run is None or len(names) > MOST_FILES:
         return None
-    ended = max(each.at for each in records)
-    # Of a check that was confirmed, the last verdict counts.
-    last = {(each.todo_id, each.check.id): (each, each.check) for each in records if each.check is not None}
-    known = {name: digest for each, _ in last.values() for name, digest in each.basis.items()}
+    bases = {key: {} if each.rests_on is None else each.rests_on.files for key, each in run.checks.items()}
+    unsure = {
+        key
+        for key, each in run.checks.items()
+        if each.rests_on is None and each.check.kind in (CheckKind.TEST, CheckKind.COMMAND)
+    }
+    known = {name: digest for files in bases.values() for name, digest in files.items()}
     changed = {name for name, digest in known.items() if digest_of(root / name, follow=True) != digest}
-    titles = {check.title for _, check in last.values()}
-    counts_all = any(each.rests_on_all for each, _ in last.values())
+    titles = {each.check.title for each in run.checks.values()}  # of an artifact its path
     for name in names - known.keys():
-        if counts_all or is_code(name) or name in titles:
+        if unsure or is_code(name) or name in titles:
             with suppress(OSError):
-                if (root / name).lstat().st_mtime > ended:
+                if (root / name).lstat().st_mtime > run.last_at:
                     changed.add(name)
     changed -= {os.path.relpath(each, root) for each in apart}
+    # A plan that was written since, as by planner iterate, says nothing of the todos of this one.
+    changed -= {
+        name
+        for name in changed - known.keys()
+        if name.endswith(PLAN_ENDINGS) and plan_id_of(root / name) is not None
+    }
     by_todo: dict[str, set[str]] = {}
-    for each, check in last.values():
-        old = changed if each.rests_on_all else changed & {check.title, *each.basis}
-        if check.verdict != "passed":
+    for key, each in run.checks.items():
+        old = changed if key in unsure else changed & {each.check.title, *bases[key]}
+        if each.check.verdict is not Verdict.PASSED:
             # What it lacked may be in a file that nothing had read, as in one that was not there.
             old = old | (changed - known.keys())
         if old:
@@ -339,43 +292,3 @@ def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] =
         paths=tuple(sorted(changed)),
         by_todo={todo_id: tuple(sorted(names)) for todo_id, names in by_todo.items()},
     )
-
-
-def _kept_runs(root: Path, *kinds: str) -> Iterator[tuple[str, list[_Record]]]:
-    """Yield the runs of any plan of the root, the newest first: the name, and records of these kinds."""
-    folder = root / HOME / "runs"
-    try:
-        with os.scandir(folder) as entries:
-            found = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-            # A name begins with the second in which the run began.
-            newest = sorted(
-                (each.name.partition("-")[0], each.stat().st_mtime_ns, each.name) for each in found
-            )
-    except OSError:
-        return
-    for _, _, name in reversed(newest):
-        yield name, list(_parent_records(folder / name / "journal.jsonl", kinds))
-
-
-def _parent_records(path: Path, kinds: Sequence[str]) -> Iterator[_Record]:
-    """Yield those of the supervising process's records that are of these kinds, in their order."""
-    heads = tuple(f'{{"record": "{kind}", "session": "parent", '.encode() for kind in kinds)
-    with suppress(OSError), open_regular(path, follow=False) as stream:
-        if os.fstat(stream.fileno()).st_size > LARGEST_JOURNAL:
-            return
-        for line in stream:
-            if line.startswith(heads) and line.endswith(b"\n"):
-                with suppress(ValidationError):
-                    yield _Record.model_validate_json(line)
-
-
-def _is_alive(started: _Record) -> bool:
-    """Return whether the process that supervises the run is alive, and is not another of its number."""
-    import psutil
-
-    try:
-        process = psutil.Process(started.pid or None)
-        is_same = started.pid > 0 and process.create_time() <= started.at
-        return is_same and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, OverflowError, ValueError):
-        return False

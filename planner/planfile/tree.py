@@ -7,6 +7,7 @@ file, which is an ordinary plan and means the same when it is run alone. In the 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,15 @@ FOLDERS = ("", "phases", "sub_plans", "plans")
 
 MAX_FILES = 500
 """So many files of those folders are opened to find an id."""
+
+
+_JUDGING_POLICY = {"flaky_retry", "network", "processes", "writes", "protected_files"}
+"""What a plan says of all its todos that a verdict depends on."""
+
+_SAYS_NOTHING = {"title", "intent", "status", "priority"}
+"""What a todo says that no verdict depends on."""
+
+_DIGITS = 16
 
 
 class Unfound(Exception):
@@ -260,6 +270,29 @@ def load_tree(path: Path, *, boundary: Path | None = None) -> PlanTree:
 def load_flat(path: Path, *, boundary: Path | None = None) -> FlatPlan:
     """Load a plan with all its sub-plans as one plan. Raises :class:`planner.errors.PlannerError`."""
     return load_tree(path, boundary=boundary).load_all().flat()
+
+
+def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str, str]:
+    """Return by qualified id what tells a todo from one of other criteria: a verdict rests on no more.
+
+    So a plan file may get todos, comments and other titles, and the verdicts of the other todos still
+    count. ``subs`` are the loaded sub-plans by the qualified id of their parent; where ``loaded`` has the
+    todos of sub-plans itself, those are passed over.
+    """
+    found: dict[str, str] = {}
+    for within, part in {"": loaded, **subs}.items():
+        policy = part.plan.metadata.model_dump_json(include=_JUDGING_POLICY)
+        for todo in part.plan.items:
+            if SEPARATOR not in todo.id:
+                said = todo.model_dump_json(exclude_defaults=True, exclude=_SAYS_NOTHING)
+                # The words of a command that a tool of the plan or a convention gives are not in the todo.
+                commands = [
+                    each.command.argv for each in part.criteria.get(todo.id, ()) if each.command is not None
+                ]
+                text = f"{part.plan.root}\n{policy}\n{said}\n{commands}"
+                digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                found[f"{within}/{todo.id}" if within else todo.id] = digest[:_DIGITS]
+    return found
 
 
 def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:

@@ -62,11 +62,8 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
         write_file(target, text.text)
         return (replace(text, path=target),)
     texts = plans_beside(tree, plans, target)
-    parts = _parts(tree).values()
-    own, ids = {os.path.realpath(part.path) for part in parts}, {part.plan.todo_list_id for part in parts}
+    ids = {part.plan.todo_list_id for part in _parts(tree).values()}
     for each in texts:
-        if os.path.realpath(each.path) in own:
-            raise PlannerError(f"{shown_path(each.path)}: is a file of the plan itself; name another")
         refuse_other_plan(each.path, ids)
     _write(tree, texts)
     return texts
@@ -91,10 +88,10 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
 
 
 def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
-    """Return what :func:`write_beside` writes, the top plan first. Raises
-    :class:`planner.errors.PlannerError`.
+    """Return what :func:`write_beside` writes, the top plan first.
 
-    A sub-plan that no file of the tree holds is written whole.
+    A sub-plan that no file of the tree holds is written whole. Raises
+    :class:`planner.errors.PlannerError`, also where a file of the tree itself stands there.
     """
     plans = _changed(tree, revised)
     parts = _parts(tree)
@@ -111,6 +108,9 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
         root = parts[above].root if above in parts else tree.loaded.root
         plans[above] = _pointing(plans.get(above) or parts[above].plan, todo_id, path, root)
     texts.append(rewrite(tree.loaded, plans.get("", tree.loaded.plan), target=target))
+    own = {os.path.realpath(part.path) for part in parts.values()}
+    if taken := next((each.path for each in texts if os.path.realpath(each.path) in own), None):
+        raise PlannerError(f"{shown_path(taken)}: is a file of the plan itself; name another")
     return tuple(reversed(texts))
 
 

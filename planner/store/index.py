@@ -12,12 +12,13 @@ import re
 import stat
 import time
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import URL, Engine, create_engine, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 from planner.errors import PlannerError, StoreError
 from planner.planfile.plan_folder import HOME, PLANS, make_home
@@ -28,6 +29,7 @@ from planner.store.run_rows import (
     INDEX,
     METADATA,
     OF_SOURCES,
+    RUNS,
     SOURCES,
     VERSION,
     rows_of_corrections,
@@ -36,7 +38,7 @@ from planner.store.run_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Iterator, Mapping
 
     from sqlalchemy import Connection, Table
 
@@ -50,6 +52,9 @@ OUTCOMES = "outcomes.json"
 BUSY_SECONDS = 30.0
 """So long one process waits for another that is writing."""
 
+ALL_SECONDS = 30.0
+"""An index that is kept open looks so often at the logs of runs that are over: nothing writes to them."""
+
 _MOST_TRIES = 40
 """Where other processes make the tables of a new database, too."""
 
@@ -58,17 +63,30 @@ _MADE_MEANWHILE = ("already exists", "duplicate key")
 
 
 class Index:
-    """One database. Everything that it cannot do is a ``StoreError`` of one line."""
+    """One database. Everything that it cannot do is a ``StoreError`` of one line.
+
+    An index may be kept open and brought up to date again and again: then it remembers of which state of
+    each file its rows are, and looks only whether another process has written since.
+    """
 
     def __init__(self, name: str, engine: Engine, *, is_shared: bool) -> None:
         """Make the tables where there are none. Raises ``StoreError`` for those of another version."""
         self.name = name
         """How messages call it."""
-        self.remarks: list[str] = []
-        """What a person should know: files that could not be read."""
         self._engine = engine
         self._is_shared = is_shared
         """It holds rows of other checkouts: none are dropped because their files are not here."""
+        self._unread: dict[str, list[str]] = {}
+        """By file, what a person should know of reading it."""
+        self._stamps: dict[str, str] = {}
+        """By file, the state that the rows of it are of, after so many ``_changes``."""
+        self._over: set[str] = set()
+        """The logs among them of runs that have come to their end."""
+        self._changes = 0
+        self._looked = -ALL_SECONDS
+        """When the state of every file was looked at."""
+        self._moved = 0
+        """When a log was last added or removed, as far as that is sure."""
         try:
             for left in reversed(range(_MOST_TRIES)):
                 try:
@@ -90,12 +108,18 @@ class Index:
             if found is None:
                 METADATA.create_all(connection)
                 connection.execute(INDEX.delete())
-                connection.execute(INDEX.insert().values(version=VERSION))
+                # A count that begins anywhere tells one file from another that was made in its place.
+                connection.execute(INDEX.insert().values(version=VERSION, changes=time.time_ns()))
             elif found != VERSION:
                 raise StoreError(
                     f"{self.name}: the tables have version {found}, and this planner knows {VERSION}; "
                     "update the older planner, or drop the planverify_ tables and import the logs again"
                 )
+
+    @property
+    def remarks(self) -> list[str]:
+        """Remarks for a person, on files that could not be read."""
+        return [remark for name in sorted(self._unread) for remark in self._unread[name]]
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, create: bool = True) -> Self:
@@ -139,36 +163,71 @@ class Index:
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
             raise StoreError(_complaint(self.name, cause)) from error
 
-    def sync(self, root: Path, logs: Iterable[Path] = ()) -> list[str]:
-        """Bring the rows of a project up to date with its files; return what could not be read.
+    def sync(self, root: Path, logs: Iterable[Path] = ()) -> bool:
+        """Bring the rows of a project up to date with its files; return whether any file had changed.
 
         ``logs`` are read beside those in the project's folder. A file of the size and time of change that
-        it had when it was read last is not read again.
+        it had when it was read last is not read again; nor is that of a run that is over looked at more
+        than now and then. What could not be read is told by ``remarks``.
         """
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
-        files = _files(root, logs)
         with self.reading() as connection:
-            wanted = select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
-            known = {row.name: row.stamp for row in connection.execute(wanted)}
-        stale = {name: path for name, (path, stamp) in files.items() if known.get(name) != stamp}
-        gone = set[str]() if self._is_shared else known.keys() - files.keys()
-        if not stale and not gone:
-            return []
-        remarks: list[str] = []
-        made = {name: _rows(path, remarks) for name, path in stale.items()}
+            changes = connection.execute(select(INDEX.c.changes)).scalar_one()
+            if changes != self._changes:
+                wanted = select(SOURCES.c.name, SOURCES.c.stamp, SOURCES.c.is_over)
+                found = connection.execute(wanted.where(SOURCES.c.origin == origin)).all()
+                self._stamps = {name: stamp for name, stamp, _ in found}
+                self._over = {name for name, _, is_over in found if is_over}
+                self._changes = changes
+        stamps, over = self._stamps, self._over
+        if time.monotonic() - self._looked >= ALL_SECONDS:
+            self._looked, over = time.monotonic(), set[str]()
+        expected, moved = stamps.keys(), _time_of_change(root / FOLDER)
+        if over and moved and moved == self._moved:  # no log was added or removed
+            expected = expected - over
+            logs = [*logs, *(root / name for name in expected if name.endswith(".jsonl"))]
+            files = _files(root, logs, None)
+        else:
+            files = _files(root, logs, {name: stamps[name] for name in over})
+        stale = sorted(name for name, stamp in files.items() if stamps.get(name) != stamp)
+        gone = [] if self._is_shared else sorted(expected - files.keys())
+        # Of many files some hundred are one transaction: each costs a wait for the disk.
+        for names in (*batched(gone), *batched(stale)):
+            made: dict[str, Rows] = {}
+            for name in names:
+                self._unread[name] = []
+                if name in files and (rows := _rows(root / name, self._unread[name])) is not None:
+                    is_over = any(run["closed"] is not None for run in rows.get(RUNS, ()))
+                    source = {"origin": origin, "name": name, "stamp": files[name], "is_over": is_over}
+                    made[name] = rows | {SOURCES: [source]}
+            self._replace({name: _key(origin, name) for name in names}, made)
+            for name in names:
+                self._over.discard(name)
+                self._stamps.pop(name, None)
+                if name in files:
+                    self._stamps[name] = files[name]
+                if name in made and made[name][SOURCES][0]["is_over"]:
+                    self._over.add(name)
+        self._moved = moved
+        self._unread = {name: held for name, held in self._unread.items() if name in stamps and held}
+        return bool(stale or gone)
+
+    def _replace(self, keys: Mapping[str, str], made: Mapping[str, Rows]) -> None:
+        """Put rows in the place of those that there are of these files."""
         with self.reading() as connection:
             # One writer at a time, from the first statement on: none finds rows that another is changing.
-            connection.execute(INDEX.update().values(version=VERSION))
-            for name in (*gone, *stale):
-                text = f"{origin}\n{name}".encode("utf-8", "surrogatepass")
-                key = hashlib.sha256(text).hexdigest()[:32]
+            connection.execute(INDEX.update().values(changes=INDEX.c.changes + 1))
+            changes = connection.execute(select(INDEX.c.changes)).scalar_one()
+            known = select(SOURCES.c.source).where(SOURCES.c.source.in_(keys.values()))
+            if old := connection.execute(known).scalars().all():
                 for table in (*OF_SOURCES, SOURCES):
-                    connection.execute(table.delete().where(table.c.source == key))
-                if (rows := made.get(name)) is not None:
-                    stamp = {"origin": origin, "name": name, "stamp": files[name][1]}
-                    for table, those in {SOURCES: [stamp], **rows}.items():
-                        _insert(connection, table, [{"source": key, **row} for row in those])
-        return remarks
+                    connection.execute(table.delete().where(table.c.source.in_(old)))
+            for table in (*OF_SOURCES, SOURCES):
+                rows = [{"source": keys[name], **row} for name in made for row in made[name].get(table, ())]
+                if rows:
+                    connection.execute(table.insert(), _storable(table, rows))
+        if changes == self._changes + 1:  # else somebody has written meanwhile: the next sync reads it all
+            self._changes = changes
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
@@ -190,38 +249,75 @@ def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> 
         with suppress(StoreError):
             make_home(root)
             return _up_to_date(Index(str(path), _sqlite_engine(path), is_shared=False), root)
-    in_memory = create_engine("sqlite://", poolclass=StaticPool)
+    in_memory = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     return _up_to_date(Index(str(path), in_memory, is_shared=False), root)
 
 
 def _up_to_date(index: Index, root: Path) -> Index:
     try:
-        index.remarks += index.sync(root)
+        index.sync(root)
     except StoreError:
         index.close()
         raise
     return index
 
 
-def _files(root: Path, logs: Iterable[Path]) -> dict[str, tuple[Path, str]]:
-    """Return the files that rows are made from with a stamp of their state, by name below the root."""
-    found = [root / CORRECTIONS, *logs]
-    found += [*root.glob(f"{HOME}/runs/*/{OUTCOMES}"), *root.glob(f"{PLANS}/*/{OUTCOMES}")]
-    with suppress(OSError), os.scandir(root / FOLDER) as entries:  # of which there may be thousands
-        found += [Path(each.path) for each in entries if each.name.endswith(".jsonl")]
+def _time_of_change(folder: Path) -> int:
+    """Return when a folder last got or lost a name, in ns; 0 where a later change may look the same."""
+    with suppress(OSError):
+        moved = folder.stat().st_mtime_ns
+        # File systems tell times as coarsely as by two seconds.
+        return moved if time.time_ns() - moved > 2_500_000_000 else 0
+    return 0
+
+
+def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the files that rows are made from: a stamp of their state, by name below the root.
+
+    Logs whose stamp is ``known`` are not looked at where they are still there; with ``None`` the folder of
+    logs is not listed.
+    """
     base = os.path.realpath(root)
-    folders: dict[Path, str] = {}
-    files: dict[str, tuple[Path, str]] = {}
-    for path in sorted(found, key=str):
+    files: dict[str, str] = {}
+
+    @cache
+    def name_of(folder: str) -> str:
+        below = os.path.relpath(os.path.realpath(folder), base).replace(os.sep, "/")
+        return f"{below}/".removeprefix("./")
+
+    def add(name: str, facts: os.stat_result) -> None:
+        if stat.S_ISREG(facts.st_mode) and facts.st_size:  # empty files say nothing
+            files[name] = f"{facts.st_size} {facts.st_mtime_ns}"
+
+    outcomes = (f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
+    for path in (root / CORRECTIONS, *logs, *(each for glob in outcomes for each in root.glob(glob))):
         with suppress(OSError):
-            facts = os.lstat(path)
-            if stat.S_ISREG(facts.st_mode) and facts.st_size:  # empty files say nothing
-                folder = path.parent
-                if folder not in folders:
-                    folders[folder] = os.path.relpath(os.path.realpath(folder), base).replace(os.sep, "/")
-                name = f"{folders[folder]}/{path.name}".removeprefix("./")
-                files.setdefault(name, (path, f"{facts.st_size} {facts.st_mtime_ns}"))
+            add(name_of(str(path.parent)) + path.name, path.lstat())
+    if known is None:
+        return files
+    folder = root / FOLDER
+    below = name_of(str(folder))
+    with suppress(OSError), os.scandir(folder) as entries:
+        # Of ten thousand logs the names are listed in 3 ms, and the states in 25 ms or more.
+        for entry in entries:
+            name = below + entry.name
+            if name in known:
+                files[name] = known[name]
+            elif name.endswith(".jsonl"):
+                with suppress(OSError):
+                    add(name, entry.stat(follow_symlinks=False))
     return files
+
+
+def batched(names: list[str], most: int = 250) -> Iterator[list[str]]:
+    """Yield a list in pieces."""
+    for at in range(0, len(names), most):
+        yield names[at : at + most]
+
+
+def _key(origin: str, name: str) -> str:
+    """Return what stands in each row for the file that it was made from."""
+    return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _rows(path: Path, remarks: list[str]) -> Rows | None:
@@ -237,19 +333,17 @@ def _rows(path: Path, remarks: list[str]) -> Rows | None:
         return None
 
 
-def _insert(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Insert rows, which need not have every column, in text that every database can hold."""
+def _storable(table: Table, rows: list[Row]) -> list[Row]:
+    """Return rows with every column, and with text that every database can hold."""
 
-    def storable(value: Any) -> Any:  # half characters and the character zero are for no database
-        if not isinstance(value, str):
+    def storable(value: Any) -> Any:
+        if not isinstance(value, str) or (value.isascii() and "\0" not in value):
             return value
+        # Half characters and the character zero are for no database.
         return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
-    columns = {name for row in rows for name in row}
-    if rows:
-        connection.execute(
-            table.insert(), [{name: storable(row.get(name)) for name in columns} for row in rows]
-        )
+    columns = [column.name for column in table.columns if column.name != "id"]
+    return [{name: storable(row.get(name)) for name in columns} for row in rows]
 
 
 def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
@@ -282,7 +376,8 @@ def _sqlite_engine(path: Path) -> Engine:
     except (OSError, ValueError) as error:
         raise StoreError(_complaint(str(path), error)) from None
     url = URL.create("sqlite", database=os.path.abspath(path))
-    return create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    # No connection outlives its use: another process may have put a new file in the place of this one.
+    return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
 
 
 def _complaint(name: str, error: BaseException) -> str:

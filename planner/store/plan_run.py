@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
-from planner.engine.intake import must_begin_anew, tell_run
+from planner.engine.intake import must_begin_anew, tell_run, time_of
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
@@ -20,8 +20,15 @@ from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import collector_paused, shown_path
 from planner.planfile.tree import load_tree
-from planner.store.recorded_run import RecordedRun, run_of_log
-from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
+from planner.store.run_log import (
+    RecordedRun,
+    RunLog,
+    Step,
+    make_log_folder,
+    next_log,
+    plan_logs,
+    run_of_log,
+)
 from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:
@@ -193,10 +200,8 @@ class PlanRun:
             self.log = next_log(self.tree.loaded)
 
     def _submit(self, *, allow_unproved: bool) -> None:
-        document, at = self.found.document, self._now
-        with suppress(ValueError):
-            at = datetime.fromisoformat("" if document is None else document.run.started_at)
-        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        document = self.found.document
+        at = time_of("" if document is None else document.run.started_at, self._now)
         policy = RunPolicy(driven=False, allow_unproved=allow_unproved)
         taken = Step.take(None, submission(self.tree.loaded, at, policy))
         self._state = taken.after

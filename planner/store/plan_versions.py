@@ -71,10 +71,6 @@ class PlanVersions:
                 tree.load_all()
             own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
             texts = plans_beside(tree, revised_plans(state, own_policies), self._target)
-            own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
-            taken = [each.path for each in texts if each.path.parent.resolve() / each.path.name in own]
-            if taken:
-                raise PlannerError(f"{shown_path(taken[0])}: is a file of the plan itself; name another")
         except PlannerError as error:
             part = state.parts[""]
             plan = part.plan if part.version == 1 else current_plan(state)

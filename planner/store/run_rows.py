@@ -25,6 +25,7 @@ from sqlalchemy import (
     Text,
 )
 
+from planner.engine.intake import time_of
 from planner.engine.state import current_plan
 from planner.memory import task_kind, text_of
 from planner.model.actions import Implement, PublishPlan
@@ -42,9 +43,9 @@ from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
-from planner.planfile.writer import plain
+from planner.policy.outcomes import failures_of
 from planner.store.corrections import corrections_of
-from planner.store.recorded_run import run_of_log
+from planner.store.run_log import run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from planner.model.taxonomy import Role
     from planner.store.run_log import Step
 
-VERSION = 8
+VERSION = 9
 """Of these tables: those of another version are made again."""
 
 PASSED = "passed"
@@ -93,20 +94,25 @@ def _table(name: str, columns: str) -> Table:
     return Table(f"planverify_{name}", METADATA, *made)
 
 
-INDEX = Table("planverify_index", METADATA, Column("version", Integer, primary_key=True))
-"""One row: the version of the tables."""
+INDEX = Table(
+    "planverify_index",
+    METADATA,
+    Column("version", Integer, primary_key=True),
+    Column("changes", BigInteger, nullable=False),
+)
+"""One row: the version of the tables, and a count of how often they were written to."""
 
-SOURCES = _table("sources", "origin:text name:text stamp:word")
-"""The files that the rows were made from, as they were then."""
+SOURCES = _table("sources", "origin:text name:text stamp:word is_over:bool")
+"""The files that the rows were made from, as they were then; ``is_over`` tells of a log that its run is."""
 
 RUNS = _table(
     "runs",
     """
     run_id:text plan_id:text path:text digest:word fingerprint:text goal:text log:text opened:word
-    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:json
+    changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:text
     """,
 )
-"""Runs of the engine. ``document`` is the plan, without what was made to repair it."""
+"""Runs of the engine. ``document`` is the plan as JSON, without what was made to repair it."""
 
 VERIFICATIONS = _table(
     "verifications",
@@ -168,8 +174,13 @@ CORRECTIONS = _table(
 OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
 
 # What a page of the newest reads, of which there may be ten thousand.
-for _column in (RUNS.c.opened, RUNS.c.blocked_since, VERIFICATIONS.c.started, REPAIRS.c.source):
-    Index(f"{_column.table.name}_by_{_column.name}", _column)
+for _columns in (
+    (RUNS.c.opened, RUNS.c.run_id, RUNS.c.source),
+    (RUNS.c.blocked_since,),
+    (VERIFICATIONS.c.started, VERIFICATIONS.c.run_id, VERIFICATIONS.c.source),
+    (REPAIRS.c.source,),
+):
+    Index(f"{_columns[0].table.name}_by_{_columns[0].name}", *_columns)
 
 
 # -- rows ----------------------------------------------------------------------------------------------
@@ -180,6 +191,7 @@ Rows: TypeAlias = "dict[Table, list[Row]]"
 RETRY = "retry"
 """The strategy of a turn of work without a branch."""
 
+_UNKNOWN = datetime.fromtimestamp(0, UTC)
 WITHDRAWN = "withdrawn"
 SIMILAR = "approved_as_similar"
 
@@ -262,7 +274,7 @@ class _RunRows:
             "events": after.events,
             "blocked": sorted(after.blocked()),
             "closed": self._at if after.plan_state.is_final else None,
-            "document": plain(_without_branches(plan)),
+            "document": _without_branches(plan).model_dump_json(exclude_unset=True),
         }
         return {**self._rows, RUNS: [self._run]}
 
@@ -275,7 +287,7 @@ class _RunRows:
         if record is None or record.is_branch:
             return
         is_done = record.life is TodoLife.DONE
-        now = next(iter(_failures(outcome)), None)
+        now = next(failures_of(outcome), None)
         if not is_done and (now is None or now.category.facts.family is Family.ENVIRONMENT):
             return  # nothing could be told
         before = self._failure.pop(name, None)
@@ -419,13 +431,13 @@ def rows_of_outcomes(path: Path) -> Rows:
     run, outcomes = document.run, document.outcomes
     plan = next(iter(document.plans), None)
     plan_id = next((each.plan or "" for each in outcomes), "") if plan is None else plan.todo_list_id
-    finished = _time(run.finished_at)
+    finished = moment(time_of(run.finished_at, _UNKNOWN))
     verification: Row = {
         "run_id": run.run_id,
         "plan_id": plan_id,
         "path": "" if plan is None else plan.path,
         "digest": "" if plan is None else plan.digest,
-        "started": _time(run.started_at),
+        "started": moment(time_of(run.started_at, _UNKNOWN)),
         "finished": finished,
         "scope": run.scope,
         "exit_status": run.exit_status,
@@ -454,14 +466,8 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
             "role": (each.target_agent or each.category.facts.default_role).value,
             "head": each.stack_trace_head,
         }
-        for each in _failures(outcome)
+        for each in failures_of(outcome)
     ]
-
-
-def _failures(outcome: Outcome) -> tuple[Failure, ...]:
-    """Return every failure once, the one that decides first."""
-    first = () if outcome.failure_evidence is None else (outcome.failure_evidence,)
-    return (*first, *(each for each in outcome.failures if each not in first))
 
 
 def _without_branches(plan: Plan) -> Plan:
@@ -478,11 +484,3 @@ def _without_branches(plan: Plan) -> Plan:
         if todo.id not in gone
     ]
     return plan.model_copy(update={"items": tuple(kept)})
-
-
-def _time(text: str) -> str:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return moment(0)
-    return moment(at if at.tzinfo is not None else at.replace(tzinfo=UTC))

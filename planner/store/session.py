@@ -132,7 +132,8 @@ class RunSession:
             from planner.store.index import Index
 
             with Index.open(self._settings.store) as index:
-                self._log.remarks += index.sync(self._tree.loaded.root, [self.log])
+                index.sync(self._tree.loaded.root, [self.log])
+                self._log.remarks += index.remarks
 
     def __enter__(self) -> RunSession:
         return self
@@ -178,14 +179,9 @@ class RunSession:
 
     def _catch_up(self) -> None:
         """Fold what others have written."""
-        for entry in self._log.entries():
-            if isinstance(entry.event, PlanSubmitted):  # the first line, and no other
-                self._recognise(entry.event)
-            try:
-                taken = Step.take(self.state, entry.event)
-            except RefusedEvent as error:
-                problem = f"line {entry.n} holds an event that this version refuses: {error.problem}"
-                raise log_error(self.log, problem, "go on with the version that wrote the log") from None
+        for _, taken in self._log.steps(self.state):
+            if isinstance(taken.event, PlanSubmitted):  # the first line, and no other
+                self._recognise(taken.event)
             self._unanswered += taken.actions
             self.state = taken.after
 

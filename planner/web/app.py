@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,9 +26,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import SQLAlchemyError
 
-from planner.errors import PlannerError
+from planner.errors import PlannerError, StoreError
 from planner.model.actions import AskHuman  # noqa: TC001 - FastAPI reads the annotations
-from planner.planfile.plan_folder import HOME
 from planner.planfile.writer import plain, yaml_text
 from planner.store import questions
 from planner.store.index import open_index
@@ -35,7 +36,11 @@ from planner.text.display import moment
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping
+
+    from sqlalchemy import Connection
+
+    from planner.store.index import Index
 
 HERE = Path(__file__).parent
 PER_PAGE = 50
@@ -52,10 +57,9 @@ HEADERS = {
 }
 
 LOOK_SECONDS = 0.5
-"""How often the files are looked at for the stream of changes."""
+"""How old the index may be that a page shows, and how often the stream of changes looks at the files."""
 QUIET = 30
 """After so many looks without a change the connection is kept open by a comment."""
-_PATTERNS = ("outcomes.json", "logs/*.jsonl", "plans/*/outcomes.json", "plans/*/logs/*.jsonl")
 
 
 # -- what the interface for programs takes and gives -----------------------------------------------------
@@ -135,6 +139,7 @@ def create_app(
         openapi_url="/api/openapi.json",
     )
     guard = AccessGuard(token, hosts)
+    live = LiveIndex(root)
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     pages = Environment(
@@ -146,6 +151,11 @@ def create_app(
         lstrip_blocks=True,
     )
     pages.filters["moment"] = moment
+
+    def decided(question_id: str, said: Mapping[str, str]) -> list[str]:
+        told = record(plan, question_id, said)
+        live.expire()  # whoever has decided sees it on the next page
+        return told
 
     def page(name: str, status: int = 200, **shown: Any) -> HTMLResponse:
         text = pages.get_template(name).render(csrf=guard.csrf, plan=str(plan), **shown)
@@ -160,7 +170,7 @@ def create_app(
     @app.get("/", include_in_schema=False)
     def dashboard(at: int = 1) -> Response:
         at = min(max(at, 1), MOST_PAGES)
-        with open_index(root) as index, index.reading() as rows:
+        with live.reading() as rows:
             total, blocked = questions.count_runs(rows)
             shown = questions.runs(rows, limit=PER_PAGE, offset=(at - 1) * PER_PAGE)
             branches = questions.branches(rows, shown)
@@ -176,12 +186,12 @@ def create_app(
             rates=rates,
             at=at,
             last=max(1, -(-total // PER_PAGE)),
-            remarks=index.remarks,
+            remarks=live.remarks,
         )
 
     @app.get("/events", include_in_schema=False)
     def events() -> Response:
-        return StreamingResponse(changes(root, plan), media_type="text/event-stream")
+        return StreamingResponse(changes(live, plan), media_type="text/event-stream")
 
     @app.get("/questions", include_in_schema=False)
     def waiting() -> Response:
@@ -198,7 +208,7 @@ def create_app(
     @app.get("/api/runs")
     def api_runs(limit: int = Query(PER_PAGE, ge=1, le=1000), offset: int = Query(0, ge=0)) -> list[RunRow]:
         """Return the runs of the engine, the newest first."""
-        with open_index(root) as index, index.reading() as rows:
+        with live.reading() as rows:
             found = questions.runs(rows, limit=limit, offset=offset)
         return [RunRow.model_validate(each) for each in found]
 
@@ -211,9 +221,9 @@ def create_app(
     def api_decide(question_id: str, said: DecisionForm) -> Response:
         """Answer a question, or decide on a branch or an edit; 409 and why, where nothing was recorded."""
         try:
-            told = record(plan, question_id, said.as_form())
+            told = decided(question_id, said.as_form())
         except (PlannerError, ValueError) as error:
-            why = [*_decided(root, question_id, said.digest), str(error)]
+            why = [*_decided(live, question_id, said.digest), str(error)]
             return JSONResponse({"told": [clean(each) for each in why]}, 409)
         return JSONResponse({"told": [clean(each) for each in told]})
 
@@ -225,9 +235,9 @@ def create_app(
             return page("message.html", 403, title="Nothing was recorded", told=told)
         name = form.get("id", "")
         try:
-            told = record(plan, name, form)
+            told = decided(name, form)
         except (PlannerError, ValueError) as error:
-            told = [*_decided(root, name, form.get("digest", "")), str(error)]
+            told = [*_decided(live, name, form.get("digest", "")), str(error)]
             return page("message.html", 409, title="Nothing was recorded", told=told)
         return page("message.html", title="Recorded", told=told)
 
@@ -259,9 +269,9 @@ def _proposal(question: AskHuman) -> str:
     return "\n".join(yaml_text(each) for each in shown)
 
 
-def _decided(root: Path, name: str, digest: str) -> list[str]:
+def _decided(live: LiveIndex, name: str, digest: str) -> list[str]:
     """Return who has decided the same before, and how; empty where nobody has."""
-    with suppress(PlannerError, SQLAlchemyError), open_index(root) as index, index.reading() as rows:
+    with suppress(PlannerError, SQLAlchemyError), live.reading(now=True) as rows:
         if (each := questions.decided(rows, name, digest)) is not None:
             who = each["decided_by"] or "somebody"
             return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
@@ -332,29 +342,83 @@ def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-async def changes(root: Path, plan: Path) -> AsyncIterator[str]:
+class LiveIndex:
+    """The index of a project, kept open by the server and brought up to date as it is asked.
+
+    With ten thousand logs, to open an index costs more than to ask it: the state of every file is read from
+    it. So it is opened once, and no request looks at the files that comes soon after another.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.updates = 0
+        """How often something was found that is new."""
+        self._root = root
+        self._lock = Lock()
+        self._index: Index | None = None
+        self._looked = float("-inf")
+
+    @property
+    def remarks(self) -> list[str]:
+        """Remarks about files that could not be read."""
+        return [] if self._index is None else self._index.remarks
+
+    @contextmanager
+    def reading(self, *, now: bool = False) -> Generator[Connection]:
+        """Give a connection to the index as it was at most half a second ago, or as it is ``now``.
+
+        Raises :class:`planner.errors.StoreError`.
+        """
+        with self._lock:
+            index = self._up_to_date(0.0 if now else LOOK_SECONDS)
+            with index.reading() as rows:
+                yield rows
+
+    def expire(self) -> None:
+        """Look at the files before the next answer, however soon that is."""
+        self._looked = float("-inf")
+
+    def look(self) -> int:
+        """Bring the index up to date, and return how often something was new."""
+        with self._lock:
+            self._up_to_date(LOOK_SECONDS)
+        return self.updates
+
+    def _up_to_date(self, seconds: float) -> Index:
+        if self._index is not None and monotonic() - self._looked < seconds:
+            return self._index
+        try:
+            is_new = self._index is None or self._index.sync(self._root)
+        except StoreError:  # another process has made it again, or it was damaged
+            is_new, self._index = True, None
+        self._index = self._index or open_index(self._root)
+        self.updates += is_new
+        self._looked = monotonic()
+        return self._index
+
+
+async def changes(live: LiveIndex, plan: Path) -> AsyncIterator[str]:
     """Yield an event ``changed`` whenever a run or a person has added something, until nobody listens."""
-    before = state_of(root, plan)
+
+    def look() -> tuple[int, int, int]:
+        updates = before[0]
+        with suppress(PlannerError):  # the pages tell it
+            updates = live.look()
+        try:
+            facts = plan.stat()
+        except OSError:
+            return updates, 0, 0
+        return updates, facts.st_mtime_ns, facts.st_size
+
+    before = 0, 0, 0
+    before = await asyncio.to_thread(look)
     yield ": open\n\n"
     quiet = 0
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        now, quiet = state_of(root, plan), quiet + 1
+        now, quiet = await asyncio.to_thread(look), quiet + 1
         if now != before:
             before, quiet = now, 0
             yield "event: changed\ndata: \n\n"
         elif quiet >= QUIET:
             quiet = 0
             yield ": quiet\n\n"
-
-
-def state_of(root: Path, plan: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return what tells a state of the files from others: their times and sizes."""
-    found: list[tuple[str, int, int]] = []
-    for path in (plan, *(each for pattern in _PATTERNS for each in sorted((root / HOME).glob(pattern)))):
-        try:
-            facts = path.stat()
-        except OSError:
-            continue
-        found.append((str(path), facts.st_mtime_ns, facts.st_size))
-    return tuple(found)

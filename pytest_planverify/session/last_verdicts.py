@@ -15,10 +15,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Verdict
+from planner.planfile.past_runs import PastRun, past_runs
 from planner.planfile.project_files import digest_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
-from pytest_planverify.session.run_journal import TREE, PastRun, conditions, past_runs
+from pytest_planverify.session.run_journal import TREE, check_run_of, conditions
 from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
@@ -90,15 +91,21 @@ class Present:
             return f"{name} could not be accepted: {run.unexplained}"
         if any(word.startswith(("--cov", "--no-cov")) for word in self.settings.worker_args):
             return "coverage is measured in a whole run"
-        then, now = run.started.reference, self.reference
-        if then is None or then.digest != now.digest:
-            return f"the plan has changed since {name}"
-        after = {each.todo_id: each.digest for each in now.sub_plans}
-        if any(after.get(each.todo_id, each.digest) != each.digest for each in then.sub_plans):
-            return f"a sub-plan has changed since {name}"
         for condition, value in self._conditions.items():
             if run.started.conditions.get(condition) != value:
                 return f"not the same {condition} as in {name}"
+        return None
+
+    def why_told_otherwise(self, run: PastRun, todo_id: str, rests_on: RestsOn | None) -> str | None:
+        """Return why a verdict of the run is of something that the plan does not say any more."""
+        then, now = run.started.reference, self.reference
+        if then is None or then.todos.get(todo_id) != now.todos.get(todo_id) or todo_id not in now.todos:
+            return f"the plan says something else of it since run {run.run_id}"
+        # A test may read the plan's file as any other; of what is unseen that has to be supposed.
+        if (then.digest, then.sub_plans) != (now.digest, now.sub_plans):
+            plans = {os.path.relpath(each.path, self.flat.loaded.root) for each in self.flat.parts}
+            if rests_on is None or not plans.isdisjoint(rests_on.files):
+                return f"the plan has changed since run {run.run_id}"
         return None
 
     def changes_since(self, run: PastRun) -> Difference:
@@ -163,8 +170,10 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
             found.newest = found.newest or run
         why_none, changes = now.why_none(run), None
         for key in missing.keys() & run.checks.keys():
-            criterion, held, why = missing.pop(key), run.checks[key], why_none
-            is_final = key in run.final and is_settled(held.check) and held.check.kind is criterion.kind
+            criterion, judged, why = missing.pop(key), run.checks[key], why_none
+            held = check_run_of(judged)
+            is_final = judged.final and is_settled(held.check) and held.check.kind is criterion.kind
+            why = why or now.why_told_otherwise(run, key[0], held.rests_on)
             if why is None and not is_final:
                 why = f"run {run.run_id} had reached no verdict on it that is final"
             elif why is None:

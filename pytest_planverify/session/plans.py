@@ -13,7 +13,7 @@ import pytest
 from planner.errors import PlanFileError, PlannerError, PlanTreeError
 from planner.model.outcome import PlanRef, SubPlanRef
 from planner.model.plan import TodoStatus
-from planner.planfile.tree import FlatPlan, load_tree
+from planner.planfile.tree import FlatPlan, load_tree, todo_digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,6 +77,7 @@ def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
             )
             for parent, file in flat.files.items()
         ),
+        todos=todo_digests(flat.loaded, flat.files),
     )
 
 

@@ -20,6 +20,7 @@ from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
+from planner.planfile.past_runs import PastRun, past_runs
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes, write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
@@ -28,7 +29,7 @@ from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembled, Assembler, root_causes, summary_of, write_reports
 from pytest_planverify.session.run_folder import RunFolder, keep_outcomes
-from pytest_planverify.session.run_journal import PastRun, baseline_digest, past_runs
+from pytest_planverify.session.run_journal import baseline_digest, check_run_of
 from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:
@@ -178,9 +179,10 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
+    known = {key: check_run_of(each) for key, each in run.checks.items()}
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
-            judged = run.checks.get((todo.id, criterion.id))
+            judged = known.get((todo.id, criterion.id))
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.settle(run_order(todos, flat.children))

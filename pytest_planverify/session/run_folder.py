@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.planfile.file_writer import replace_file
+from planner.planfile.past_runs import JOURNAL
 from planner.planfile.plan_folder import HOME, LATEST, make_home
 from planner.planfile.record_files import outcomes_text
 
@@ -31,7 +32,7 @@ class RunFolder:
         self.root = root
         self.home = root / HOME
         self.path = self.home / "runs" / run_id
-        self.journal = self.path / "journal.jsonl"
+        self.journal = self.path / JOURNAL
 
     @property
     def outcomes(self) -> Path:

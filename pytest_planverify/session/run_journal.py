@@ -4,43 +4,29 @@ from __future__ import annotations
 
 import os
 import platform
-import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from json import dumps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import ValidationError
 
 from planner.catalog.pytest_arguments import split_options
-from planner.model.journal import (
-    CheckJudged,
-    Collected,
-    JournalRecord,
-    JournalRunStarted,
-    RunFinished,
-    TestFinished,
-)
+from planner.planfile.past_runs import JOURNAL_VERSION, PARENT
 from pytest_planverify.checks.result import CheckRun
-from pytest_planverify.journal import VERSION, JournalWriter, read_journal
-from pytest_planverify.session.run_folder import RunFolder
+from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.base import ReadValue
+    from planner.model.journal import CheckJudged
     from planner.model.outcome import OutcomeDocument, PlanRef
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.journal import Record
     from pytest_planverify.options import Settings
     from pytest_planverify.session.tree_state import TreeWatch
-
-WRITER = "parent"
-"""Who writes these records, beside the sessions."""
 
 TREE = "tree.json"
 """In the run's folder: what the files were like when it began."""
@@ -71,10 +57,10 @@ class RunJournal:
         remarks: Sequence[str] = (),
     ) -> None:
         """Write the first record: which run, and of which plan. Raises ``OSError``."""
-        journal = JournalWriter(self._path, WRITER)
+        journal = JournalWriter(self._path, PARENT)
         journal.write(
             "run_started",
-            version=VERSION,
+            version=JOURNAL_VERSION,
             run_id=run_id,
             plan=reference.path,
             digest=reference.digest,
@@ -117,7 +103,7 @@ class RunJournal:
         with suppress(OSError):
             if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
                 return
-            journal = JournalWriter(self._path, WRITER)
+            journal = JournalWriter(self._path, PARENT)
             try:
                 journal.write(record, **facts)
             finally:
@@ -199,134 +185,11 @@ def _data(value: ReadValue) -> Any:
     return value.model_dump(mode="json")
 
 
-_Record = TypeVar("_Record", bound=JournalRecord)
-
-
-@dataclass(slots=True)
-class PastRun:
-    """One plan of one run, as its journal has it."""
-
-    folder: Path
-    started: JournalRunStarted
-    checks: dict[tuple[str, str], CheckRun] = field(default_factory=dict[tuple[str, str], CheckRun])
-    """The verdicts that were reached, by todo and check."""
-    final: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Those of them that nothing is left to be found out about."""
-    finished: RunFinished | None = None
-    unexplained: str | None = None
-    wanted: dict[str, tuple[str, tuple[str, ...]]] = field(
-        default_factory=dict[str, tuple[str, tuple[str, ...]]]
+def check_run_of(judged: CheckJudged) -> CheckRun:
+    """Return a verdict of a journal with its evidence."""
+    return CheckRun(
+        check=judged.check,
+        evidence=judged.evidence,
+        properties=list(judged.properties),
+        rests_on=judged.rests_on,
     )
-    """By criterion, the last session that was to run its tests, and these."""
-    ended: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """By session and test, how the tests that came to an end did so."""
-    last_at: float = 0.0
-    """When the last record was written, in seconds since 1970."""
-
-    @property
-    def run_id(self) -> str:
-        """The id of the run, which may have had further plans."""
-        return self.started.run_id
-
-    @property
-    def came_to_its_end(self) -> bool:
-        """Nothing is missing: it was neither killed nor stopped."""
-        return self.finished is not None and not self.finished.interrupted
-
-    def is_alive(self) -> bool:
-        """Return whether the process that supervises the run is alive, and not another of its number."""
-        import psutil
-
-        if self.finished is not None or self.started.pid is None or self.started.pid == os.getpid():
-            return False
-        try:
-            process = psutil.Process(self.started.pid)
-            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= self.started.at
-        except psutil.Error:
-            return False
-
-    def ended_of(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
-        """Return how many tests a check has, and the outcomes of those that ended."""
-        for key, (session, nodeids) in self.wanted.items():
-            if key.endswith(f"::{todo_id}::{check_id}"):
-                found = (self.ended.get((session, nodeid)) for nodeid in nodeids)
-                return len(nodeids), [outcome for outcome in found if outcome is not None]
-        return 0, []
-
-    def is_of(self, plan_id: str) -> bool:
-        """Return whether the run verified the plan, as far as its version has written that down."""
-        return self.started.reference is not None and self.started.reference.todo_list_id == plan_id
-
-    def take_in(self, judged: CheckJudged) -> None:
-        """Keep a verdict. The parent judges each criterion once: a second that differs is not its own."""
-        key = judged.todo_id, judged.check.id
-        known = self.checks.get(key)
-        run = CheckRun(
-            check=judged.check,
-            evidence=judged.evidence,
-            properties=list(judged.properties),
-            rests_on=judged.rests_on,
-        )
-        is_other = known is not None and known.check.verdict is not run.check.verdict
-        if judged.final and not is_other:
-            self.final.add(key)
-        else:
-            self.final.discard(key)
-        if known is None or not (is_other and known.check.verdict.is_red):
-            self.checks[key] = run
-
-
-def past_runs(root: Path, plan_id: str) -> Iterator[PastRun]:
-    """The runs that verified the plan and are kept below its root, the newest first.
-
-    The code under test can write where journals are kept, so nothing in them is believed to be in order:
-    what is torn, foreign, or says two things of one criterion says nothing.
-    """
-    try:
-        folders = [each for each in RunFolder(root, "").path.iterdir() if each.is_dir()]
-        # The names begin with the second in which the run began.
-        folders.sort(key=lambda each: (each.name.partition("-")[0], each.stat().st_mtime_ns), reverse=True)
-    except OSError:
-        return
-    for folder in folders:
-        run = _past_run(folder)
-        if run is not None and run.started.verifies and run.is_of(plan_id):
-            yield run
-
-
-def _past_run(folder: Path) -> PastRun | None:
-    """Read the journal in a run's folder; ``None`` where there is none that can be read."""
-    path = folder / RunFolder(folder, "").journal.name
-    try:
-        # A pipe or a link in its place is no journal, and opening a pipe would wait for ever.
-        records = read_journal(path) if stat.S_ISREG(path.lstat().st_mode) else ()
-    except OSError:
-        return None
-    first = _as(JournalRunStarted, records[0]) if records else None
-    if first is None or first.version > VERSION:
-        return None
-    run = PastRun(folder, first)
-    for record in records:
-        session = str(record.get("session"))
-        kind = record["record"]
-        if session == WRITER:
-            if kind == "run_unexplained":
-                run.unexplained = str(record.get("reason"))
-            elif kind == "run_finished":
-                run.finished = _as(RunFinished, record)
-            elif kind == "check_judged" and (judged := _as(CheckJudged, record)):
-                run.take_in(judged)
-        elif kind == "test_finished" and (ended := _as(TestFinished, record)):
-            run.ended[session, ended.nodeid] = ended.outcome.value
-        elif kind == "collected" and (collected := _as(Collected, record)) and collected.check:
-            run.wanted[collected.check] = session, collected.nodeids
-        if isinstance(at := record.get("at"), (int, float)):
-            run.last_at = max(run.last_at, at)
-    return run
-
-
-def _as(model: type[_Record], record: Record) -> _Record | None:
-    try:
-        return model.model_validate(record)
-    except (ValidationError, RecursionError):
-        return None

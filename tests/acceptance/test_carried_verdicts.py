@@ -213,7 +213,7 @@ LOST = {
     "a new conftest": (append("conftest.py"), ALL, "conftest.py is new"),
     "a new file": (append("new.txt"), ALL, "new.txt is new"),
     "the ini file": (append("pytest.ini"), ALL, "pytest.ini has changed"),
-    "the plan": (append("plan.yaml"), ALL, "the plan has changed"),
+    "the plan's file": (append("plan.yaml"), (CHILD,), "the plan has changed"),
     "a file that is gone": (lambda root: (root / "notes.md").unlink(), ALL, "notes.md is gone"),
 }
 
@@ -225,6 +225,18 @@ def test_a_verdict_is_lost_with_what_it_rests_on(
     change(example.root)
 
     loses(example, lost, why)
+
+
+def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(example: Example):
+    example.verify()
+    plan = example.root / "plan.yaml"
+    plan.write_text(plan.read_text().replace("test_tax.py", "test_tax.py -x"))
+
+    run = example.verify("plan.yaml::after")
+
+    assert kept(run) == {"rounding", "rates"}, str(run)
+    assert "the plan says something else of it since run" in run.check("tax")["reason"]
+    assert "the plan has changed since run" in run.check(CHILD)["reason"]
 
 
 @pytest.mark.parametrize("case", ["data", "a new file", "a file that is gone"])

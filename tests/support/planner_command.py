@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from planner.cli import main
-from planner.planfile.loader import load_plan
+from planner.errors import PlannerError
 from planner.planfile.plan_folder import PlanFolder
+from planner.planfile.tree import load_tree, todo_digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,19 @@ class Command:
         **keys: Any,
     ) -> Path:
         """Write outcomes of the plan as it is now, where its last run would have left them."""
-        loaded = load_plan(self.folder / plan)
+        tree = load_tree(self.folder / plan)
+        with suppress(PlannerError):  # one of a sub-plan that is not written yet
+            tree.load_all()
+        loaded, flat = tree.loaded, tree.flat()
+        reference = {
+            "todo_list_id": loaded.plan.todo_list_id,
+            "path": plan,
+            "digest": loaded.digest,
+            "todos": todo_digests(flat.loaded, flat.files),
+        }
         document = {
             "schema_version": 1,
-            "plans": [{"todo_list_id": loaded.plan.todo_list_id, "path": plan, "digest": loaded.digest}],
+            "plans": [reference],
             "run": {
                 "run_id": "20260101T000000-1-abcdef",
                 "started_at": "2026-01-01T00:00:00Z",

@@ -213,7 +213,7 @@ def _outcome(name: str, count: int, red: bool) -> Outcome:
         verified=True,
         success=not red,
         tests_passed=not red,
-        checks=tuple(_check(name, number, red and number == 0) for number in range(3)),
+        checks=(*(_check(name, number, red and number == 0) for number in range(3)), _ARTIFACT),
         touched_files=(f"src/{name}.py",),
         diff_hash=f"sha256:{count:064x}",
         metrics=OutcomeMetrics(duration_ms=812),
@@ -221,6 +221,12 @@ def _outcome(name: str, count: int, red: bool) -> Outcome:
         failure_evidence=failure,
         failures=() if failure is None else (failure,),
     )
+
+
+_ARTIFACT = Check(
+    id="expected_artifacts[0]", kind=CheckKind.ARTIFACT, verdict=Verdict.PASSED, duration_ms=1
+)
+"""A todo is done only where every criterion of its was checked."""
 
 
 def _check(name: str, number: int, red: bool) -> Check:
@@ -270,12 +276,18 @@ def _failure(name: str, count: int) -> Failure:
 
 
 def _todo(number: int) -> dict[str, Any]:
-    test = {"cmd": f"pytest tests/test_t{number}.py::test_values -q --json-report", "timeout_seconds": 20}
+    tests = [
+        {
+            "cmd": f"pytest tests/test_t{number}.py -k values_{each} -q --json-report",
+            "timeout_seconds": 20,
+        }
+        for each in range(3)
+    ]
     return {
         "id": f"t{number}",
         "title": f"Module {number} does its part",
         "intent": "Read the rows of the table, check them and hand them on without losing any.",
-        "acceptance_criteria": {"tests": [test], "expected_artifacts": [f"src/t{number}.py"]},
+        "acceptance_criteria": {"tests": tests, "expected_artifacts": [f"src/t{number}.py"]},
         "allowed_files": [f"src/t{number}.py", f"tests/test_t{number}.py"],
         "failure_routing": {"implementation_bug": "coder", "spec_mismatch": "architect"},
         "dependencies": [f"t{number - 1}"] if number % 5 else [],

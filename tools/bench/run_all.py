@@ -28,6 +28,7 @@ BENCHMARKS = (
     "planner",
     "engine",
     "memory",
+    "dashboard",
     "waves",
     "learning",
     "reports",

@@ -399,6 +399,8 @@ def test_outcomes_of_another_plan_or_of_none_are_refused(verified: Command) -> N
     told(verified, done("M-001"), done("M-002"))
     path = verified.folder / "plan.yaml"
     path.write_text(path.read_text() + "# later\n")
+    assert verified("design", "reconcile", "plan.yaml").err == ""
+    path.write_text(path.read_text().replace("pytest ", "pytest -x "))
     assert "it was not verified as it is now" in verified("design", "reconcile", "plan.yaml").err
 
     verified.plan({"id": "M-001", "verify": "pytest"}, path="other.yaml")

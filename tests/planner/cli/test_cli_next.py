@@ -169,7 +169,7 @@ def test_a_plan_that_has_changed_is_verified_anew(shop: Command):
 
     ran = shop("next", "plan.yaml")
 
-    assert "! the plan has changed since it was verified\n  pytest --planverify plan.yaml\n" in ran.out
+    assert "! new or changed in the plan since the run: new\n  pytest --planverify plan.yaml\n" in ran.out
 
 
 RESUME = "pytest --planverify plan.yaml --planverify-resume"

@@ -22,8 +22,7 @@ from planner.model.taxonomy import Category
 from planner.model.verdicts import TodoLife
 from planner.store.chain import GENESIS
 from planner.store.lines import encode
-from planner.store.recorded_run import RecordedRun, run_of_log
-from planner.store.run_log import is_log
+from planner.store.run_log import RecordedRun, is_log, run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

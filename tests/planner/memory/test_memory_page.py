@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.memory import TaskKind, memory
+from planner import memory
+from planner.memory import TaskKind
 from planner.planfile.project_facts import MANIFESTS
 
 PAGE = Path(__file__).parents[3] / "docs" / "memory.md"

@@ -21,8 +21,7 @@ from memory_samples import (
     todos,
 )
 
-from planner.memory import Memory, RoutingAdvice
-from planner.memory.memory import NOT_MEMORYS
+from planner.memory import NOT_MEMORYS, Memory, RoutingAdvice
 from planner.model.outcome import Failure
 from planner.model.past import PastRecords
 from planner.model.plan import Todo

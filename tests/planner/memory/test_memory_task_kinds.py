@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_samples import todo
 
-from planner.memory.task_kinds import TaskKind, own_title, task_kind, words_of
+from planner.memory import TaskKind, own_title, task_kind, words_of
 
 PATCH = {"type": "PATCH", "target_file": "tests/test_auth.py", "hint": "Update expected value"}
 

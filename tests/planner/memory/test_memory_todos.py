@@ -19,8 +19,7 @@ from memory_samples import (
 )
 
 from planner.catalog import RECIPES
-from planner.memory import Memory, RecipeAdvice, text_of
-from planner.memory.memory import Belief, believe, jaccard, ngrams, surely_better
+from planner.memory import Belief, Memory, RecipeAdvice, believe, jaccard, ngrams, surely_better, text_of
 from planner.model.outcome import Failure
 from planner.model.past import PastRecords, PastTodo
 from planner.model.plan import Todo

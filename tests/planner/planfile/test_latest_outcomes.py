@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from planner_command import Command, done, with_test
+from planner_command import Command, done, failed, with_test
 
 from planner.errors import ForeignOutcomesError, OutcomeFileError
 from planner.planfile.latest_outcomes import find_outcomes, short_digest
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
+
+OLD = {"todo_list_id": "shop", "path": "plan.yaml"}
 
 
 @pytest.fixture
@@ -61,17 +63,45 @@ def test_outcomes_of_another_plan_name_both(command: Command) -> None:
 
 
 def test_outcomes_of_an_older_plan_name_both_digests_and_the_remedy(command: Command) -> None:
-    command.outcomes(done("a"))
     old = load_plan(Path("plan.yaml"))
     command.plan(with_test("a"), with_test("b"))
     loaded = load_plan(Path("plan.yaml"))
 
-    found = find_outcomes(loaded)
+    found = find_outcomes(loaded, command.outcomes(done("a"), plans=[{**OLD, "digest": old.digest}]))
 
     assert found.plan_change is not None
     assert short_digest(old.digest) in found.plan_change
     assert short_digest(loaded.digest) in found.plan_change
     assert found.plan_change.endswith("pytest --planverify plan.yaml")
+
+
+def test_a_verdict_holds_while_the_plan_says_the_same_of_its_todo(command: Command) -> None:
+    command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
+    command.outcomes(done("a"), failed("b"), {**failed("c"), "blocked_by": ["b"]})
+    plan = Path("plan.yaml")
+    plan.write_text(f"# a comment\n{plan.read_text()}")
+    assert known(command) == (["a", "b", "c"], ())
+
+    command.plan(
+        with_test("new"),
+        with_test("a", title="Better", status="claimed"),
+        with_test("b"),
+        with_test("c", dependencies=["b"]),
+    )
+    assert known(command) == (["a", "b", "c"], ("new",))
+
+    command.plan(with_test("a"), with_test("b", timeout_seconds=9), with_test("c", dependencies=["b"]))
+    assert known(command) == (["a"], ("b",)), "what b blocked is not known either"
+
+    command.plan(with_test("a"), metadata={"network": "deny"})
+    assert find_outcomes(load_plan(plan)).plan_change is not None, "no verdict is left"
+
+
+def known(command: Command) -> tuple[list[str], tuple[str, ...]]:
+    found = find_outcomes(load_plan(command.folder / "plan.yaml"))
+    assert found.document is not None
+    assert found.plan_change is None
+    return [each.todo_id for each in found.document.outcomes], found.changed_todos
 
 
 def test_a_sub_plan_that_has_changed_makes_the_outcomes_stale(command: Command) -> None:

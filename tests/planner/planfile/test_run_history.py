@@ -1,4 +1,4 @@
-"""Since when todos have been blocked, as the journals of the kept runs tell it."""
+"""Since when todos have been blocked, and what has changed since, as the journals of kept runs tell it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.planfile.latest_outcomes import blocked_since
+from planner.planfile.latest_outcomes import ChangedFiles, blocked_since, changed_files
 
 DAY = "2026-01-{:02}T00:00:00.000Z"
 FIRST = 1767225600
@@ -40,9 +40,14 @@ def journal(root: Path, day: int, name: str = "") -> Path:
 def run(root: Path, day: int, states: dict[str, str], *more: dict[str, Any]) -> Path:
     path = journal(root, day)
     records = [judged(todo_id, state, day) for todo_id, state in states.items()]
-    started = {"record": "run_started", "session": "parent", "at": FIRST, "plan": "plan.yaml"}
-    path.write_text("".join(json.dumps(each) + "\n" for each in (started, *records, finished(), *more)))
+    path.write_text("".join(json.dumps(each) + "\n" for each in (started(), *records, finished(), *more)))
     return path
+
+
+def started(plan: str = "p") -> dict[str, Any]:
+    reference = {"todo_list_id": plan, "path": "plan.yaml", "digest": ""}
+    record = {"record": "run_started", "session": "parent", "at": FIRST, "plan": "plan.yaml"}
+    return {**record, "version": 1, "run_id": "r", "digest": "", "reference": reference}
 
 
 def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path):
@@ -54,6 +59,22 @@ def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1), "b": DAY.format(3), "d": DAY.format(3)}
 
 
+def test_a_verdict_that_may_rest_on_any_file_rests_on_no_other_plan(tmp_path: Path):
+    check = {"id": "verify", "kind": "command", "verdict": "passed", "duration_ms": 1}
+    judged = {"record": "check_judged", "session": "parent", "at": FIRST, "plan": "p", "todo_id": "a"}
+    journal(tmp_path, 1).write_text(
+        "".join(json.dumps(each) + "\n" for each in (started(), {**judged, "check": check}, finished()))
+    )
+    (tmp_path / "iterations").mkdir()
+    (tmp_path / "iterations/002.yaml").write_text("todo_list_id: next\nitems: []\n")
+    assert changed_files(tmp_path, "p", "r") == ChangedFiles()
+
+    (tmp_path / "data.yaml").write_text("rates: [1, 2]\n")
+    assert changed_files(tmp_path, "p", "r") == ChangedFiles(
+        paths=("data.yaml",), by_todo={"a": ("data.yaml",)}
+    )
+
+
 def test_without_a_run_nothing_is_known(tmp_path: Path):
     assert blocked_since(tmp_path, "p") == {}
     assert blocked_since(tmp_path / "none", "p") == {}
@@ -61,8 +82,9 @@ def test_without_a_run_nothing_is_known(tmp_path: Path):
 
 def test_runs_of_other_plans_and_of_no_end_are_passed_over(tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
-    journal(tmp_path, 2).write_text(json.dumps(judged("a", "done", 2)) + "\n")
-    lines = (judged("a", "done", 3, plan="other"), finished("other"))
+    lines = (started(), judged("a", "done", 2))
+    journal(tmp_path, 2).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    lines = (started("other"), judged("a", "done", 3, plan="other"), finished("other"))
     journal(tmp_path, 3).write_text("".join(json.dumps(each) + "\n" for each in lines))
     journal(tmp_path, 4).write_text("".join(json.dumps(each | {"session": "s1"}) + "\n" for each in lines))
 
@@ -94,8 +116,7 @@ def test_files_that_are_no_journals_are_passed_over(tmp_path: Path):
 )
 def test_a_record_that_is_no_record_says_nothing(odd: dict[str, Any], tmp_path: Path):
     run(tmp_path, 1, {"a": "blocked"})
-    path = run(tmp_path, 2, {})
-    path.write_text(json.dumps(judged("a", "done", 2) | odd) + "\n" + path.read_text())
+    run(tmp_path, 2, {}, judged("a", "done", 2) | odd)
 
     assert blocked_since(tmp_path, "p") == {"a": DAY.format(1)}
 

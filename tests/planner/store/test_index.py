@@ -90,6 +90,33 @@ def test_only_what_has_changed_is_read_again(project: Project, monkeypatch: pyte
     assert read == ["run-1.jsonl"]
 
 
+def test_an_index_that_is_kept_open_sees_what_others_write_and_remove(project: Project) -> None:
+    over = Carried(project, shop(), "run-1")
+    at_random(over, random.Random(3))
+    assert over.state.plan_state.is_final
+    with open_index(project.root) as index, open_index(project.root) as other:
+
+        def known() -> dict[str, str]:
+            index.sync(project.root)
+            with index.reading() as rows:
+                return {each["run_id"]: each["state"] for each in questions.runs(rows)}
+
+        begun = Carried(project, shop(), "run-2")
+        assert known() == {"run-1": over.state.plan_state.value, "run-2": "ready"}
+        assert not index.sync(project.root), "nothing was new"
+        begun.tell("run_started")
+        other.sync(project.root)
+        assert known()["run-2"] == "executing"
+        over.path.unlink()
+        assert known().keys() == {"run-2"}
+        begun.path.write_text("no log")
+        assert known() == {}
+        assert len(index.remarks) == 1
+        begun.path.unlink()
+        assert known() == {}
+        assert index.remarks == []
+
+
 def test_a_run_that_left_its_outcomes_twice_is_one_verification(project: Project) -> None:
     latest = ".planverify/plans/shop/outcomes.json"
     verified(project.root, "v-1", failure("a1"))
@@ -248,4 +275,5 @@ def test_postgresql_answers_as_sqlite_does(project: Project, postgresql: str) ->
 
 def synced(url: str, root: Path) -> list[str]:
     with Index.open(url) as index:
-        return index.sync(root)
+        index.sync(root)
+        return index.remarks

@@ -11,14 +11,14 @@ import pytest
 
 from planner.errors import LogError, RefusedEvent, StoreError
 from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
+from planner.model.plan import Plan
 from planner.planfile.plan_folder import IGNORED, file_name
 from planner.planfile.tree import load_tree
 from planner.store import questions
 from planner.store import session as session_module
 from planner.store.index import Index, open_index
 from planner.store.lines import MAX_EVENT_BYTES, read_event
-from planner.store.recorded_run import Replay
-from planner.store.run_log import RunLog
+from planner.store.run_log import Replay, RunLog
 from planner.store.session import EventCompleter, RunSession, RunSettings
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
@@ -377,7 +377,7 @@ def test_the_plan_that_served_a_goal_is_kept_without_its_repairs(desk: Desk) -> 
         (plan,) = questions.plans_for(rows, " sell  THINGS")
 
     assert plan["ended"] == "completed"
-    assert [each["id"] for each in plan["document"]["items"]] == ["t1"]
+    assert [each.id for each in Plan.model_validate_json(plan["document"]).items] == ["t1"]
 
 
 def test_a_log_that_cannot_be_read_hides_nothing_else_and_stops_no_run(desk: Desk) -> None:

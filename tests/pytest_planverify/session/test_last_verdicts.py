@@ -159,9 +159,12 @@ def test_after_a_change_of_plan_or_files_no_verdict_holds(tmp_path: Path):
     assert why(tmp_path) == f"product.py has changed since run {FIRST}"
     (tmp_path / "product.py").write_text("one = 1\n")
     plan = tmp_path / "plan.yaml"
-    plan.write_text(plan.read_text() + "\n")
+    said = plan.read_text()
+    plan.write_text(said + "\n")
     assert why(tmp_path) == f"the plan has changed since run {FIRST}"
-    plan.write_text(plan.read_text()[:-1])
+    plan.write_text(said.replace("pytest test_a.py", "pytest test_a.py -x"))
+    assert why(tmp_path) == f"the plan says something else of it since run {FIRST}"
+    plan.write_text(said)
     (killed.folder.path / TREE).write_text("{}")
     assert f"nobody knows which files have changed: run {FIRST} had not" in why(tmp_path)
 
@@ -176,6 +179,9 @@ def test_a_verdict_whose_files_are_known_rests_on_them_alone(tmp_path: Path):
 
     (tmp_path / "other.py").write_text("2\n")
     assert last(tmp_path).held.keys() == {A}
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(plan.read_text() + "\n")
+    assert last(tmp_path).held.keys() == {A}, "the plan says the same of the todo"
     (tmp_path / "own.py").write_text("2\n")
     assert why(tmp_path) == f"own.py has changed since run {FIRST}"
 
@@ -197,9 +203,9 @@ def test_after_a_change_of_a_sub_plan_no_verdict_holds(tmp_path: Path):
     key = ("phase/x", "tests[0]")
     assert last(tmp_path).held.keys() == {key}
 
-    sub.write_text(sub.read_text() + "\n")
+    sub.write_text(sub.read_text().replace("pytest test_x.py", "pytest test_x.py -x"))
 
-    assert last(tmp_path).why_not(key) == f"a sub-plan has changed since run {FIRST}"
+    assert last(tmp_path).why_not(key) == f"the plan says something else of it since run {FIRST}"
 
 
 def test_a_run_that_goes_on_or_cannot_be_accepted_says_nothing(tmp_path: Path):
