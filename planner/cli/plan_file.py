@@ -24,7 +24,6 @@ from planner.model.findings import Severity
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
-from planner.planfile.record_files import read_qualification
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import fix_plan, validate_plan_tree
 from planner.policy.allowed_files import claimed_files
@@ -78,7 +77,11 @@ def validate(
     --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
     tells what is left then.
     """
-    qualified = None if qualification is None else read_qualification(qualification)
+    qualified = None
+    if qualification is not None:
+        from planner.planfile.record_files import read_qualification
+
+        qualified = read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
     if fix is not None:
@@ -86,8 +89,9 @@ def validate(
         if fix == STANDARD_OUTPUT:
             return Status.OK
         path = fix
-    found = validate_plan_tree(path, today=date.today().isoformat(), qualification=qualified)
-    remark = None if selected else _unprotected(load_tree(path).load_all().flat())
+    tree = load_tree(path)
+    found = validate_plan_tree(tree, today=date.today().isoformat(), qualification=qualified)
+    remark = None if selected else _unprotected(tree.load_all().flat())
     findings = [
         each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
     ]

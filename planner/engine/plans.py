@@ -8,7 +8,7 @@ from operator import attrgetter
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from planner.engine.state import PlanPart, TodoRecord
 from planner.model.actions import PublishPlan
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from planner.model.events import SubPlanLoaded
     from planner.model.plan import Plan, Todo
 
-_EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
+_EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...], config=ConfigDict(defer_build=True))
 
 _judges = attrgetter(
     *("acceptance_criteria", "verify", "test_command", "test_file", "contract_path"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog.tables import load_table
 from planner.lint.facts import LintFinding, command_spec, criterion_loc
-from planner.lint.project import PathKind
+from planner.model.findings import PathKind
 from planner.model.plan import MetricSpec, Operator, TodoStatus
 from planner.model.verdicts import CheckKind
 from planner.text.display import listed

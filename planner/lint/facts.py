@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from planner.lint.project import PathKind
 from planner.lint.selection import TestSelector
+from planner.model.findings import PathKind
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
 from planner.policy.dependencies import dependency_order

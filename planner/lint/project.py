@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-
-class PathKind(StrEnum):
-    """The kind of file at a path."""
-
-    FILE = "file"
-    FOLDER = "folder"
-    MISSING = "missing"
-    OUTSIDE = "outside"
-    """A symbolic link leads out of the root; or it is a pipe, a socket, a device."""
+if TYPE_CHECKING:
+    from planner.model.findings import PathKind
 
 
 class Project(Protocol):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS, NETWORK
-from planner.lint.project import PathKind
+from planner.model.findings import PathKind
 from planner.text.glob_patterns import matches, plain
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """The base of every value in the vocabulary: frozen, closed to unknown keys; and how things are named."""
 
-from __future__ import annotations
-
 from typing import NewType
 
 from pydantic import BaseModel, ConfigDict

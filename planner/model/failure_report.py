@@ -4,8 +4,6 @@ It is written to ``diagnostics/{todo}_failure_report.json`` below the plan's roo
 value are left out of the file. Readers ignore keys that they do not know; the version only grows.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field
