@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.brief.instructions import asks_for_work
 from planner.model.verdicts import Isolation, Since, Verdict
 from planner.policy.outcomes import consequences, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
@@ -21,6 +20,7 @@ from pytest_planverify.reports.words import (
     VERDICT_WORDS,
     duration,
     standing,
+    suggestion_label,
     tests_of,
 )
 
@@ -106,7 +106,7 @@ class Details:
             if failure.since is not Since.PRE_EXISTING:  # no change of this work has made it red
                 self._write_changes(failure.candidates)
             if failure.suggestion:
-                self._label("fix" if asks_for_work(failure.suggestion) else "found", failure.suggestion)
+                self._label(suggestion_label(failure.suggestion), failure.suggestion)
         if failure.target_agent:
             self._label("who", failure.target_agent, Style.STRONG)
 

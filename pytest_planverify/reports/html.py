@@ -11,7 +11,15 @@ from planner.model.verdicts import Since
 from planner.policy.dependencies import waves
 from pytest_planverify.reports.cases import safe
 from pytest_planverify.reports.terminal import final_line
-from pytest_planverify.reports.words import OWNERS, SINCE, VERDICT_WORDS, WORDS, duration, standing
+from pytest_planverify.reports.words import (
+    OWNERS,
+    SINCE,
+    VERDICT_WORDS,
+    WORDS,
+    duration,
+    standing,
+    suggestion_label,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +62,11 @@ def render(told: ReportInput) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"safe_text": lambda text: safe(str(text)), "duration": duration}
+    environment.filters |= {
+        "safe_text": lambda text: safe(str(text)),
+        "duration": duration,
+        "suggestion_label": suggestion_label,
+    }
     page = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
     document = told.document
     reds = [

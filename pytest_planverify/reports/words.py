@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.brief.instructions import asks_for_work
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.screen import Style
@@ -170,6 +171,11 @@ def tests_of(check: Check) -> tuple[int, int]:
     """Return how many tests of the check hold, of how many that were run."""
     run = [test for test in check.tests if test.outcome not in UNCOUNTED]
     return sum(1 for test in run if not test.outcome.is_red), len(run)
+
+
+def suggestion_label(suggestion: str) -> str:
+    """Return ``fix`` where a suggestion asks for work, ``found`` where it states what was seen."""
+    return "fix" if asks_for_work(suggestion) else "found"
 
 
 def duration(milliseconds: int) -> str:
