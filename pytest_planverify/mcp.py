@@ -27,7 +27,7 @@ from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
 from planner.text.sanitizing import one_line
-from pytest_planverify.agent_commands import CommandResult, run_planverify, verify_plan
+from pytest_planverify.harness.agent_commands import CommandResult, run_planverify, verify_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

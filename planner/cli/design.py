@@ -31,7 +31,7 @@ from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_se
 from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
 from planner.authoring.design.workflow import STEPS, render_step, step_after_gate
 from planner.authoring.first_plan import root_for
-from planner.cli.app import command, command_app
+from planner.cli.app import CommandGroup, command, command_app
 from planner.cli.arguments import JsonOption, nearest, option
 from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
@@ -64,7 +64,7 @@ ValuesOption = Annotated[
 ]
 PhaseArgument = Annotated[str, typer.Argument(metavar="PHASE", help="plan-design, plan-code, plan-docs …")]
 
-app = command_app(no_args_is_help=True)
+app = command_app(cls=CommandGroup, no_args_is_help=True)
 
 
 @app.callback()
