@@ -86,7 +86,7 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
     """
     state = run.state
     asked = state.questions.get(name)
-    todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO ")
+    todo_id = asked.todo_id or name if asked else known_todo(state, name)
     told = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None

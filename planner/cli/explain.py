@@ -21,6 +21,7 @@ from planner.model.events import PlanSubmitted
 from planner.model.verdicts import TodoLife, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import collector_paused, load_plan, shown_path
+from planner.planfile.tree import load_flat
 from planner.store.run_log import is_log
 from planner.text.display import counted, listed
 from planner.text.sanitizing import clean
@@ -120,8 +121,9 @@ def _explain_word(word: str) -> int:
     if not known.find(word) and topic is None:
         near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
         plan = usual_plan()
-        of_todo = f"; of a todo: {program()} status {plan} {shlex.quote(word)}" if plan else ""
-        complain(f"nothing is called '{word}'; {near}{of_todo}")
+        if plan is not None and word in (each.id for each in load_flat(plan).loaded.plan.items):
+            near = f"of the todo tells: {program()} status {plan} {shlex.quote(word)}"
+        complain(f"nothing is called '{word}'; {near}")
         return Status.FOUND
     screen.show()
     return Status.OK
@@ -176,7 +178,7 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
     told = f"{program()} explain RULE of a rule in brackets"
     if plan is not None:
         told = f"{program()} status {shlex.quote(str(plan))} tells where each todo stands, {told}"
-    screen.line(f"{told}.")
+    screen.paragraph(f"{told}.")
     screen.show()
     return Status.OK
 

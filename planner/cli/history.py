@@ -44,7 +44,7 @@ EPILOG = (
     "used; what the others tell is shown all the same."
 )
 
-_NOTHING_YET = "It is filled by: pytest --planverify PLAN, and by: planner step PLAN"
+_NOTHING_YET = "The history is filled by: pytest --planverify PLAN, and by: planner step PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "then its todo failed otherwise",

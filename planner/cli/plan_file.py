@@ -197,7 +197,7 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
         if count > most:
             screen.line(f"and {count - most} more of {rule}; all: --select {rule}")
     if remark is not None:
-        screen.remark(remark)
+        screen.paragraph(remark, first=f"{screen.style('!', 'warn')} ", indent=2)
     counts = Counter(each.severity.value for each in findings)
     said = ", ".join(
         f"{counts[name]} advice" if name == "advice" else counted(counts[name], name)
@@ -251,7 +251,9 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     screen = Screen()
     if remark is not None:
         screen.remark(remark)
-    count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
+    count = "nothing is left to work on"
+    if found:
+        count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
     screen.paragraph(f"{flat.loaded.plan.workflow_name or flat.loaded.plan.todo_list_id}: {count}")
     for number, wave in enumerate(found, 1):
         screen.line()

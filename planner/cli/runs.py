@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.cli.arguments import nearest
+from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import UsageMistake
 from planner.errors import LogError
 from planner.planfile.loader import load_plan
@@ -34,16 +34,15 @@ def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) 
     return run
 
 
-def known_todo(state: State, name: str, where: str) -> str:
+def known_todo(state: State, name: str) -> str:
     """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
     if name in state.records:
         return name
     found = [each for each in state.records if each.endswith(f"/{name}")]
     if len(found) == 1:
         return found[0]
-    raise UsageMistake(
-        f"{where}{name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
-    )
+    near = nearest(name, sorted(state.records), "its todos are")
+    raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
 
 
 def words_of(run: PlanRun, plan: Path) -> str:
@@ -96,11 +95,13 @@ def readiness(run: PlanRun) -> Readiness:
 def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedRun]:
     """Yield the runs of these logs, of the plan if one is named; without logs, those kept of the plan.
 
+    Without either it is the usual plan.
+
     The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
     Raises :class:`planner.cli.exits.UsageMistake` where nothing names a run that is there.
     """
     if plan is None and not logs:
-        raise UsageMistake("name a plan, or the log of a run with --log")
+        plan = plan_or_usual(None)
     loaded = None if plan is None else load_plan(plan)
     there = [] if loaded is None else [log for log in plan_logs(loaded) if log.is_file()]
     kept = logs or [log for log in there if log.stat().st_size]  # nothing was told to an empty one yet

@@ -27,7 +27,7 @@ _CHANGES = ("role", "instructions", "allowed_files", "max_debug_attempts")
 def serve(
     plan: PlanArgument = None,
     host: Annotated[str, option("--host NAME", "The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, option("--port", "The port to listen at.", min=1, max=65535)] = 8765,
+    port: Annotated[int, option("--port N", "The port to listen at.", min=1, max=65535)] = 8765,
     anywhere: Annotated[
         bool, typer.Option("--allow-remote", help="Listen at an address that other machines reach, too.")
     ] = False,

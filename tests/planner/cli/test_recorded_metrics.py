@@ -280,11 +280,11 @@ def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
     assert "\nt2 of p1  times count from" in run("explain", "plan.yaml", "t2").out
 
 
-def test_metrics_of_nothing_are_a_wrong_usage(run: Command) -> None:
+def test_metrics_of_the_usual_plan_need_a_run_of_it(run: Command) -> None:
     ran = run("metrics")
 
     assert (ran.status, ran.out) == (2, "")
-    assert "name a plan, or the log of a run with --log" in ran.err
+    assert "there is no run of plan.yaml yet; run first: pytest --planverify plan.yaml" in ran.err
 
 
 def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
