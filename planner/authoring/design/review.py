@@ -118,14 +118,6 @@ class Gate(Value):
     state: LoopState = LoopState.INITIAL
     iteration: Annotated[int, Field(ge=1, le=1_000_000)] = 1
 
-    @model_validator(mode="after")
-    def _refuse_an_impossible_iteration(self) -> Gate:
-        if (self.state is LoopState.INITIAL and self.iteration > 1) or (
-            self.state is LoopState.RETRY and self.iteration == 1
-        ):
-            raise ValueError(f"{self.state.value} is not the state of iteration {self.iteration}")
-        return self
-
     @property
     def is_complete(self) -> bool:
         return self.state is LoopState.COMPLETE
