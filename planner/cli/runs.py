@@ -11,7 +11,7 @@ from planner.errors import LogError
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
 from planner.store.recorded_run import run_of_log
-from planner.store.run_log import plan_logs
+from planner.store.run_log import is_log, plan_logs
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.store.recorded_run import RecordedRun
-    from planner.store.run_log import Step
 
 
 def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
@@ -92,38 +91,27 @@ def readiness(run: PlanRun) -> Readiness:
 # -- recorded runs -------------------------------------------------------------------------------------
 
 
-def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedRun]:
-    """Yield the runs of these logs, of the plan if one is named; without logs, those kept of the plan.
+def names_log(path: Path) -> bool:
+    """Return whether the log of a run is meant and no plan; one that is torn is meant by its name."""
+    return path.suffix == ".jsonl" or is_log(path)
 
-    Without either it is the usual plan.
 
-    The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
-    Raises :class:`planner.cli.exits.UsageMistake` where nothing names a run that is there.
+def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
+    """Yield the runs of these logs, and those that are kept of these plans; by default of the usual plan.
+
+    Of each plan the newest comes last. A plan that no driver carries out has a run, too: that of its
+    verifications. Raises :class:`planner.cli.exits.UsageMistake` where a plan has no run.
     """
-    if plan is None and not logs:
-        plan = plan_or_usual(None)
-    loaded = None if plan is None else load_plan(plan)
-    there = [] if loaded is None else [log for log in plan_logs(loaded) if log.is_file()]
-    kept = logs or [log for log in there if log.stat().st_size]  # nothing was told to an empty one yet
-    for log in kept:
-        run = run_of_log(log)
-        if loaded is not None:
-            run = run._replace(steps=_of_plan(run, loaded.plan.todo_list_id))
-        yield run
-    if plan is not None and not kept:
-        opened = PlanRun.open(plan)
-        if opened.found.document is None:
-            raise UsageMistake(
-                f"there is no run of {plan} yet; run first: {opened.found.verify}, or name a log with --log"
-            )
-        yield opened.recorded()
-
-
-def _of_plan(run: RecordedRun, plan_id: str) -> Iterator[Step]:
-    for step in run.steps:
-        if step.after.plan_id != plan_id:
-            raise LogError(
-                f"{run.name}: this is a run of the plan '{step.after.plan_id}', not of '{plan_id}'; leave "
-                "the plan out, or name another run"
-            )
-        yield step
+    for path in named or [plan_or_usual(None)]:
+        if names_log(path):
+            yield run_of_log(path)
+            continue
+        kept = [log for log in plan_logs(load_plan(path)) if log.is_file() and log.stat().st_size]
+        yield from map(run_of_log, kept)
+        if not kept:
+            opened = PlanRun.open(path)
+            if opened.found.document is None:
+                raise UsageMistake(
+                    f"there is no run of {path} yet; run first: {opened.found.verify}, or name a log"
+                )
+            yield opened.recorded()
