@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -52,9 +52,7 @@ RULE_HELP = "May be given several times, or with commas between the rules; plann
 def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
-    format: Annotated[
-        Literal["text", "json", "sarif"], option("--format FORMAT", "How it is told; --json is json.")
-    ] = "text",
+    as_sarif: Annotated[bool, option("--sarif", "Print SARIF, for editors and code scanning.")] = False,
     fix: Annotated[
         Path | None, option("--fix OUT", "Write the plan with the corrections that are safe; - shows it.")
     ] = None,
@@ -97,9 +95,9 @@ def validate(
     ]
     failing = ("error", "warning") if strict else ("error",)
     ready = not any(finding.severity in failing for finding in findings)
-    if format == "sarif":
+    if as_sarif:
         print_json(_sarif(findings))
-    elif as_json or format == "json":
+    elif as_json:
         told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
         print_json({"ready": ready, "findings": told, "remarks": remarks}, sort_keys=True)

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from planner.text.display import cells, cut, glyphs_for, padded, wrapped
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ class Screen:
 
     def one_line(self, text: object) -> str:
         """Return text from outside as one printable line."""
-        return " ".join(clean(str(text), limit=_LONGEST).split())
+        return one_line(text, limit=_LONGEST)
 
     def show(self) -> None:
         """Write everything."""

@@ -93,7 +93,7 @@ def test_two_todos_that_need_each_others_files_are_not_tied_into_a_circle(
 
 
 def test_sarif_names_the_rule_the_line_and_the_remedy(plan: Path) -> None:
-    status, told, _ = validate("plan.yaml", "--format", "sarif")
+    status, told, _ = validate("plan.yaml", "--sarif")
 
     run = json.loads(told)["runs"][0]
     first = run["results"][0]
@@ -105,10 +105,6 @@ def test_sarif_names_the_rule_the_line_and_the_remedy(plan: Path) -> None:
         each["id"] for each in run["tool"]["driver"]["rules"]
     }
     jsonschema.validate(run["results"], {"type": "array", "minItems": 3})
-
-
-def test_format_json_is_what_json_tells(plan: Path) -> None:
-    assert validate("plan.yaml", "--format", "json") == validate("plan.yaml", "--json")
 
 
 def test_what_a_parent_must_make_is_made_by_a_todo_below_it(
