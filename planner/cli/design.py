@@ -49,7 +49,7 @@ StateOption = Annotated[
 WordsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[FIELD=VALUE]...",
+        metavar="FIELD=VALUE",
         help="FIELD=TEXT, FIELD=@FILE (@- is standard input), LIST+=TEXT for one more, FIELD.INNER=TEXT.",
     ),
 ]
@@ -70,7 +70,7 @@ def design() -> None:
 @app.command(epilog="Exit status: 0 made, 4 there is a plan already, or the folder cannot be written.")
 def init(
     words: Annotated[
-        list[str], typer.Argument(metavar="FIELD=VALUE...", help="title=TEXT, problem=TEXT, approach=TEXT")
+        list[str], typer.Argument(metavar="FIELD=VALUE", help="title=TEXT, problem=TEXT, approach=TEXT")
     ],
     state_dir: Annotated[
         Path | None,
@@ -172,7 +172,7 @@ def remove(part: NameArgument, state_dir: StateOption) -> int:
 def show(
     state_dir: StateOption,
     part: Annotated[
-        str | None, typer.Argument(metavar="[PART]", help="A part, a phase, or nothing for all of it.")
+        str | None, typer.Argument(metavar="PART", help="A part, a phase, or nothing for all of it.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -249,7 +249,7 @@ def gate(
     phase: PhaseArgument,
     state_dir: StateOption,
     decision: Annotated[
-        str | None, typer.Argument(metavar="[pass|fail]", help="Without one, shows what blocks the gate.")
+        str | None, typer.Argument(metavar="pass|fail", help="Without one, shows what blocks the gate.")
     ] = None,
 ) -> int:
     """Decide a gate, or show what blocks it.

@@ -100,7 +100,7 @@ def metrics(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PLAN|LOG]...",
+            metavar="PLAN|LOG",
             help="Plans, of which all runs count that are kept, and logs of runs. Default: the usual plan.",
             autocompletion=complete_plan,
         ),
