@@ -18,9 +18,8 @@ from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.project_files import walk
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
-from pytest_planverify.baseline.record import now
+from pytest_planverify.baseline.record import now, verify_apart
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.verification import verify_apart
 from pytest_planverify.baseline.worktrees import copy_as_is, counterpart, environment_for
 from pytest_planverify.checks.chance import test_depends_on_chance
 

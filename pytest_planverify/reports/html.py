@@ -113,11 +113,9 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
             nodes[todo_id] = GraphNode(todo_id, label, state, column * _ACROSS, row * _DOWN, is_branch)
     ends = [(nodes[each], nodes[todo.id]) for todo in todos for each in todo.dependencies if each in nodes]
     rows = max((len(ids) for ids in columns), default=0)
-    edges = [_edge(one, other) for one, other in ends[:MOST_EDGES]]
+    edges: list[str] = []
+    for one, other in ends[:MOST_EDGES]:
+        x, y, end_x, end_y = one.x + _WIDTH, one.y + _HEIGHT // 2, other.x, other.y + _HEIGHT // 2
+        middle = (x + end_x) // 2
+        edges.append(f"M{x} {y} C{middle} {y} {middle} {end_y} {end_x} {end_y}")
     return Graph(list(nodes.values()), edges, len(columns) * _ACROSS, rows * _DOWN)
-
-
-def _edge(one: GraphNode, other: GraphNode) -> str:
-    x, y, end_x, end_y = one.x + _WIDTH, one.y + _HEIGHT // 2, other.x, other.y + _HEIGHT // 2
-    middle = (x + end_x) // 2
-    return f"M{x} {y} C{middle} {y} {middle} {end_y} {end_x} {end_y}"

@@ -146,17 +146,13 @@ def standing(outcome: Outcome) -> Standing:
     seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
         return Standing.FLAKY
-    if state is TodoState.TESTING and _waits_for_its_todos(outcome):
-        return Standing.IN_PROGRESS
-    if state is TodoState.TESTING:
-        return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
-    return _STANDINGS[state]
-
-
-def _waits_for_its_todos(outcome: Outcome) -> bool:
+    if state is not TodoState.TESTING:
+        return _STANDINGS[state]
     own = {check.counts_as for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
     below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
-    return Verdict.FAILED in below or (bool(below - {Verdict.PASSED}) and own <= {Verdict.PASSED})
+    if Verdict.FAILED in below or (below - {Verdict.PASSED} and own <= {Verdict.PASSED}):
+        return Standing.IN_PROGRESS
+    return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
 
 
 def word_of(state: str) -> Word:
