@@ -43,7 +43,7 @@ _SHAPES = tuple(
         row["pattern"] if row.get("inside") else rf"(?<![A-Za-z0-9]){row['pattern']}",
         row.get("keep", "") + MARK.format(kind=row["kind"]),
     )
-    for row in tomllib.loads((pkgutil.get_data(__package__, "secrets.toml") or b"").decode())["shapes"]
+    for row in tomllib.loads((pkgutil.get_data("planner.text", "secrets.toml") or b"").decode())["shapes"]
 )
 """Of each shape its hints, its pattern and what stands in its place: the rows of ``secrets.toml``."""
 

@@ -216,7 +216,7 @@ def _assign_one(
     if dot:
         return f"{name} has no fields; write {name}=VALUE"
     if shape is list:
-        old = raw.get(name, []) if appends else []
+        old: list[str] = raw.get(name, []) if appends else []
         raw[name] = [*old, text] if text else old
     elif shape is tuple:
         return f"{name} has parts of its own; add, set and remove these by their ids"

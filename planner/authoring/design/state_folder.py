@@ -404,8 +404,8 @@ def _template() -> Template:
     filters |= {
         "one": _one_line,
         "because": _because,
-        "prose": lambda text: clean(text).strip(),
-        "fence": lambda text, language: fence(clean(text).strip("\n"), language),
+        "prose": _prose,
+        "fence": _fence,
         "inline": inline,
     }
     return environment.from_string((files("planner.authoring.design") / "plan.md.jinja").read_text("utf-8"))
@@ -417,3 +417,11 @@ def _one_line(text: str) -> str:
 
 def _because(reason: str) -> str:
     return f" \N{EN DASH} {_one_line(reason)}" if reason.strip() else ""
+
+
+def _prose(text: str) -> str:
+    return clean(text).strip()
+
+
+def _fence(text: str, language: str) -> str:
+    return fence(clean(text).strip("\n"), language)
