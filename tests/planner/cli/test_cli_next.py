@@ -110,7 +110,7 @@ def test_next_and_brief_count_the_tests_of_a_cause_alike(command: Command):
     command.outcomes(failed("a", signature="s1"), failed("b", signature="s1"), causes=[cause])
 
     assert "3 tests in `a`, `b`" in command("brief", "plan.yaml").out
-    assert "  failed tests/test_a.py::test_it (+2): " in command("next", "plan.yaml").out
+    assert "  failed tests/test_a.py::test_it (+2)\n" in command("next", "plan.yaml").out
 
 
 def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Command):
