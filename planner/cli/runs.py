@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import UsageMistake
-from planner.errors import LogError
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
 from planner.store.recorded_run import run_of_log
@@ -20,17 +19,6 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.store.recorded_run import RecordedRun
-
-
-def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
-    """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
-    run = PlanRun.open(plan, outcomes, log)
-    try:
-        if run.found.document is not None:
-            run.save()
-    except LogError as error:
-        run.remarks.append(f"{error}; attempts are not counted from run to run")
-    return run
 
 
 def known_todo(state: State, name: str) -> str:
