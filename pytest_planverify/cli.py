@@ -10,16 +10,25 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
-from pathlib import Path  # noqa: TC003  # Typer reads the annotations of commands when they run
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli.app import COMMANDS as PLANNER_COMMANDS
 from planner.cli.app import Entry, LazyGroup, program_app
-from planner.cli.arguments import PlanArgument, TodosArgument, complete_todo, option, plan_or_usual
-from planner.cli.exits import UsageMistake, as_called, call_program, guarded, say
+from planner.cli.arguments import (
+    PlanArgument,
+    TodosArgument,
+    complete_todo,
+    nearest,
+    option,
+    plan_or_usual,
+)
+from planner.cli.exits import Status, UsageMistake, as_called, call_program, complain, guarded, say
+from planner.cli.screen import Screen
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 
 if TYPE_CHECKING:
@@ -156,7 +165,9 @@ def verify(
 )
 def qualify(
     plan: PlanArgument = None,
-    runs: Annotated[int, option("--runs N", "How often each check is run on the tree as it is.")] = 3,
+    runs: Annotated[
+        int, option("--runs N", "How often each check is run on the tree as it is.", min=1, max=100)
+    ] = 3,
     todo: Annotated[
         list[str] | None,
         option(
@@ -177,9 +188,41 @@ def qualify(
 
     Each check of the todos that are not claimed is called red_ok, vacuous, unrunnable or unstable.
     """
-    from pytest_planverify.qualification import qualify_command
+    from planner.planfile.plan_folder import PlanFolder, make_home
+    from planner.planfile.record_files import write_qualification
+    from planner.planfile.tree import load_flat
+    from pytest_planverify.baseline import qualification
 
-    return qualify_command(plan_or_usual(plan), runs=runs, todo_ids=todo or (), output=output)
+    flat = load_flat(plan_or_usual(plan))
+    known = [each.id for each in flat.loaded.plan.items]
+    for todo_id in todo or ():
+        if todo_id not in known:
+            near = nearest(todo_id, known, "the todos are")
+            raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; {near}")
+    if output is None:
+        make_home(flat.loaded.root)
+        output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
+    if output.is_dir():
+        raise UsageMistake(f"--output {output}: it is a folder; name a file to write to")
+    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
+    write_qualification(found, output)
+    screen = Screen()
+    for check in found.checks:
+        name = f"{check.todo_id} {check.check_id}"
+        style = "good" if check.quality == "red_ok" else "bad"
+        head = f"{screen.style(f'{check.quality:<11}', style)} {screen.style(name, 'strong')}"
+        screen.line(f"{head}  {screen.one_line(check.cmd or '')}")
+        screen.labelled("why", check.because, room=5)
+        if check.remedy:
+            screen.labelled("fix", check.remedy, room=5)
+    counts = Counter(check.quality.value for check in found.checks)
+    said = ", ".join(f"{count} {quality}" for quality, count in sorted(counts.items()))
+    screen.line(said or "no todo is open, so there is nothing to qualify")
+    if found.skipped:
+        screen.paragraph(f"claimed already, and not qualified: {', '.join(found.skipped)}")
+    screen.line(f"wrote {os.path.relpath(output)}")
+    screen.show()
+    return Status.FOUND if found.bad_checks else Status.OK
 
 
 @app.command(
@@ -375,7 +418,7 @@ def hook(
 
     The agent calls this itself, once it is set up by --install. What it asks is read from standard input.
     """
-    from pytest_planverify.stop_hook import install_hook, stop_hook
+    from pytest_planverify.harness.stop_hook import install_hook, stop_hook
 
     if install is not None:
         return install_hook(install, plan)

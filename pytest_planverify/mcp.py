@@ -27,7 +27,7 @@ from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
 from planner.text.sanitizing import one_line
-from pytest_planverify.agent_commands import CommandResult, run_planverify, verify_plan
+from pytest_planverify.harness.agent_commands import CommandResult, run_planverify, verify_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -282,7 +282,7 @@ def _for_a_person(command: str) -> str:
 def _asks_no_person(plan: Path, todo: str) -> bool:
     """Return whether all that is asked about a todo is asked of other roles than a person's."""
     state = PlanRun.open(plan).state
-    todo_id = known_todo(state, todo, "todo ")
+    todo_id = known_todo(state, todo)
     specs = state.records[todo_id].todo.acceptance_criteria.manual
     kinds = {each.kind for each in state.questions.values() if each.todo_id == todo_id}
     return kinds <= {QuestionKind.ANSWER} and all(each.role is not Role.HUMAN for each in specs)

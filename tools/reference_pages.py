@@ -39,7 +39,7 @@ _RULES = {
     "rule of the engine": (
         "What carries a plan out",
         "The rules by which the engine acts: each action of `planner step` names one of these, or one of "
-        "the rules above. `planner explain PLAN --log LOG` tells a run with them.",
+        "the rules above. `planner explain PLAN` tells a run with them.",
     ),
     "rule of planner validate": (
         "What validates a plan",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import getpass
 import shlex
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -24,7 +22,7 @@ from planner.planfile.record_files import add_answers
 from planner.store.plan_run import PlanRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 EPILOG = """\
 \b
@@ -38,19 +36,6 @@ Because = Annotated[str | None, option("--because TEXT", "Why, in a sentence.")]
 Digest = Annotated[
     str | None, option("--digest DIGEST", "What was looked at; refused if something else is proposed now.")
 ]
-
-
-class GivenDecision(NamedTuple):
-    """A decision about something that waits for approval."""
-
-    decision: str
-    """As in :class:`planner.model.events.Decision`."""
-    by: str
-    because: str | None = None
-    digest: str | None = None
-    """Of what was looked at; by default that of what is asked now."""
-    changes: Mapping[str, Any] = MappingProxyType({})
-    """Fields of :class:`planner.model.events.BranchChanges`."""
 
 
 def login_name() -> str:
@@ -86,7 +71,7 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
     """
     state = run.state
     asked = state.questions.get(name)
-    todo_id = asked.todo_id or name if asked else known_todo(state, name, "TODO ")
+    todo_id = asked.todo_id or name if asked else known_todo(state, name)
     told = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
@@ -155,8 +140,7 @@ def approve(
     log: LogOption = None,
 ) -> int:
     """Approve a branch, an edit or a start."""
-    decision = "approve_similar" if similar else "approve"
-    return _decide(words, log, GivenDecision(decision, by or login_name(), because, digest))
+    return _decide(words, log, "approve_similar" if similar else "approve", by, because, digest)
 
 
 @command(EPILOG)
@@ -164,7 +148,7 @@ def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
     """Reject a branch, an edit or a start."""
-    return _decide(words, log, GivenDecision("reject", by or login_name(), because, digest))
+    return _decide(words, log, "reject", by, because, digest)
 
 
 @command(EPILOG)
@@ -191,12 +175,12 @@ def modify(
         raise UsageMistake(
             "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
         )
-    return _decide(words, log, GivenDecision("modify", by or login_name(), because, digest, changes))
+    return _decide(words, log, "modify", by, because, digest, changes)
 
 
-def _decide(words: Sequence[str], log: Path | None, said: GivenDecision) -> int:
+def _decide(words: Sequence[str], log: Path | None, decision: str, by: str | None, *more: Any) -> int:
     run, plan, (name,) = _open(words, 1, "ID", log)
-    return _close(run, plan, [give_decision(run, name, said)])
+    return _close(run, plan, [give_decision(run, name, decision, by or login_name(), *more)])
 
 
 _DONE = {
@@ -207,13 +191,23 @@ _DONE = {
 }
 
 
-def give_decision(run: PlanRun, name: str, said: GivenDecision) -> str:
+def give_decision(
+    run: PlanRun,
+    name: str,
+    decision: str,
+    by: str,
+    because: str | None = None,
+    digest: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> str:
     """Tell a run what was decided about a branch, an edit or a start; return what was taken in.
 
-    Raises ``UsageMistake`` where nothing of that name waits for approval.
+    ``digest`` is of what was looked at, by default of what is asked now; ``changes`` are fields of
+    :class:`planner.model.events.BranchChanges`. Raises ``UsageMistake`` where nothing of that name waits
+    for approval.
     """
     try:
-        changed = BranchChanges.model_validate(said.changes)
+        changed = BranchChanges.model_validate(changes or {})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -227,14 +221,14 @@ def give_decision(run: PlanRun, name: str, said: GivenDecision) -> str:
         ApprovalGiven(
             at=datetime.now(UTC),
             approval_id=asked.question_id,
-            decision=Decision(said.decision),
-            digest=asked.digest if said.digest is None else said.digest,
+            decision=Decision(decision),
+            digest=asked.digest if digest is None else digest,
             changes=changed,
-            by=said.by,
-            because=said.because,
+            by=by,
+            because=because,
         )
     )
-    return f"{_DONE[said.decision]}: {asked.question_id} ({said.by})"
+    return f"{_DONE[decision]}: {asked.question_id} ({by})"
 
 
 def _open(

@@ -108,6 +108,26 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
+class CommandGroup(TyperGroup):
+    """A group whose help shows the purpose of each command whole; the library cuts it at 45 characters."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            lines = [(name, each.get_short_help_str(limit=1_000)) for name, each in self.commands.items()]
+            formatter.write_dl(lines)
+
+
+class DefaultGroup(CommandGroup):
+    """A group whose first command need not be named: ``history PLAN`` is ``history show PLAN``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first command in front of what names none."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+
 class CommandApp(typer.Typer):
     """An application whose commands return the exit status."""
 

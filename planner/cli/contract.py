@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.app import command_app
+from planner.cli.app import CommandGroup, command_app
 from planner.cli.arguments import JsonOption, option
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json
@@ -26,7 +26,7 @@ RootOption = Annotated[
     Path, option("--root DIR", "The folder that modules are looked for in, and src/ in it.")
 ]
 
-app = command_app(no_args_is_help=True)
+app = command_app(cls=CommandGroup, no_args_is_help=True)
 
 
 @app.callback()

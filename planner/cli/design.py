@@ -7,31 +7,28 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
 from planner.authoring.design.edits import (
     KINDS,
-    Words,
     add_part,
     assign,
     change_part,
     fields_of,
     part_of,
-    read_json,
     remove_part,
 )
 from planner.authoring.design.export import Match, plan_of_design
 from planner.authoring.design.export import reconcile as compare
-from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import Overview, faults_of
-from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities
-from planner.authoring.design.state_folder import LARGEST_READ, StateFolder
+from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities, find_gaps
+from planner.authoring.design.state_folder import LARGEST_READ, StateFolder, render_page
 from planner.authoring.design.workflow import STEPS, render_step, step_after_gate
 from planner.authoring.first_plan import root_for
-from planner.cli.app import command, command_app
+from planner.cli.app import CommandGroup, command, command_app
 from planner.cli.arguments import JsonOption, nearest, option
 from planner.cli.exits import Status, UsageMistake, as_called, program, say
 from planner.cli.screen import Screen, print_json, write
@@ -41,9 +38,6 @@ from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.project_files import open_regular
 from planner.planfile.writer import dump_plan
 from planner.text.display import counted
-
-if TYPE_CHECKING:
-    pass
 
 STATE_DIR = "PLANNER_STATE_DIR"
 """An environment variable that stands for --state-dir."""
@@ -55,16 +49,13 @@ StateOption = Annotated[
 WordsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[FIELD=VALUE]...",
+        metavar="FIELD=VALUE",
         help="FIELD=TEXT, FIELD=@FILE (@- is standard input), LIST+=TEXT for one more, FIELD.INNER=TEXT.",
     ),
 ]
-ValuesOption = Annotated[
-    str | None, option("--json TEXT", "Fields as a JSON object; @FILE reads it, @- from standard input.")
-]
 PhaseArgument = Annotated[str, typer.Argument(metavar="PHASE", help="plan-design, plan-code, plan-docs …")]
 
-app = command_app(no_args_is_help=True)
+app = command_app(cls=CommandGroup, no_args_is_help=True)
 
 
 @app.callback()
@@ -79,7 +70,7 @@ def design() -> None:
 @app.command(epilog="Exit status: 0 made, 4 there is a plan already, or the folder cannot be written.")
 def init(
     words: Annotated[
-        list[str], typer.Argument(metavar="FIELD=VALUE...", help="title=TEXT, problem=TEXT, approach=TEXT")
+        list[str], typer.Argument(metavar="FIELD=VALUE", help="title=TEXT, problem=TEXT, approach=TEXT")
     ],
     state_dir: Annotated[
         Path | None,
@@ -88,7 +79,7 @@ def init(
 ) -> int:
     """Begin a design plan."""
     raw: dict[str, Any] = {}
-    assign(raw, Overview, _words(words, None), "overview")
+    assign(raw, Overview, _words(words), "overview")
     try:
         overview = Overview.model_validate(raw)
     except ValidationError as error:
@@ -113,7 +104,6 @@ def add(
     to: Annotated[
         str | None, option("--to PLACE", "The milestone of an intent or change; the phase of an item.")
     ] = None,
-    values: ValuesOption = None,
 ) -> int:
     """Add a part, or an item of a review.
 
@@ -122,9 +112,9 @@ def add(
     models = {**{name: each.model for name, each in KINDS.items()}, "item": ReviewItem}
     if kind not in models:
         raise UsageMistake(f"there is no kind '{kind}'; {nearest(kind, models, 'there are')}")
-    if not words and values is None:
+    if not words:
         raise UsageMistake(f"add {kind}: name its fields: {', '.join(fields_of(models[kind]))}")
-    folder, given = _folder(state_dir), _words(words, values)
+    folder, given = _folder(state_dir), _words(words)
     if kind == "item":
         phase = _phase(to or "")
         say(f"{phase.value}/{folder.add_item(phase, given).id}")
@@ -148,15 +138,13 @@ NameArgument = Annotated[
 
 
 @app.command("set", epilog=EPILOG)
-def set_(
-    part: NameArgument, state_dir: StateOption, words: WordsArgument = None, values: ValuesOption = None
-) -> int:
+def set_(part: NameArgument, state_dir: StateOption, words: WordsArgument = None) -> int:
     """Change a part, or answer an item.
 
     An item of a review is answered by status=PASS, or by status=FAIL finding=TEXT.
     """
-    folder, given = _folder(state_dir), _words(words, values)
-    if not given.assignments and not given.values:
+    folder, given = _folder(state_dir), _words(words)
+    if not given:
         raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints what there is")
     phase, slash, item_id = part.partition("/")
     if slash:
@@ -184,7 +172,7 @@ def remove(part: NameArgument, state_dir: StateOption) -> int:
 def show(
     state_dir: StateOption,
     part: Annotated[
-        str | None, typer.Argument(metavar="[PART]", help="A part, a phase, or nothing for all of it.")
+        str | None, typer.Argument(metavar="PART", help="A part, a phase, or nothing for all of it.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -228,7 +216,7 @@ def validate(
         if phase is None
         else _phase(phase)
     )
-    gaps = folder.gaps(wanted)
+    gaps = find_gaps(folder.plan(), wanted)
     screen = Screen()
     for gap in gaps:
         screen.paragraph(as_called(gap))
@@ -248,7 +236,7 @@ def context(state_dir: StateOption) -> int:
 
 @app.command(epilog=EPILOG)
 def render(state_dir: StateOption) -> int:
-    """Write plan.md, which is derived."""
+    """Write plan.md, which is derived; the last gate of planning writes it, too."""
     say(f"wrote {_folder(state_dir).write_page()}")
     return Status.OK
 
@@ -261,12 +249,13 @@ def gate(
     phase: PhaseArgument,
     state_dir: StateOption,
     decision: Annotated[
-        str | None, typer.Argument(metavar="[pass|fail]", help="Without one, shows what blocks the gate.")
+        str | None, typer.Argument(metavar="pass|fail", help="Without one, shows what blocks the gate.")
     ] = None,
 ) -> int:
     """Decide a gate, or show what blocks it.
 
-    A phase passes when no item blocks it and the plan lacks nothing.
+    A phase passes when no item blocks it and the plan lacks nothing. The pass of plan-docs freezes the
+    plan, for good, and writes plan.md.
 
     In iterations 1 and 2 every item blocks that has not passed, in 3 and 4 MUST and SHOULD, from 5 on MUST.
     """
@@ -275,16 +264,13 @@ def gate(
         return _show_gate(folder, which)
     if decision.casefold() not in ("pass", "fail"):
         raise UsageMistake(f"'{decision}' is no decision; write pass or fail")
-    return _decide(folder, which, passed=decision.casefold() == "pass")
-
-
-@app.command(epilog=EPILOG)
-def freeze(state_dir: StateOption) -> int:
-    """Freeze the plan, for good.
-
-    This is what gate plan-docs pass does, under the same conditions.
-    """
-    return _decide(_folder(state_dir), ReviewPhase.PLAN_DOCS, passed=True)
+    passed = decision.casefold() == "pass"
+    decided = folder.decide_gate(which, passed=passed)
+    frozen = ", the plan is frozen" if passed and which is ReviewPhase.PLAN_DOCS else ""
+    say(f"{which.value}: {decided.state.value}, iteration {decided.iteration}{frozen}")
+    name, number = step_after_gate(which, passed=passed)
+    say(f"next: {program()} workflow {name} --step {number} --state-dir {folder.path}")
+    return Status.OK
 
 
 @app.command(
@@ -344,15 +330,6 @@ def reconcile(
     return Status.OK if all(each.match is Match.VERIFIED for each in found) else Status.FOUND
 
 
-def _decide(folder: StateFolder, phase: ReviewPhase, *, passed: bool) -> int:
-    gate = folder.decide_gate(phase, passed=passed)
-    frozen = ", the plan is frozen" if passed and phase.value == "plan-docs" else ""
-    say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}{frozen}")
-    name, number = step_after_gate(phase, passed=passed)
-    say(f"next: {program()} workflow {name} --step {number} --state-dir {folder.path}")
-    return Status.OK
-
-
 def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
     gate = folder.gates().gate(phase)
     if gate.is_complete:
@@ -385,20 +362,10 @@ def _phase(name: str) -> ReviewPhase:
         raise UsageMistake(f"'{name}' is no phase; the phases are {phases}") from None
 
 
-def _words(words: list[str] | None, values: str | None) -> Words:
-    given: list[str] = []
-    for word in words or ():
-        field, sign, text = word.partition("=")
-        given.append(f"{field}{sign}{_text(text)}")
-    held: object = {}
-    if values is not None:
-        try:
-            held = read_json(_text(values))
-        except ValueError as error:
-            raise UsageMistake(f"--json: it is no JSON ({error}); write an object of fields") from None
-        if not isinstance(held, dict):
-            raise UsageMistake("--json: it is no object; write fields with their values in braces")
-    return Words(given, cast("dict[str, Any]", held))
+def _words(words: list[str] | None) -> list[str]:
+    """Return the assignments, with what stands in the files that they name."""
+    parts = (word.partition("=") for word in words or ())
+    return [f"{field}{sign}{_text(text)}" for field, sign, text in parts]
 
 
 def _text(text: str) -> str:

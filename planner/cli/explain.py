@@ -14,14 +14,14 @@ from planner.cli.arguments import complete_todo, complete_word, nearest, option,
 from planner.cli.exits import Status, UsageMistake, as_called, complain, program
 from planner.cli.figures import count_run, review, spent, verdict_of
 from planner.cli.glossary import load_glossary
-from planner.cli.runs import recorded_runs
+from planner.cli.runs import names_log, recorded_runs
 from planner.cli.screen import PLAN_STATES, Screen
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
 from planner.model.verdicts import TodoLife, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import collector_paused, load_plan, shown_path
-from planner.store.run_log import is_log
+from planner.planfile.tree import load_flat
 from planner.text.display import counted, listed
 from planner.text.sanitizing import clean
 
@@ -60,9 +60,6 @@ def explain(
             autocompletion=complete_todo,
         ),
     ] = None,
-    log: Annotated[
-        Path | None, option("--log FILE", "Tell the story of the run that this log holds.")
-    ] = None,
     review: Annotated[
         bool, option("--review", "Tell how well the way of working did in that run, and no story.")
     ] = False,
@@ -72,21 +69,18 @@ def explain(
     Of a run: what happened, in order, and by which rules.
     """
     path = None if word is None else Path(word)
-    if path is not None and is_log(path) and log is None:
-        path, log = None, path
-    elif path is not None and (todo is not None or log is not None or path.suffix in PLAN_ENDINGS):
-        path = plan_or_usual(path)
-    elif word is not None and not review:
-        return _explain_word(word)
-    elif review and log is None:
-        path = plan_or_usual(path)
-    if path is None and log is None:
-        return _show_topics()
+    is_of_run = review or (
+        path is not None and (todo is not None or names_log(path) or path.suffix in PLAN_ENDINGS)
+    )
+    if not is_of_run:
+        return _show_topics() if word is None else _explain_word(word)
     if review and todo is not None:
         raise UsageMistake("--review is of a whole run; leave the todo out")
-    *_, run = recorded_runs(path, [] if log is None else [log])  # the newest comes last
+    if path is None or not names_log(path):
+        path = plan_or_usual(path)
+    *_, run = recorded_runs([path])  # the newest comes last
     with collector_paused():
-        status = _show_review(run) if review else _show_story(run, path, todo)
+        status = _show_review(run) if review else _show_story(run, None if names_log(path) else path, todo)
     for remark in run.remarks:
         complain(remark)
     return status
@@ -119,8 +113,9 @@ def _explain_word(word: str) -> int:
     if not known.find(word) and topic is None:
         near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
         plan = usual_plan()
-        of_todo = f"; of a todo: {program()} status {plan} {shlex.quote(word)}" if plan else ""
-        complain(f"nothing is called '{word}'; {near}{of_todo}")
+        if plan is not None and word in (each.id for each in load_flat(plan).loaded.plan.items):
+            near = f"of the todo tells: {program()} status {plan} {shlex.quote(word)}"
+        complain(f"nothing is called '{word}'; {near}")
         return Status.FOUND
     screen.show()
     return Status.OK
@@ -172,10 +167,9 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
         return Status.FOUND
     screen.line(f"{'now':<{_TIME_ROOM}}the plan is {PLAN_STATES[state.plan_state][0]}")
     screen.line()
-    told = f"{program()} explain RULE of a rule in brackets"
+    screen.paragraph(f"{program()} explain RULE tells what a rule in brackets means.")
     if plan is not None:
-        told = f"{program()} status {shlex.quote(str(plan))} tells where each todo stands, {told}"
-    screen.line(f"{told}.")
+        screen.paragraph(f"{program()} status {shlex.quote(str(plan))} tells where each todo stands.")
     screen.show()
     return Status.OK
 

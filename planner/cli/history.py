@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
 
-from planner.cli.app import command_app
+from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain
 from planner.cli.glossary import load_glossary
@@ -45,7 +44,7 @@ EPILOG = (
     "used; what the others tell is shown all the same."
 )
 
-_NOTHING_YET = "It is filled by: pytest --planverify PLAN, and by: planner step PLAN"
+_NOTHING_YET = "The history is filled by: pytest --planverify PLAN, and by: planner step PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "then its todo failed otherwise",
@@ -59,17 +58,7 @@ _RESOLUTIONS = {
 _MOST = 10
 
 
-class HistoryGroup(TyperGroup):
-    """``planner history PLAN`` is ``planner history show PLAN``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``show`` in front of what names no command."""
-        if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h")):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-app = command_app(cls=HistoryGroup)
+app = command_app(cls=DefaultGroup)
 
 
 @app.callback()

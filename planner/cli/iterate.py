@@ -80,7 +80,7 @@ def gaps(
         screen = Screen()
         for gap in report.gaps[:MOST_SHOWN]:
             where = f"  ({', '.join(gap.evidence[:2])})" if gap.evidence else ""
-            screen.line(f"{gap.category:8} {gap.description}{where}")
+            screen.clipped(screen.one_line(f"{gap.category:<8} {gap.description}{where}"))
         if len(report.gaps) > MOST_SHOWN:
             screen.line(f"and {len(report.gaps) - MOST_SHOWN} more; --json lists all")
         screen.line(f"next: {program()} iterate" if report.gaps else "there are no gaps")

@@ -24,7 +24,6 @@ from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.file_writer import READABLE, write_file
 from planner.planfile.loader import collector_paused
 from planner.policy.limits import left
-from planner.store.run_log import is_log
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -98,16 +97,13 @@ class PlanMetrics:
     "written;\nthe metrics of the other runs are written all the same."
 )
 def metrics(
-    plan: Annotated[
-        Path | None,
+    runs: Annotated[
+        list[Path] | None,
         typer.Argument(
-            metavar="PLAN",
-            help="The plan; without --log, all runs of it that are kept. Or the log of a run.",
+            metavar="PLAN|LOG",
+            help="Plans, of which all runs count that are kept, and logs of runs. Default: the usual plan.",
             autocompletion=complete_plan,
         ),
-    ] = None,
-    log: Annotated[
-        list[Path] | None, option("--log FILE", "The log of a run; may be given several times.")
     ] = None,
     textfile: Annotated[
         Path | None,
@@ -122,10 +118,7 @@ def metrics(
 
     Everything is counted from the logs of the runs; nothing is kept beside them.
     """
-    logs = log or []
-    if plan is not None and is_log(plan):
-        plan, logs = None, [plan, *logs]
-    plans, unreadable = count_runs(recorded_runs(plan, logs))
+    plans, unreadable = count_runs(recorded_runs(runs or ()))
     text = exposition(plans, unreadable)
     if textfile is None:
         write(text)

@@ -96,9 +96,9 @@ def next_(
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    named = {known_todo(run.state, each, f"{choice.path}::") for each in choice.todo_ids or ()}
+    named = {known_todo(run.state, each) for each in choice.todo_ids or ()}
     if brief is not None:
-        todo_id = known_todo(run.state, brief, "--brief ")
+        todo_id = known_todo(run.state, brief)
         write(brief_of(run.state, _worker(run.state, todo_id)) + "\n")
         return Status.OK
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
@@ -269,8 +269,8 @@ class _NextScreen:
         repairs = [
             each for each in works if (record := self._records[each.todo_id]).is_branch or record.outcome
         ]
-        self._most(repairs, self._repair)
-        self._most([each for each in actions if isinstance(each, AskHuman)], self._question)
+        self._most(repairs, self._repair, apart=True)
+        self._most([each for each in actions if isinstance(each, AskHuman)], self._question, apart=True)
         self._verifications([each for each in actions if isinstance(each, Verify)])
         self._ready([each for each in works if each not in repairs])
         for action in actions:
@@ -284,10 +284,12 @@ class _NextScreen:
             screen.paragraph(line)
         screen.show()
 
-    def _most(self, items: Sequence[Any], show: Callable[[Any], None]) -> None:
+    def _most(self, items: Sequence[Any], show: Callable[[Any], None], *, apart: bool = False) -> None:
         for item in items[:MOST_TODOS]:
             show(item)
         if len(items) > MOST_TODOS:
+            if apart:
+                self._screen.line()
             self._screen.line(f"and {len(items) - MOST_TODOS} more; --json has all of them")
 
     def _clipped(self, lead: str, text: str) -> None:
@@ -324,6 +326,8 @@ class _NextScreen:
 
     def _stopped(self) -> None:
         screen, stopped = self._screen, self._run.state.stopped
+        if self._run.state.plan_state == "completed" and not readiness(self._run).remarks:
+            screen.line("nothing is left to do")
         if stopped is None or self._run.state.plan_state == "completed":
             return
         head = f"{screen.style('stop', 'bad')}   "
@@ -350,9 +354,9 @@ class _NextScreen:
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
-        self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]")
-        if followers := [each.id for each in self._records.values() if each.behind == primary.id]:
-            self._clipped("  also   ", f"{listed(followers, 5)}: the same cause")
+        followers = [each.id for each in self._records.values() if each.behind == primary.id]
+        more = f"; also {listed(followers, 5)}, of the same cause" if followers else ""
+        self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
         self._brief(action.todo_id)
         screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
 
@@ -365,7 +369,8 @@ class _NextScreen:
         count = self._counts.get(record.id, len(tests))
         more = f" (+{count - 1})" if tests and count > 1 else ""
         lines = {
-            "failed": ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))),
+            "failed": f"{what}{more}",
+            "says": failure.stack_trace_head,
             "where": where(failure),
             "edit": _edit(self._run, record),
         }
@@ -506,7 +511,7 @@ def brief(
         write("\n".join([*lines, _without_reds(run)]) + "\n")
         return Status.OK
     records = run.state.records
-    todo_id = known_todo(run.state, named[0], "--todo ") if named else causes[0].todos[0]
+    todo_id = known_todo(run.state, named[0]) if named else causes[0].todos[0]
     if not named and len(causes) > 1:
         following = f"--todo {shlex.quote(causes[1].todos[0])}"
         lines.append(f"root cause 1 of {len(causes)}; the next: {following}")

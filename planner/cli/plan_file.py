@@ -24,7 +24,6 @@ from planner.model.findings import Severity
 from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.loader import shown_path
-from planner.planfile.record_files import read_qualification
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import fix_plan, validate_plan_tree
 from planner.policy.allowed_files import claimed_files
@@ -78,7 +77,11 @@ def validate(
     --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
     tells what is left then.
     """
-    qualified = None if qualification is None else read_qualification(qualification)
+    qualified = None
+    if qualification is not None:
+        from planner.planfile.record_files import read_qualification
+
+        qualified = read_qualification(qualification)
     ignored, selected = _rules("--ignore", ignore), _rules("--select", select)
     path = plan_or_usual(plan)
     if fix is not None:
@@ -86,8 +89,9 @@ def validate(
         if fix == STANDARD_OUTPUT:
             return Status.OK
         path = fix
-    found = validate_plan_tree(path, today=date.today().isoformat(), qualification=qualified)
-    remark = None if selected else _unprotected(load_tree(path).load_all().flat())
+    tree = load_tree(path)
+    found = validate_plan_tree(tree, today=date.today().isoformat(), qualification=qualified)
+    remark = None if selected else _unprotected(tree.load_all().flat())
     findings = [
         each for each in found if each.rule not in ignored and each.rule in (selected or [each.rule])
     ]
@@ -193,7 +197,7 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
         if count > most:
             screen.line(f"and {count - most} more of {rule}; all: --select {rule}")
     if remark is not None:
-        screen.remark(remark)
+        screen.paragraph(remark, first=f"{screen.style('!', 'warn')} ", indent=2)
     counts = Counter(each.severity.value for each in findings)
     said = ", ".join(
         f"{counts[name]} advice" if name == "advice" else counted(counts[name], name)
@@ -247,7 +251,9 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
     screen = Screen()
     if remark is not None:
         screen.remark(remark)
-    count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
+    count = "nothing is left to work on"
+    if found:
+        count = f"{counted(sum(map(len, found)), 'todo')} in {counted(len(found), 'wave')}"
     screen.paragraph(f"{flat.loaded.plan.workflow_name or flat.loaded.plan.todo_list_id}: {count}")
     for number, wave in enumerate(found, 1):
         screen.line()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.cli.arguments import nearest
+from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import UsageMistake
-from planner.errors import LogError
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
-from planner.store.run_log import plan_logs, run_of_log
+from planner.store.run_log import is_log, plan_logs, run_of_log
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -18,19 +17,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.engine import State
-    from planner.store.run_log import RecordedRun, Step
+    from planner.store.run_log import RecordedRun
 
 
-def known_todo(state: State, name: str, where: str) -> str:
+def known_todo(state: State, name: str) -> str:
     """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
     if name in state.records:
         return name
     found = [each for each in state.records if each.endswith(f"/{name}")]
     if len(found) == 1:
         return found[0]
-    raise UsageMistake(
-        f"{where}{name}: there is no such todo; {nearest(name, sorted(state.records), 'the todos are')}"
-    )
+    near = nearest(name, sorted(state.records), "its todos are")
+    raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
 
 
 def words_of(run: PlanRun, plan: Path) -> str:
@@ -83,36 +81,27 @@ def readiness(run: PlanRun) -> Readiness:
 # -- recorded runs -------------------------------------------------------------------------------------
 
 
-def recorded_runs(plan: Path | None, logs: Sequence[Path]) -> Iterator[RecordedRun]:
-    """Yield the runs of these logs, of the plan if one is named; without logs, those kept of the plan.
+def names_log(path: Path) -> bool:
+    """Return whether the log of a run is meant and no plan; one that is torn is meant by its name."""
+    return path.suffix == ".jsonl" or is_log(path)
 
-    The newest comes last. A plan that no driver carries out has a run, too: that of its verifications.
-    Raises :class:`planner.cli.exits.UsageMistake` where nothing names a run that is there.
+
+def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
+    """Yield the runs of these logs, and those that are kept of these plans; by default of the usual plan.
+
+    Of each plan the newest comes last. A plan that no driver carries out has a run, too: that of its
+    verifications. Raises :class:`planner.cli.exits.UsageMistake` where a plan has no run.
     """
-    if plan is None and not logs:
-        raise UsageMistake("name a plan, or the log of a run with --log")
-    loaded = None if plan is None else load_plan(plan)
-    there = [] if loaded is None else [log for log in plan_logs(loaded) if log.is_file()]
-    kept = logs or [log for log in there if log.stat().st_size]  # nothing was told to an empty one yet
-    for log in kept:
-        run = run_of_log(log)
-        if loaded is not None:
-            run = run._replace(steps=_of_plan(run, loaded.plan.todo_list_id))
-        yield run
-    if plan is not None and not kept:
-        opened = PlanRun.open(plan)
-        if opened.found.document is None:
-            raise UsageMistake(
-                f"there is no run of {plan} yet; run first: {opened.found.verify}, or name a log with --log"
-            )
-        yield opened.recorded()
-
-
-def _of_plan(run: RecordedRun, plan_id: str) -> Iterator[Step]:
-    for step in run.steps:
-        if step.after.plan_id != plan_id:
-            raise LogError(
-                f"{run.name}: this is a run of the plan '{step.after.plan_id}', not of '{plan_id}'; leave "
-                "the plan out, or name another run"
-            )
-        yield step
+    for path in named or [plan_or_usual(None)]:
+        if names_log(path):
+            yield run_of_log(path)
+            continue
+        kept = [log for log in plan_logs(load_plan(path)) if log.is_file() and log.stat().st_size]
+        yield from map(run_of_log, kept)
+        if not kept:
+            opened = PlanRun.open(path)
+            if opened.found.document is None:
+                raise UsageMistake(
+                    f"there is no run of {path} yet; run first: {opened.found.verify}, or name a log"
+                )
+            yield opened.recorded()

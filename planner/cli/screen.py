@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from planner.text.display import cells, cut, glyphs_for, padded, wrapped
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,7 @@ TODO_STATES = {
 """For each state of a todo the field of the glyphs, the words, and the style."""
 
 _LONGEST = 20_000
+_NARROWEST_COLUMN = 12
 _STYLES = {"good": "32", "bad": "31;1", "warn": "33;1", "strong": "1", "quiet": "2", "command": "36"}
 
 
@@ -100,17 +101,23 @@ class Screen:
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]], *, apart: bool = True) -> None:
         """Add columns as wide as they need to be; one in which nothing stands is left out, as are no rows.
 
-        A blank line sets the table ``apart`` from what stands before it.
+        On a terminal that is too narrow for all of them the widest is cut. A blank line sets the table
+        ``apart`` from what stands before it.
         """
         if not rows:
             return
         shown = [place for place in range(len(header)) if any(str(row[place]) for row in rows)]
         lines = [[self.one_line(row[place]) for place in shown] for row in (header, *rows)]
         widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
+        over = sum(widths) + 2 * len(widths) - self.width
+        if self.is_terminal and over > 0:  # what a program or a pager reads is whole
+            widest = widths.index(max(widths))
+            widths[widest] = max(widths[widest] - over, _NARROWEST_COLUMN)
         if apart:
             self.line()
         for number, line in enumerate(lines):
-            text = "  ".join(padded(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            pairs = zip(line, widths, strict=True)
+            text = "  ".join(padded(self.clip(cell, width), width) for cell, width in pairs).rstrip()
             self.line(text if number else self.style(text, "quiet"), indent=2)
 
     def clip(self, text: str, width: int) -> str:
@@ -125,7 +132,7 @@ class Screen:
 
     def one_line(self, text: object) -> str:
         """Return text from outside as one printable line."""
-        return " ".join(clean(str(text), limit=_LONGEST).split())
+        return one_line(text, limit=_LONGEST)
 
     def show(self) -> None:
         """Write everything."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.answer import GivenDecision, give_answer, give_decision, login_name
+from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
@@ -27,7 +27,7 @@ _CHANGES = ("role", "instructions", "allowed_files", "max_debug_attempts")
 def serve(
     plan: PlanArgument = None,
     host: Annotated[str, option("--host NAME", "The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, option("--port", "The port to listen at.", min=1, max=65535)] = 8765,
+    port: Annotated[int, option("--port N", "The port to listen at.", min=1, max=65535)] = 8765,
     anywhere: Annotated[
         bool, typer.Option("--allow-remote", help="Listen at an address that other machines reach, too.")
     ] = False,
@@ -89,8 +89,7 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
             elif not changes:
                 raise UsageMistake("nothing is to be changed; fill in a field, or approve it as it is")
             digest = form.get("digest", "")
-            said = GivenDecision(decision, by, given.get("because"), digest, changes)
-            told = [give_decision(run, name, said)]
+            told = [give_decision(run, name, decision, by, given.get("because"), digest, changes)]
     except UsageMistake as error:
         raise ValueError(str(error)) from None
     run.save()

@@ -15,12 +15,11 @@ from planner.cli.arguments import (
     TodosArgument,
     choose_todos,
     complete_todo,
-    nearest,
     option,
 )
-from planner.cli.exits import Status, UsageMistake
+from planner.cli.exits import Status
 from planner.cli.next import show_remarks, where
-from planner.cli.runs import readiness
+from planner.cli.runs import known_todo, readiness
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
 from planner.model.base import qualified
@@ -66,7 +65,9 @@ def status(
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
-    nodes = [_named(tree, each) for each in (*(choice.todo_ids or ()), *([] if todo is None else [todo]))]
+    by_id = {each.id: each for each in tree.walk()}
+    named = (*(choice.todo_ids or ()), *([] if todo is None else [todo]))
+    nodes = [by_id[known_todo(run.state, each)] for each in named]
     if not as_json:
         _show(run, tree, nodes, depth)
         return Status.OK
@@ -86,15 +87,6 @@ def status(
         sort_keys=True,
     )
     return Status.OK
-
-
-def _named(tree: StatusTree, todo_id: str) -> StatusNode:
-    found = [each for each in tree.walk() if each.id == todo_id]
-    found = found or [each for each in tree.walk() if each.id.endswith(f"/{todo_id}")]
-    if len(found) != 1:
-        near = nearest(todo_id, [each.id for each in tree.walk()], "its todos are")
-        raise UsageMistake(f"there is no todo '{todo_id}' in the plan; {near}")
-    return found[0]
 
 
 def plain(node: StatusNode, depth: int | None = None) -> dict[str, Any]:
@@ -226,8 +218,12 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
     for check in shown:
         verdict = check.verdict.value
         word = screen.style(f"{verdict:<12}", _VERDICTS.get(verdict, "warn"))
-        lead = f"  {word} {screen.one_line(check.id):<{room}}  "
-        screen.paragraph(_check(check), indent=2 + 13 + room + 2, first=lead)
+        lead, text = f"  {word} {screen.one_line(check.id):<{room}}", screen.one_line(_check(check))
+        if 2 + 13 + room + 2 + cells(text) <= screen.width:
+            screen.line(f"{lead}  {text}")
+        else:  # a command is copied from here: it has a line of its own, as long as that is enough
+            screen.line(lead)
+            screen.paragraph(text, indent=6)
     if len(outcome.checks) > _MOST_CHECKS:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
     failure = outcome.failure_evidence

@@ -16,7 +16,7 @@ from operator import attrgetter
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from planner.engine.state import PendingStep, PlanPart, State, TodoRecord, is_claimed
 from planner.errors import IllegalTransition, RefusedEvent
@@ -417,7 +417,7 @@ _FIELDS = tuple(each.name for each in fields(State))
 
 # -- the plans of a run --------------------------------------------------------------------------------
 
-_EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
+_EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...], config=ConfigDict(defer_build=True))
 
 _judges = attrgetter(
     *("acceptance_criteria", "verify", "test_command", "test_file", "contract_path"),

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.catalog.tables import load_table
 from planner.lint import criteria, size, todos
 from planner.lint.facts import LintFacts, LintFinding
-from planner.lint.selection import PathKind, Project
+from planner.lint.selection import Project
 from planner.model.findings import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LINT_RULES", "LintFacts", "LintFinding", "LintRule", "PathKind", "Project", "check"]
+__all__ = ["LINT_RULES", "LintFacts", "LintFinding", "LintRule", "Project", "check"]
 
 
 class LintRule(NamedTuple):

@@ -11,11 +11,11 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS, NETWORK
+from planner.model.findings import PathKind
 from planner.text.glob_patterns import matches, plain
 
 if TYPE_CHECKING:
@@ -39,16 +39,6 @@ _LOCAL = re.compile(r"localhost|127\.\d|\[?::1\b|0\.0\.0\.0")
 _MAKES_TESTS = frozenset(
     {"pytest_generate_tests", "pytest_collect_file", "load_tests", "__getattr__", "globals", "exec"}
 )
-
-
-class PathKind(StrEnum):
-    """The kind of file at a path."""
-
-    FILE = "file"
-    FOLDER = "folder"
-    MISSING = "missing"
-    OUTSIDE = "outside"
-    """A symbolic link leads out of the root; or it is a pipe, a socket, a device."""
 
 
 class Project(Protocol):

@@ -17,8 +17,7 @@ from planner.lint.facts import (
     made_by,
     shown_seconds,
 )
-from planner.lint.selection import PathKind
-from planner.model.contract import Contract
+from planner.model.findings import PathKind
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind
@@ -308,6 +307,8 @@ def _references(
 
 
 def _contract_problem(text: str | None) -> str | None:
+    from planner.model.contract import Contract  # few plans name one
+
     if text is None:
         return "it cannot be read as text, or is too large"
     try:

@@ -4,8 +4,6 @@ They are printed as JSON, one a line, ``action`` telling which it is. The same s
 same actions, byte for byte.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
 
@@ -70,7 +68,7 @@ class Implement(_Action):
     """From 1; of a branch, its own."""
     parent_id: str | None = None
     """The todo that it repairs, of a branch."""
-    bounds: Bounds = Bounds()
+    bounds: Bounds = Bounds.model_construct()
     brief: Brief
 
 

@@ -1,7 +1,5 @@
 """Answers to manual criteria, as ``planner answer`` keeps them in ``.planverify/answers.json``."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints

@@ -1,7 +1,5 @@
 """The base of every value in the vocabulary: frozen, closed to unknown keys; and how things are named."""
 
-from __future__ import annotations
-
 from typing import NewType
 
 from pydantic import BaseModel, ConfigDict
@@ -32,3 +30,8 @@ class ReadValue(Value):
 def qualified(within: str, todo_id: str) -> str:
     """Return the id of a todo as the plan at the top names it: ``phase-2/buffer-impl``."""
     return f"{within}/{todo_id}" if within else todo_id
+
+
+def report_path(todo_id: str | None) -> str:
+    """Return where the report of a todo is written, relative to the plan's root."""
+    return f"diagnostics/{todo_id}_failure_report.json"

@@ -1,7 +1,5 @@
 """The baseline: what held before the work began, ``baseline.json`` in the plan's folder."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 
@@ -148,7 +146,7 @@ class Baseline(ReadValue):
     """By node id, relative to the plan's root; a file that could not be imported by its path."""
     files: dict[str, BaselineFile] = Field(default_factory=dict[str, BaselineFile])
     """By path, relative to the plan's root."""
-    inventory: SessionInventory = SessionInventory()
+    inventory: SessionInventory = SessionInventory.model_construct()
     accepted: tuple[Acceptance, ...] = ()
     sub_plans: dict[str, str] = Field(default_factory=dict[str, str])
     """By the qualified id of a parent, the ``todo_list_id`` of its sub-plan."""

@@ -1,7 +1,5 @@
 """Contracts: what a module of the project promises, as a contract file says it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints

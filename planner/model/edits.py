@@ -3,8 +3,6 @@
 An edit is a proposal. It is applied by :mod:`planner.revise.plan_edits`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field

@@ -5,8 +5,6 @@ ignored. What a file holds (a plan, the surroundings of a failure) stands in the
 log of events is all that a replay needs.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
@@ -69,8 +67,8 @@ class PlanSubmitted(_Event):
     path: str = "plan.yaml"
     problems: tuple[str, ...] = ()
     """Why the plan is unfit to be carried out, as validation says; with any, it is rejected."""
-    policy: RunPolicy = RunPolicy()
-    memory: PastRecords = PastRecords()
+    policy: RunPolicy = RunPolicy.model_construct()
+    memory: PastRecords = PastRecords.model_construct()
     run_id: str | None = None
     version: Literal[1] = 1
     """Of the format of the log."""
@@ -161,7 +159,7 @@ class ApprovalGiven(_Event):
     decision: Decision
     digest: str
     """Of what was shown to the person; that of another proposal is refused."""
-    changes: BranchChanges = BranchChanges()
+    changes: BranchChanges = BranchChanges.model_construct()
     by: str | None = None
     because: Text | None = None
 

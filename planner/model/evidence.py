@@ -5,8 +5,6 @@ the frames that raised them and whose files those are, how a process ended, what
 what repeated runs said.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

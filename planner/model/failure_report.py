@@ -4,8 +4,6 @@ It is written to ``diagnostics/{todo}_failure_report.json`` below the plan's roo
 value are left out of the file. Readers ignore keys that they do not know; the version only grows.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field
@@ -17,11 +15,6 @@ from planner.model.taxonomy import Role
 from planner.model.verdicts import TodoState
 
 FAILURE_REPORT_VERSION: Literal[1] = 1
-
-
-def report_path(todo_id: str | None) -> str:
-    """Return where the report of a todo is written, relative to the plan's root."""
-    return f"diagnostics/{todo_id}_failure_report.json"
 
 
 class ReportedTodo(ReadValue):

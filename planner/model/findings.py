@@ -1,7 +1,5 @@
 """Findings: what ``planner validate`` has to say of a plan."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from planner.model.base import ReadValue
@@ -16,6 +14,16 @@ class Severity(StrEnum):
     """It can, but not to be trusted or not for long."""
     ADVICE = "advice"
     """It would be better otherwise."""
+
+
+class PathKind(StrEnum):
+    """The kind of file at a path of the project, as the rules ask for it."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    MISSING = "missing"
+    OUTSIDE = "outside"
+    """A symbolic link leads out of the root; or it is a pipe, a socket, a device."""
 
 
 class PlanFinding(ReadValue):

@@ -4,8 +4,6 @@ Other processes write records of their own between these, one JSON object a line
 version does not know are passed over; a killed run may end in the middle of a line.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field

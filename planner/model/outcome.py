@@ -3,8 +3,6 @@
 Readers ignore keys that they do not know; the version only grows.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
@@ -215,7 +213,7 @@ class Outcome(ReadValue):
     checks: tuple[Check, ...] = ()
     touched_files: tuple[str, ...] = ()
     diff_hash: str | None = None
-    metrics: OutcomeMetrics = OutcomeMetrics()
+    metrics: OutcomeMetrics = OutcomeMetrics.model_construct()
     recorded: dict[str, tuple[float | str, ...]] = Field(default_factory=dict)
     failure_evidence: Failure | None = None
     """The failure that decides the route."""

@@ -1,7 +1,5 @@
 """Records of the past: outcomes of todos, repairs by role, and corrections by people."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import AwareDatetime, Field

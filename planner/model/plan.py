@@ -5,8 +5,6 @@ These models hold what a plan says, in one spelling. The other spellings that a 
 paths and reporting positions is the work of :mod:`planner.planfile`.
 """
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal, cast
@@ -169,7 +167,7 @@ class Todo(Extensible):
     intent: Text | None = Field(default=None, validation_alias=AliasChoices("intent", "description"))
     status: TodoStatus = TodoStatus.OPEN
     agent_role: Role = Role.CODER
-    acceptance_criteria: AcceptanceCriteria = AcceptanceCriteria()
+    acceptance_criteria: AcceptanceCriteria = AcceptanceCriteria.model_construct()
     verify: Line | None = None
     """One command, or the name of a recipe of the catalog."""
     test_command: Line | None = None
@@ -276,10 +274,10 @@ class Policy(Extensible):
     branch_timeout_seconds: Seconds = 600.0
     max_concurrent_branches: Count = 5
     notify_after_n_failures: Count = 3
-    flaky_retry: FlakyRetry = FlakyRetry()
+    flaky_retry: FlakyRetry = FlakyRetry.model_construct()
     max_todo_seconds: Seconds | None = None
-    budget: Budget = Budget()
-    halt: HaltPolicy = HaltPolicy()
+    budget: Budget = Budget.model_construct()
+    halt: HaltPolicy = HaltPolicy.model_construct()
     network: Literal["record", "deny"] | tuple[Line, ...] = "record"
     processes: Literal["record", "deny"] | tuple[Line, ...] = "record"
     """Programs that tests start; a list names those that they may."""
@@ -296,7 +294,7 @@ class Plan(Extensible):
     todo_list_id: Line
     workflow_name: Line | None = None
     root: RelativePath = "."
-    metadata: Policy = Policy()
+    metadata: Policy = Policy.model_construct()
     items: tuple[Todo, ...]
 
     def todo(self, todo_id: str) -> Todo:

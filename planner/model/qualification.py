@@ -1,7 +1,5 @@
 """The qualification, is each check itself any good, ``qualification.json`` in the plan's folder."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

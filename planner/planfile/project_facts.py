@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog import Purpose, parse_command
 from planner.errors import CommandSyntaxError
-from planner.lint import PathKind
+from planner.model.findings import PathKind
 from planner.planfile.discovery import ProjectRoot, project_root
 from planner.planfile.project_files import RootedFiles, is_below, source_files
 from planner.policy.criteria import commands_of

@@ -1,4 +1,7 @@
-"""Read and write the JSON records of runs: outcomes, baselines, qualifications and answers."""
+"""Read and write the JSON records of runs: outcomes, baselines, qualifications and answers.
+
+To make the classes of a record takes milliseconds, so the rare records are imported where they are read.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from pydantic import ValidationError
 
 from planner.errors import BaselineError, FileWriteError, OutcomeFileError, QualificationError
-from planner.model.answers import Answer, Answers
-from planner.model.baseline import Baseline
 from planner.model.outcome import Outcome, OutcomeDocument
-from planner.model.qualification import Qualification
 from planner.planfile.file_writer import write_file
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.project_files import open_regular
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.errors import PlannerError
+    from planner.model.answers import Answer
     from planner.model.base import Value
+    from planner.model.baseline import Baseline
+    from planner.model.qualification import Qualification
 
 _Model = TypeVar("_Model", bound="Value")
 
@@ -88,6 +91,8 @@ def read_baseline(path: Path) -> tuple[Baseline, bytes]:
 
 def parse_baseline(data: bytes, shown: str) -> Baseline:
     """Return the baseline that these bytes are. Raises :class:`planner.errors.BaselineError`."""
+    from planner.model.baseline import Baseline
+
     return _parse(data, shown, Baseline, _BASELINE)
 
 
@@ -100,6 +105,8 @@ def baseline_bytes(document: Baseline) -> bytes:
 
 def read_qualification(path: Path) -> Qualification:
     """Return a qualification. Raises :class:`planner.errors.QualificationError`, in one line."""
+    from planner.model.qualification import Qualification
+
     return _parse(_read(path, _QUALIFICATION), path, Qualification, _QUALIFICATION)
 
 
@@ -114,6 +121,8 @@ def add_answers(root: Path, added: Sequence[Answer]) -> None:
 
     Raises :class:`planner.errors.FileWriteError` where the file cannot be read or written.
     """
+    from planner.model.answers import Answers
+
     path = root / HOME / ANSWERS
     try:
         make_home(root)

@@ -14,7 +14,7 @@ from planner.lint.facts import made_by
 from planner.model.findings import PlanFinding
 from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.project_facts import ProjectFiles
-from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree, load_tree
+from planner.planfile.tree import SEPARATOR, FlatPlan, PlanTree
 from planner.policy.dependencies import dependency_order
 from planner.text.glob_patterns import is_glob
 from planner.text.sanitizing import one_line
@@ -43,11 +43,7 @@ def validate_plan(
 
 
 def validate_plan_tree(
-    path: Path,
-    *,
-    boundary: Path | None = None,
-    today: str | None = None,
-    qualification: Qualification | None = None,
+    top: PlanTree, *, today: str | None = None, qualification: Qualification | None = None
 ) -> tuple[PlanFinding, ...]:
     """As :func:`validate_plan`, of a plan and then of each of its sub-plans, every file once.
 
@@ -55,12 +51,11 @@ def validate_plan_tree(
     :class:`planner.errors.PlannerError` where a file cannot be loaded or the qualification is of another
     plan.
     """
-    top = load_tree(path, boundary=boundary)
     loaded = top.loaded
     if qualification is not None and qualification.plan != loaded.plan.todo_list_id:
         raise QualificationError(
-            f"the qualification is of the plan '{qualification.plan}', and {shown_path(path)} is "
-            f"'{loaded.plan.todo_list_id}'; qualify this one: planverify qualify {shown_path(path)}"
+            f"the qualification is of the plan '{qualification.plan}', and {shown_path(loaded.path)} is "
+            f"'{loaded.plan.todo_list_id}'; qualify this one: planverify qualify {shown_path(loaded.path)}"
         )
     found = [*_findings(loaded, today=today, qualification=qualification)]
     flat = top.load_all().flat()

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.failure_report import report_path
+from planner.model.base import report_path
 from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, matches
 
 if TYPE_CHECKING:

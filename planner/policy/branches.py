@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import Field, ValidationError
 
 from planner.catalog.test_paths import is_test_path
-from planner.model.base import ReadValue
-from planner.model.failure_report import report_path
+from planner.model.base import ReadValue, report_path
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from planner.catalog import RECIPES, Command, parse_command
-from planner.model.failure_report import report_path
+from planner.model.base import report_path
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec, Todo
 from planner.model.verdicts import CheckKind
 

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.catalog.tools import Purpose
-from planner.model.actions import Bounds
 from planner.model.plan import RiskLevel
 from planner.policy.allowed_files import claimed_files
 from planner.policy.criteria import commands_of
@@ -14,6 +13,7 @@ from planner.policy.criteria import commands_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planner.model.actions import Bounds
     from planner.model.plan import Budget, Plan, Policy, Todo, ToolSpec
 
 
@@ -75,6 +75,8 @@ def bounds_of(todo: Todo, policy: Policy) -> Bounds:
     names none at all, any but the protected ones. Its time is the shortest of the limits that hold for one
     turn; a branch has a lifetime as well.
     """
+    from planner.model.actions import Bounds  # what only validates a plan needs no actions
+
     level = todo.risk_level or RiskLevel.LOW
     commands = tuple(dict.fromkeys(spec.cmd for _, spec in commands_of(todo)))
     if level in _PURPOSES:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError, EditConflictError
+from planner.model.base import report_path
 from planner.model.edits import (
     AddBranch,
     AddCheck,
@@ -25,7 +26,6 @@ from planner.model.edits import (
     RaiseLimit,
     RetargetCheck,
 )
-from planner.model.failure_report import report_path
 from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Quarantine, Todo
 from planner.policy.allowed_files import widened_by
 from planner.policy.criteria import commands_of, pytest_command, wants_convention

@@ -16,7 +16,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from planner.errors import LogError, RefusedEvent
 from planner.model.actions import AskHuman, PublishPlan
@@ -49,8 +49,7 @@ class LogLine(ReadValue):
     event: Event
 
 
-_LINES: TypeAdapter[LogLine] = TypeAdapter(LogLine)
-_EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
+_EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 EVENT_NAMES: tuple[str, ...] = tuple(
     each.model_fields["event"].default for each in get_args(get_args(Event)[0]) if each is not PlanSubmitted
@@ -78,7 +77,7 @@ def encode(n: int, event: Event, actions: Iterable[Action], previous: str) -> tu
 def parse_line(text: str, n: int) -> Event:
     """Return the event of a line whose place was checked. Raises :class:`planner.errors.LogError`."""
     try:
-        return _LINES.validate_json(text).event
+        return LogLine.model_validate_json(text).event
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the line"

@@ -8,9 +8,9 @@ time grows with the length of the text and with nothing else.
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import tomllib
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def redact(text: str) -> str:
         return text
     for hints, pattern, replacement in _SHAPES:
         if any(hint in text for hint in hints):
-            text = pattern.sub(replacement, text)
+            text = re.sub(pattern, replacement, text)  # compiled when a hint is met, and cached then
     if _KEY_HINT in text:
         text = _without_private_keys(text)
     if "curl " in text or "wget " in text:
@@ -42,10 +42,10 @@ _SHORTEST = 6
 _SHAPES = tuple(
     (
         row["hints"].split(),
-        re.compile(row["pattern"] if row.get("inside") else rf"(?<![A-Za-z0-9]){row['pattern']}"),
+        row["pattern"] if row.get("inside") else rf"(?<![A-Za-z0-9]){row['pattern']}",
         row.get("keep", "") + MARK.format(kind=row["kind"]),
     )
-    for row in tomllib.loads(files("planner.text").joinpath("secrets.toml").read_text("utf-8"))["shapes"]
+    for row in tomllib.loads((pkgutil.get_data("planner.text", "secrets.toml") or b"").decode())["shapes"]
 )
 """Of each shape its hints, its pattern and what stands in its place: the rows of ``secrets.toml``."""
 

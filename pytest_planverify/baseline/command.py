@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from planner.cli.app import command_app
+from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import PlanArgument, complete_todo, plan_or_usual
-from planner.cli.exits import Status, UsageMistake, complain, ends, say
+from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import CheckKind, Phase, TestOutcome, Verdict
 from planner.planfile.tree import load_flat
@@ -26,23 +25,12 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
     from planner.planfile.tree import FlatPlan
 
-_RECORD = "record"
 MOST_RUNS = 100
 _MOST_NAMED = 10
 
 
-class _Group(TyperGroup):
-    """A group whose first command need not be named: ``planverify baseline PLAN`` records."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the first command in front where no command is named."""
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args.insert(0, _RECORD)
-        return super().parse_args(ctx, args)
-
-
 app = command_app(
-    cls=_Group,
+    cls=DefaultGroup,
     help="What held before the work began. Without a command, record: planverify baseline plan.yaml",
     epilog="Exit status: 0 done, 1 nothing to accept or to show, 2 wrong usage, 4 a file cannot be read, "
     "or the plan cannot be verified.",
@@ -54,11 +42,9 @@ Reason = Annotated[
 
 
 @app.command(
-    name=_RECORD,
     epilog="Exit status: 0 recorded, whatever is red; 2 there is a baseline already, or wrong usage; 4 the "
     "plan cannot be verified, or a file cannot be written.",
 )
-@ends
 def record(
     plan: PlanArgument = None,
     force: Annotated[
@@ -162,7 +148,6 @@ def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -
 
 
 @app.command(epilog="Exit status: 0 shown, 1 there is no baseline, 4 it cannot be read or trusted.")
-@ends
 def show(
     plan: PlanArgument = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it, as JSON.")] = False,
@@ -220,7 +205,6 @@ def _listed(names: Iterable[str]) -> str:
     epilog="Exit status: 0 accepted, 1 nothing that judges has changed, 2 wrong usage, 4 there is no "
     "baseline, or it cannot be trusted."
 )
-@ends
 def accept(
     todo: Annotated[
         str,

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.answer import GivenDecision, give_answer, give_decision, login_name
+from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
 from planner.store.plan_run import PlanRun
@@ -83,8 +83,8 @@ def _tell(run: PlanRun, question: AskHuman, said: str) -> list[str]:
     if decision is None:
         raise UsageMistake(f"{word}: write {', '.join(DECISIONS)}, and the reason behind it")
     changes = _changes() if decision == "modify" else {}
-    decided = GivenDecision(decision, login_name(), because.strip() or None, question.digest, changes)
-    return [give_decision(run, question.question_id, decided)]
+    why, digest = because.strip() or None, question.digest
+    return [give_decision(run, question.question_id, decision, login_name(), why, digest, changes)]
 
 
 def _changes() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_planverify.command_line import MOST_WORKERS, CommandLine, looks_like_plan
+from pytest_planverify.options import MOST_WORKERS, CommandLine, looks_like_plan
 
 HERE = Path("/here")
 

@@ -28,7 +28,7 @@ def test_what_holds_when_nothing_is_said(settings, pytester: pytest.Pytester):
     found = settings("plan.yaml")
 
     assert [plan.path for plan in found.plans] == [pytester.path / "plan.yaml"]
-    assert (found.plans[0].shown, found.plans[0].todo_id) == ("plan.yaml", None)
+    assert (found.plans[0].shown, found.plans[0].todo_ids) == ("plan.yaml", ())
     assert (found.scope, found.confirmations, found.maxfail, found.verbosity) == ("all", 4, 0, 0)
     assert not any((found.isolate, found.keep_going, found.collect_only, found.narrows))
     assert found.workers == 1
@@ -42,7 +42,7 @@ def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
         "--planverify-outcomes=out/o.json", "--planverify-confirm=9", "-vv",
     )  # fmt: skip
 
-    assert found.plans[0].todo_id == "a"
+    assert found.plans[0].todo_ids == ("a",)
     assert (found.isolate, found.keep_going, found.scope, found.confirmations) == (True, True, "ready", 9)
     assert found.outcomes == pytester.path / "out/o.json"
     assert found.verbosity == 2
@@ -80,7 +80,7 @@ def test_several_plans_may_be_listed_or_written_elsewhere(settings):
 
 
 def test_several_todos_of_a_plan_are_named_at_once(settings):
-    assert [plan.todo_id for plan in settings("plan.yaml::a,phase/b").plans] == ["a", "phase/b"]
+    assert [plan.todo_ids for plan in settings("plan.yaml::a,phase/b").plans] == [("a", "phase/b")]
 
 
 def test_an_empty_expression_narrows_nothing(settings):
@@ -90,7 +90,7 @@ def test_an_empty_expression_narrows_nothing(settings):
 def test_without_an_argument_the_ini_file_names_the_plan(settings, pytester: pytest.Pytester):
     pytester.makeini("[pytest]\nplanverify_plan = todo.yaml::x\n")
 
-    assert [(plan.shown, plan.todo_id) for plan in settings().plans] == [("todo.yaml", "x")]
+    assert [(plan.shown, plan.todo_ids) for plan in settings().plans] == [("todo.yaml", ("x",))]
 
 
 def test_without_any_hint_the_usual_names_are_looked_for(settings, pytester: pytest.Pytester):

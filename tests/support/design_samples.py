@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from planner.authoring.design.edits import Words, add_part, change_part
+from planner.authoring.design.edits import add_part, change_part
 from planner.authoring.design.plan import DesignPlan, Overview
 from planner.authoring.design.review import ReviewPhase
 from planner.authoring.design.state_folder import StateFolder
@@ -28,13 +27,13 @@ DIFF = "--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1 +1 @@\n-def total(): ...\n
 PLANNING = (ReviewPhase.PLAN_DESIGN, ReviewPhase.PLAN_CODE, ReviewPhase.PLAN_DOCS)
 
 
-def add(plan: DesignPlan, kind: str, *words: str, to: str | None = None, **values: Any) -> DesignPlan:
-    return add_part(plan, kind, Words(words, values), now=NOW, within=to)[0]
+def add(plan: DesignPlan, kind: str, *words: str, to: str | None = None) -> DesignPlan:
+    return add_part(plan, kind, words, now=NOW, within=to)[0]
 
 
 def complete(plan: DesignPlan) -> DesignPlan:
     """The plan with all that the phases of planning ask for: two milestones, one after the other."""
-    plan = change_part(plan, "overview", Words(["problem=too many digits", "approach=round at the end"]))
+    plan = change_part(plan, "overview", ["problem=too many digits", "approach=round at the end"])
     plan = add(plan, "decision", "decision=Round half up", "reasoning_chain=the law -> half up")
     for number, (file, function) in enumerate((("shop/cart.py", "total"), ("shop/tax.py", "tax")), 1):
         milestone = f"M-{number:03d}"
@@ -73,7 +72,6 @@ def begin_complete(path: Path) -> StateFolder:
     """One with a complete plan and a frozen context."""
     folder = begin(path)
     folder.edit_plan(complete)
-    folder.write_page()
     folder.context_file.write_text(json.dumps(CONTEXT))
     folder.freeze_context()
     return folder
@@ -81,7 +79,7 @@ def begin_complete(path: Path) -> StateFolder:
 
 def review(folder: StateFolder, phase: ReviewPhase, *words: str) -> str:
     """Add an item to the review of a phase, and return its id."""
-    return folder.add_item(phase, Words(["check=Is it so?", *words])).id
+    return folder.add_item(phase, ["check=Is it so?", *words]).id
 
 
 def pass_gates(folder: StateFolder, *phases: ReviewPhase) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,7 +35,7 @@ from planner.authoring.design.plan import (
 from planner.errors import DesignError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
 
@@ -70,15 +70,8 @@ _NUMBERS = {"wave": "wave", "milestone": "number"}
 """The field of a kind that counts its parts."""
 
 
-class Words(NamedTuple):
-    """Assignments to a part: texts by field, and values by field as JSON has them."""
-
-    assignments: Sequence[str] = ()
-    values: Mapping[str, Any] = {}
-
-
 def add_part(
-    plan: DesignPlan, kind_name: str, words: Words, *, now: datetime, within: str | None = None
+    plan: DesignPlan, kind_name: str, words: Sequence[str], *, now: datetime, within: str | None = None
 ) -> tuple[DesignPlan, str]:
     """Return the plan with one part more, and its id. ``within`` names the milestone that it belongs to.
 
@@ -110,7 +103,7 @@ def add_part(
     return _validated(data, raw, kind.model, name), name
 
 
-def change_part(plan: DesignPlan, name: str, words: Words) -> DesignPlan:
+def change_part(plan: DesignPlan, name: str, words: Sequence[str]) -> DesignPlan:
     """Return the plan with other values in one of its parts. Raises :class:`planner.errors.DesignError`."""
     data = plan.model_dump(mode="json")
     raw, _, model = _find(data, name)
@@ -139,12 +132,11 @@ def part_of(plan: DesignPlan, name: str) -> dict[str, Any]:
     return _find(plan.model_dump(mode="json"), name)[0]
 
 
-def assign(raw: dict[str, Any], model: type[BaseModel], words: Words, name: str) -> None:
+def assign(raw: dict[str, Any], model: type[BaseModel], words: Sequence[str], name: str) -> None:
     """Assign to the fields of a part, in its place. Raises :class:`planner.errors.DesignError`."""
-    _merge(raw, words.values)
     listed: set[str] = set()
     faults: list[str] = []
-    for word in words.assignments:
+    for word in words:
         field, sign, text = word.partition("=")
         if not sign:
             faults.append(f"'{word}' assigns nothing; write FIELD=VALUE")
@@ -214,18 +206,17 @@ def _assign_one(
         if not dot:
             inner_names = ", ".join(f"{name}.{each}" for each in shape.model_fields)
             return f"{name} is no text; name a field of it: {inner_names}"
-        return _assign_one(_mapping_at(raw, name), shape, inner, text, appends=appends)
+        return _assign_one(raw.setdefault(name, {}), shape, inner, text, appends=appends)
     if shape is dict:
         if dot:
-            _mapping_at(raw, name)[inner] = _json_or_text(text)
+            raw.setdefault(name, {})[inner] = _json_or_text(text)
             return None
         raw[name] = {}
         return f"name one of its keys: {name}.KEY=VALUE" if text else None
     if dot:
         return f"{name} has no fields; write {name}=VALUE"
     if shape is list:
-        held = raw.get(name)
-        old = cast("list[str]", held) if appends and isinstance(held, list) else []
+        old: list[str] = raw.get(name, []) if appends else []
         raw[name] = [*old, text] if text else old
     elif shape is tuple:
         return f"{name} has parts of its own; add, set and remove these by their ids"
@@ -249,40 +240,14 @@ def _shape_of(annotation: Any) -> Any:
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else str
 
 
-def _mapping_at(raw: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what a field holds, an empty mapping where --json has put something else."""
-    if not isinstance(raw.get(name), dict):
-        raw[name] = {}
-    return raw[name]
-
-
-def read_json(text: str) -> Any:
-    """Return what a JSON text holds. Raises ``ValueError``, for numbers that JSON has not, too."""
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no JSON")
+def _json_or_text(text: str) -> Any:
+    def refuse(constant: str) -> None:  # NaN and Infinity, which are no JSON
+        raise ValueError(constant)
 
     try:
         return json.loads(text, parse_constant=refuse)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _json_or_text(text: str) -> Any:
-    try:
-        return read_json(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
-
-
-def _merge(raw: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Put values in the place of old ones; those of a mapping go into the old mapping."""
-    for key, value in values.items():
-        old = raw.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            _merge(cast("dict[str, Any]", old), cast("dict[str, Any]", value))
-        else:
-            raw[key] = value
 
 
 def fields_of(model: type[BaseModel], above: str = "") -> Iterator[str]:

@@ -15,24 +15,28 @@ import tempfile
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from planner.authoring.design.edits import Words, assign
-from planner.authoring.design.page import render_page
+from planner.authoring.design.edits import assign
 from planner.authoring.design.plan import SCHEMA_VERSION, DesignPlan, Overview, Sentence, Texts, faults_of
 from planner.authoring.design.review import Gate, ReviewFile, ReviewItem, ReviewPhase, find_gaps
 from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import open_regular
-from planner.text.sanitizing import one_line
+from planner.text.fencing import fence, inline
+from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
+
+    from jinja2 import Template
 
 LOCK_SECONDS = 30.0
 LARGEST_READ = 64 * 1024 * 1024
@@ -145,9 +149,6 @@ class StateFolder:
                 new = DesignPlan.model_validate(change(old).model_dump(warnings=False))
             except ValidationError as error:  # of a copy that nobody has checked
                 raise DesignError(str(self.plan_file), faults_of(error)) from None
-            for name in ("plan_id", "created_at", "frozen_at"):
-                if getattr(new, name) != getattr(old, name):
-                    raise _fault(self.plan_file, f"{name} is not to be changed; leave it as it is")
             self._write(self.plan_file, new)
             return new
 
@@ -156,18 +157,6 @@ class StateFolder:
         with self._locked():
             replace_file(self.page_file, render_page(self.plan()), mode=None)
         return self.page_file
-
-    def gaps(self, phase: ReviewPhase) -> tuple[str, ...]:
-        """Return what the plan, and for its documentation the page, lacks at the end of a phase."""
-        plan = self.plan()
-        gaps = find_gaps(plan, phase)
-        if phase in (ReviewPhase.PLAN_DESIGN, ReviewPhase.PLAN_CODE):
-            return gaps
-        stands = self._bytes(self.page_file) if self.page_file.exists() else None
-        if stands != render_page(plan).encode():
-            state = "is not there" if stands is None else "is not what the plan says"
-            gaps = (*gaps, f"plan.md {state}; write it: planner design render")
-        return gaps
 
     # -- the context -----------------------------------------------------------------------------------
 
@@ -204,7 +193,7 @@ class StateFolder:
             raise _fault(path, f"it is the review of {review.phase.value}; {remedy}")
         return review
 
-    def add_item(self, phase: ReviewPhase, words: Words) -> ReviewItem:
+    def add_item(self, phase: ReviewPhase, words: Sequence[str]) -> ReviewItem:
         """Add an item to the review of a phase."""
 
         def added(items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -216,7 +205,7 @@ class StateFolder:
 
         return self._edit_review(phase, added)
 
-    def answer_item(self, phase: ReviewPhase, item_id: str, words: Words) -> ReviewItem:
+    def answer_item(self, phase: ReviewPhase, item_id: str, words: Sequence[str]) -> ReviewItem:
         """Set the status and the finding of an item."""
 
         def answered(items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -237,7 +226,8 @@ class StateFolder:
     def decide_gate(self, phase: ReviewPhase, *, passed: bool, now: datetime | None = None) -> Gate:
         """Take a decision about a gate, if its items and the plan bear it out.
 
-        The pass of ``plan-docs`` freezes the plan. The items of a phase are removed when it has passed.
+        The pass of ``plan-docs`` writes the page, and freezes the plan. The items of a phase are removed
+        when it has passed.
         """
         with self._locked():
             file = self.gates()
@@ -257,6 +247,7 @@ class StateFolder:
             if passed and phase is ReviewPhase.PLAN_DOCS:
                 plan = self.plan()  # frozen already where a kill came between the two files
                 frozen = plan.model_copy(update={"frozen_at": plan.frozen_at or now or datetime.now(UTC)})
+                replace_file(self.page_file, render_page(frozen), mode=None)
                 update["plan_digest"] = _digest(self._write(self.plan_file, frozen))
             self._write(self.gates_file, GateFile.model_validate({**file.model_dump(), **update}))
             if passed:
@@ -276,7 +267,7 @@ class StateFolder:
             lines = [
                 f"nothing was reviewed; add items: planner design add item --to {phase.value} check=TEXT"
             ]
-        return (*lines, *(self.gaps(phase) if phase.is_of_planning else ()))
+        return (*lines, *(find_gaps(self.plan(), phase) if phase.is_of_planning else ()))
 
     def check_turn(self, phase: ReviewPhase) -> None:
         """Refuse a phase before its turn: the context is frozen, and the gates before it have passed."""
@@ -398,3 +389,46 @@ def _fault(path: Path, problem: str) -> DesignError:
 
 def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+# -- plan.md, for people to read; made of nothing but the plan ---------------------------------------------
+
+
+def render_page(plan: DesignPlan) -> str:
+    """Return the page of a plan. Equal plans give equal bytes, frozen or not."""
+    return clean(_template().render(plan=plan).rstrip()) + "\n"
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined  # not for those who only edit a plan
+
+    # The page is Markdown, no HTML: the filters keep each text to its place.
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    filters: dict[str, Any] = environment.filters
+    filters |= {
+        "one": _one_line,
+        "because": _because,
+        "prose": _prose,
+        "fence": _fence,
+        "inline": inline,
+    }
+    return environment.from_string((files("planner.authoring.design") / "plan.md.jinja").read_text("utf-8"))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _because(reason: str) -> str:
+    return f" \N{EN DASH} {_one_line(reason)}" if reason.strip() else ""
+
+
+def _prose(text: str) -> str:
+    return clean(text).strip()
+
+
+def _fence(text: str, language: str) -> str:
+    return fence(clean(text).strip("\n"), language)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from planner.authoring.design.review import ItemStatus, ReviewPhase, blocking_severities
+from planner.authoring.design.review import ItemStatus, ReviewPhase, blocking_severities, find_gaps
 from planner.authoring.design.state_folder import StateFolder
 from planner.errors import DesignError
 from planner.model.base import Value
@@ -187,7 +187,7 @@ def _add_standing(root: ET.Element, step: WorkflowStep, workflow: str, folder: S
             if item.finding is not None:
                 _add(held, "finding", item.finding)
         if workflow == "plan" and step.pattern is not Pattern.QR:
-            for gap in folder.gaps(step.phase)[:_MOST_SHOWN]:
+            for gap in find_gaps(plan, step.phase)[:_MOST_SHOWN]:
                 _add(loop, "missing", gap)
     if step.shows_waves:
         names = {each.id: each.name for each in plan.milestones}

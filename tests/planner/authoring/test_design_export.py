@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_command import Command, done, failed, undecided
 
-from planner.authoring.design.edits import Words, change_part
+from planner.authoring.design.edits import change_part
 from planner.authoring.design.export import EXTENSION, plan_of_design
-from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import DesignPlan
-from planner.authoring.design.state_folder import StateFolder
+from planner.authoring.design.state_folder import StateFolder, render_page
 from planner.authoring.design.workflow import render_step
 from planner.errors import DesignError
 from planner.model.plan import Plan
@@ -38,7 +37,7 @@ def frozen(path: Path, *words: str) -> StateFolder:
     """A frozen design in which something is set of its first milestone."""
     folder = begin_complete(path)
     if words:
-        folder.edit_plan(lambda plan: change_part(plan, "M-001", Words(words)))
+        folder.edit_plan(lambda plan: change_part(plan, "M-001", words))
         folder.write_page()
     pass_gates(folder, *PLANNING)
     return folder
@@ -94,7 +93,7 @@ def test_every_milestone_waits_for_the_whole_wave_before(tmp_path: Path) -> None
                 ),
                 *("is_documentation_only=true", "documentation.module_comment=c"),
             )
-        plan = change_part(plan, "W-1", Words(["milestones+=M-003"]))
+        plan = change_part(plan, "W-1", ["milestones+=M-003"])
         return add(plan, "wave", "wave=9", "milestones=M-004")
 
     folder.edit_plan(change)
@@ -145,7 +144,7 @@ def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folder
 def test_a_file_that_is_deleted_is_not_expected(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     diff = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
-    folder.edit_plan(lambda plan: change_part(plan, "CC-001", Words([f"diff={diff}"])))
+    folder.edit_plan(lambda plan: change_part(plan, "CC-001", [f"diff={diff}"]))
     folder.write_page()
     pass_gates(folder, *PLANNING)
 
@@ -161,10 +160,10 @@ def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
             change_part(
                 add(plan, "constraint", "type=MUST", "description=no new dependency"),
                 "invisible_knowledge",
-                Words(["invariants=totals are never negative"]),
+                ["invariants=totals are never negative"],
             ),
             "M-001",
-            Words(["tests.scenarios.edge=half a cent"]),
+            ["tests.scenarios.edge=half a cent"],
         )
     )
     folder.write_page()
@@ -185,7 +184,7 @@ def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
 
 def test_a_diff_for_which_there_is_no_room_is_named(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
-    folder.edit_plan(lambda plan: change_part(plan, "CC-001", Words(["diff=@@ \n" + "+a\n" * 40_000])))
+    folder.edit_plan(lambda plan: change_part(plan, "CC-001", ["diff=@@ \n" + "+a\n" * 40_000]))
     folder.write_page()
     pass_gates(folder, *PLANNING)
 
@@ -244,7 +243,7 @@ def test_whatever_a_design_says_can_be_shown_and_exported(
         ("overview", [f"title={title}"]),
     ):
         with suppress(DesignError):  # what is empty is refused
-            folder.edit_plan(lambda plan, name=name, words=words: change_part(plan, name, Words(words)))
+            folder.edit_plan(lambda plan, name=name, words=words: change_part(plan, name, words))
 
     design = folder.plan()
     assert "\x1b" not in render_page(design)
@@ -360,7 +359,7 @@ def test_an_intent_that_is_not_there_is_missing_whatever_the_tests_say(
 @pytest.mark.parametrize("function", ["Tax.tax", "Tax", "tax(self)"])
 def test_a_function_is_found_by_its_qualified_name(function: str, planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
-    folder.edit_plan(lambda plan: change_part(plan, "CI-002", Words([f"function={function}"])))
+    folder.edit_plan(lambda plan: change_part(plan, "CI-002", [f"function={function}"]))
     folder.write_page()
     pass_gates(folder, *PLANNING)
     for name, text in SOURCES.items():

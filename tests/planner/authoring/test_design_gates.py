@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
-from planner.authoring.design.edits import Words
 from planner.authoring.design.review import (
     Gate,
     ItemStatus,
@@ -85,7 +84,7 @@ def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
     item = review(folder, phase, "status=FAIL", "finding=no")
     for _ in range(times):
         folder.decide_gate(phase, passed=False)
-    folder.answer_item(phase, item, Words(["status=PASS"]))
+    folder.answer_item(phase, item, ["status=PASS"])
 
 
 # -- items -----------------------------------------------------------------------------------------
@@ -184,7 +183,7 @@ def test_an_item_is_about_something_that_is_there(tmp_path: Path) -> None:
     with pytest.raises(DesignError, match="the plan has no M-003"):
         review(folder, DESIGN, "scope=M-003")
     with pytest.raises(DesignError, match="there is no such item; there are: qa-001, qa-002"):
-        folder.answer_item(DESIGN, "qa-009", Words(["status=PASS"]))
+        folder.answer_item(DESIGN, "qa-009", ["status=PASS"])
 
 
 def test_two_items_of_one_id_are_refused() -> None:
@@ -224,12 +223,6 @@ def test_the_loop_state_goes_from_initial_over_retry_to_complete(
 def test_complete_is_terminal(passed: bool) -> None:
     with pytest.raises(ValueError, match="final"):
         Gate(state=LoopState.COMPLETE, iteration=2).decided(passed=passed)
-
-
-@pytest.mark.parametrize(("state", "iteration"), [("INITIAL", 2), ("RETRY", 1), ("RETRY", 0)])
-def test_a_gate_has_an_iteration_that_fits_its_state(state: str, iteration: int) -> None:
-    with pytest.raises(ValidationError):
-        Gate.model_validate({"state": state, "iteration": iteration})
 
 
 @pytest.mark.parametrize(
@@ -294,21 +287,6 @@ def test_a_gate_does_not_pass_while_the_plan_lacks_something(planner: Command) -
     assert not folder.gates().gates
 
 
-def test_the_gate_of_the_documentation_asks_for_a_page_that_is_derived(planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
-    pass_gates(folder, DESIGN, CODE)
-    review(folder, DOCS, "status=PASS")
-
-    folder.page_file.write_text("old")
-    assert "plan.md is not what the plan says" in planner("design", "gate", "plan-docs", "pass").err
-    folder.page_file.unlink()
-    assert "plan.md is not there; write it: planner design render" in planner("design", "validate").out
-
-    planner("design", "render")
-    assert planner("design", "validate").out == "plan-docs: complete\n"
-    assert planner("design", "gate", "plan-docs", "pass").status == 0
-
-
 def test_phases_pass_in_their_order(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     for phase in ReviewPhase:
@@ -322,16 +300,6 @@ def test_phases_pass_in_their_order(tmp_path: Path) -> None:
     assert all(folder.gates().gate(phase).is_complete for phase in ReviewPhase)
 
 
-def test_gates_out_of_turn_in_their_file_are_refused(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
-    folder.gates_file.write_text('{"gates": {"plan-code": {"state": "COMPLETE", "iteration": 1}}}')
-
-    with pytest.raises(DesignError, match="plan-code was decided before plan-design"):
-        folder.gates()
-    with pytest.raises(ValidationError):
-        GateFile(gates={CODE: Gate(state=LoopState.COMPLETE)})
-
-
 def test_a_phase_is_reviewed_when_the_context_is_frozen(tmp_path: Path) -> None:
     folder = begin(tmp_path)
     folder.context_file.write_text(json.dumps(CONTEXT))
@@ -340,21 +308,21 @@ def test_a_phase_is_reviewed_when_the_context_is_frozen(tmp_path: Path) -> None:
         review(folder, DESIGN)
 
 
-@pytest.mark.parametrize("command", [["gate", "plan-docs", "pass"], ["freeze"]])
-def test_the_gate_of_the_documentation_sets_frozen_at(command: list[str], planner: Command) -> None:
+def test_the_gate_of_the_documentation_sets_frozen_at_and_writes_the_page(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     pass_gates(folder, DESIGN, CODE)
-    assert planner("design", *command).status == 4
+    assert planner("design", "gate", "plan-docs", "pass").status == 4
     assert folder.plan().frozen_at is None
     review(folder, DOCS, "status=PASS")
 
-    done = planner("design", *command)
+    done = planner("design", "gate", "plan-docs", "pass")
 
     assert done.out == (
         "plan-docs: COMPLETE, iteration 1, the plan is frozen\n"
         f"next: planner workflow execute --step 1 --state-dir {folder.path}\n"
     )
     assert folder.plan().frozen_at is not None
+    assert folder.page_file.read_text() == planner("design", "show").out
 
 
 def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) -> None:
@@ -382,7 +350,7 @@ def test_qr_phase_json_is_ephemeral(tmp_path: Path) -> None:
     item = review(folder, DESIGN, "status=FAIL", "finding=no")
     folder.decide_gate(DESIGN, passed=False)
     assert path.exists()
-    folder.answer_item(DESIGN, item, Words(["status=PASS"]))
+    folder.answer_item(DESIGN, item, ["status=PASS"])
     folder.decide_gate(DESIGN, passed=True)
 
     assert not path.exists()
@@ -435,7 +403,7 @@ def test_a_decision_tells_the_next_step(planner: Command) -> None:
     item = review(folder, DESIGN, "status=FAIL", "finding=no")
 
     failed = planner("design", "gate", "plan-design", "fail").out
-    folder.answer_item(DESIGN, item, Words(["status=PASS"]))
+    folder.answer_item(DESIGN, item, ["status=PASS"])
     shown = planner("design", "gate", "plan-design")
     passed = planner("design", "gate", "plan-design", "pass").out
 
@@ -636,3 +604,19 @@ def test_the_first_step_needs_no_state_directory_and_the_others_do(
     assert "planner design init title=TEXT" in planner("workflow", "plan").out
     assert "--state-dir is missing" in planner("workflow", "plan", "--step", "2").err
     assert planner("workflow", "plan", "--step", "2", "--state-dir", "none").status == 4
+
+
+@pytest.mark.parametrize(("state", "iteration"), [("INITIAL", 2), ("RETRY", 1), ("RETRY", 0)])
+def test_a_gate_has_an_iteration_that_fits_its_state(state: str, iteration: int) -> None:
+    with pytest.raises(ValidationError):
+        Gate.model_validate({"state": state, "iteration": iteration})
+
+
+def test_gates_out_of_turn_in_their_file_are_refused(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    folder.gates_file.write_text('{"gates": {"plan-code": {"state": "COMPLETE", "iteration": 1}}}')
+
+    with pytest.raises(DesignError, match="plan-code was decided before plan-design"):
+        folder.gates()
+    with pytest.raises(ValidationError):
+        GateFile(gates={CODE: Gate(state=LoopState.COMPLETE)})

@@ -17,16 +17,14 @@ from pydantic import ValidationError
 from planner.authoring.design.edits import (
     KINDS,
     PARTS,
-    Words,
     add_part,
     change_part,
     fields_of,
     remove_part,
 )
-from planner.authoring.design.page import render_page
 from planner.authoring.design.plan import DesignPlan, Milestone, Overview
 from planner.authoring.design.review import ReviewPhase, find_gaps
-from planner.authoring.design.state_folder import StateFolder
+from planner.authoring.design.state_folder import StateFolder, render_page
 from planner.errors import DesignError
 
 SCHEMA = {
@@ -152,12 +150,12 @@ def test_a_reference_in_a_comment_or_in_the_documentation_is_one(made: DesignPla
         ("M-001", "documentation.docstrings+=DL-077"),
     ):
         with pytest.raises(DesignError, match="there is no decision DL-077"):
-            change_part(made, name, Words([word]))
+            change_part(made, name, [word])
 
 
 def test_an_intent_of_another_milestone_is_no_intent_of_this_one(made: DesignPlan) -> None:
     with pytest.raises(DesignError, match="M-001 has no code intent CI-002"):
-        change_part(made, "CC-001", Words(["intent_ref=CI-002"]))
+        change_part(made, "CC-001", ["intent_ref=CI-002"])
 
 
 def test_all_violations_are_told_at_once(made: DesignPlan) -> None:
@@ -196,7 +194,7 @@ def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data:
             if field == "remove":
                 plan = remove_part(plan, name)
             else:
-                plan = change_part(plan, name, Words([f"{field}={target}"]))
+                plan = change_part(plan, name, [f"{field}={target}"])
         except DesignError:
             continue
         DesignPlan.model_validate(plan.model_dump())
@@ -235,12 +233,11 @@ def test_every_kind_is_added_set_shown_and_removed_by_commands(kind: str, planne
         "milestone": ["name=a"],
         "intent": ["file=a.py", "behavior=b"],
         "change": ["intent_ref=CI-001", "file=a.py", "diff=@@ -1 +1 @@"],
-        "wave": [],
+        "wave": ["milestones="],
     }[kind]
     to = ["--to", "M-001"] if kind in ("intent", "change") else []
-    values = ["--json", "{}"] if not fields else []
 
-    name = planner("design", "add", kind, *fields, *values, *to).out.strip()
+    name = planner("design", "add", kind, *fields, *to).out.strip()
 
     assert name.startswith(KINDS[kind].prefix + "-")
     first = next(each for each in fields_of(KINDS[kind].model) if each != "number")
@@ -281,13 +278,13 @@ def test_what_is_there_once_is_set_and_not_removed(part: str, planner: Command) 
 def test_words_are_assigned_as_the_field_has_them(
     words: list[str], field: str, value: object, made: DesignPlan
 ) -> None:
-    changed = change_part(made, "M-001", Words(words)).milestones[0].model_dump(mode="json")
+    changed = change_part(made, "M-001", words).milestones[0].model_dump(mode="json")
 
     assert at(changed, field) == value
 
 
 def test_parameters_are_json_or_text(made: DesignPlan) -> None:
-    words = Words(["params.window=14", "params.mode=fast"])
+    words = ["params.window=14", "params.mode=fast"]
     intent = change_part(made, "CI-001", words).milestones[0].code_intents[0]
 
     assert intent.params == {"window": 14, "mode": "fast"}
@@ -323,31 +320,22 @@ def test_a_wrong_assignment_is_told_and_changes_nothing(
     assert folder.plan_file.read_bytes() == before
 
 
-def test_texts_come_from_files_and_fields_from_json(planner: Command) -> None:
+def test_texts_come_from_files(planner: Command) -> None:
     folder = begin_complete(planner.folder / "state")
     (planner.folder / "a.diff").write_text("@@ -1 +1 @@\n-a\n+b\n")
-    (planner.folder / "a.json").write_text('{"tests": {"type": "unit"}, "flags": ["x"]}')
 
     assert planner("design", "set", "CC-001", "diff=@a.diff").status == 0
     assert planner("design", "set", "CC-002", "diff=@@ -1 +1 @@").status == 0
-    assert planner("design", "set", "M-001", "--json", "@a.json").status == 0
 
     milestone, other = folder.plan().milestones
     assert milestone.code_changes[0].diff == "@@ -1 +1 @@\n-a\n+b\n"
     assert other.code_changes[0].diff == "@@ -1 +1 @@"
-    assert (milestone.tests.type, milestone.tests.files) == ("unit", ("tests/test_total.py",))
     for wrong in ("@none", "@.", "@/dev/zero", "@latin"):
         (planner.folder / "latin").write_bytes(b"\xff")
         refused = planner("design", "set", "M-001", f"name={wrong}")
         assert (refused.status, refused.err.count("\n")) == (2, 1)
         assert f"{wrong}: it cannot be read (" in refused.err
-    for wrong in ("[]", "{", "@a.diff", '{"number": NaN}', '{"flags": ' + "[" * 100_000):
-        assert planner("design", "set", "M-001", "--json", wrong).status == 2
-    mixed = planner(
-        "design", "set", "M-001", "--json", '{"tests": null, "files": "a"}', "tests.type=x", "files+=b"
-    )
-    assert mixed.status == 0, mixed.err
-    assert planner("design", "set", "CI-001", "--json", r'{"params": {"a": "\ud800"}}').status == 4
+    assert planner("design", "set", "CI-001", r'params.a="\ud800"').status == 4
 
 
 @pytest.mark.parametrize(
@@ -508,7 +496,7 @@ GAPS = {
 def test_what_a_phase_asks_for_is_told_where_it_is_missing(told: str, made: DesignPlan) -> None:
     phase, part, words = GAPS[told]
 
-    (gap,) = find_gaps(change_part(made, part, Words(words)), ReviewPhase(phase))
+    (gap,) = find_gaps(change_part(made, part, words), ReviewPhase(phase))
 
     assert gap.startswith(told)
 
@@ -520,7 +508,7 @@ def test_milestones_intents_and_changes_are_asked_for(made: DesignPlan) -> None:
     without = remove_part(made, "CC-001")
     assert not find_gaps(without, ReviewPhase.PLAN_DESIGN)
     assert find_gaps(without, ReviewPhase.PLAN_CODE)[0].startswith("CI-001 has no code change")
-    without = change_part(remove_part(without, "CI-001"), "M-001", Words(["files="]))
+    without = change_part(remove_part(without, "CI-001"), "M-001", ["files="])
     assert [gap[:16] for gap in find_gaps(without, ReviewPhase.PLAN_DESIGN)] == [
         "M-001 names no f",
         "M-001 has no cod",
@@ -535,16 +523,14 @@ def test_a_milestone_of_documentation_alone_needs_neither_tests_nor_code(made: D
         *("is_documentation_only=true", "documentation.module_comment=c"),
     )
 
-    assert not find_gaps(change_part(plan, "W-2", Words(["milestones+=M-003"])), ReviewPhase.PLAN_DOCS)
+    assert not find_gaps(change_part(plan, "W-2", ["milestones+=M-003"]), ReviewPhase.PLAN_DOCS)
 
 
 def test_milestones_of_one_wave_change_no_file_both(made: DesignPlan) -> None:
-    plan = change_part(made, "CI-002", Words(["file=shop/cart.py"]))
+    plan = change_part(made, "CI-002", ["file=shop/cart.py"])
     assert not find_gaps(plan, ReviewPhase.PLAN_DESIGN)
 
-    plan = change_part(
-        change_part(plan, "W-2", Words(["milestones="])), "W-1", Words(["milestones+=M-002"])
-    )
+    plan = change_part(change_part(plan, "W-2", ["milestones="]), "W-1", ["milestones+=M-002"])
 
     (gap,) = find_gaps(plan, ReviewPhase.PLAN_DESIGN)
     assert gap.startswith("W-1: M-001 and M-002 both change shop/cart.py")
@@ -608,7 +594,6 @@ def test_plan_md_says_everything_that_the_plan_says(made: DesignPlan) -> None:
         ["set", "M-001", "name=b"],
         ["remove", "CC-001"],
         ["gate", "plan-docs", "fail"],
-        ["freeze"],
         ["init", "title=c"],
     ],
 )
@@ -629,18 +614,6 @@ def test_a_write_after_freeze_is_impossible_through_the_api(tmp_path: Path) -> N
         folder.edit_plan(lambda plan: plan)
     with pytest.raises(ValidationError, match="frozen"):
         folder.plan().overview.title = "b"  # pyright: ignore[reportAttributeAccessIssue]
-
-
-@pytest.mark.parametrize("name", ["plan_id", "created_at", "frozen_at"])
-def test_nobody_freezes_or_renames_a_plan_by_an_edit(name: str, tmp_path: Path) -> None:
-    folder = begin(tmp_path)
-    value = {"plan_id": "12345678-1234-5678-1234-567812345678"}.get(name, "2027-01-01T00:00:00Z")
-
-    def change(plan: DesignPlan) -> DesignPlan:
-        return DesignPlan.model_validate({**plan.model_dump(), name: value})
-
-    with pytest.raises(DesignError, match=f"{name} is not to be changed"):
-        folder.edit_plan(change)
 
 
 @settings(deadline=None, max_examples=30)
@@ -670,7 +643,7 @@ def test_taking_frozen_at_out_by_hand_does_not_thaw(planner: Command) -> None:
 
 
 def test_a_new_part_gets_the_next_free_id(made: DesignPlan) -> None:
-    assert add_part(made, "decision", Words(["decision=a"]), now=NOW)[1] == "DL-002"
-    plan = add(made, "decision", decision="a", id="DL-1007")
-    assert add_part(plan, "decision", Words(["decision=a"]), now=NOW)[1] == "DL-1008"
+    assert add_part(made, "decision", ["decision=a"], now=NOW)[1] == "DL-002"
+    plan = add(made, "decision", "decision=a", "id=DL-1007")
+    assert add_part(plan, "decision", ["decision=a"], now=NOW)[1] == "DL-1008"
     assert plan.planning_context.decision_log[1].timestamp == NOW

@@ -184,7 +184,7 @@ def test_a_todo_is_given_up_by_no(command: Command):
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing is asked": (("answer", "a", "yes"), "nothing is asked about a"),
-    "no such todo": (("answer", "aa", "yes"), "there is no such todo; did you mean 'a'?"),
+    "no such todo": (("answer", "aa", "yes"), "there is no todo 'aa' in the plan; did you mean 'a'?"),
     "no answer": (("answer", "a"), "write [PLAN] TODO yes|no|TEXT"),
     "too many words": (("answer", "plan.yaml", "a", "yes", "please"), "write [PLAN] TODO yes|no|TEXT"),
     "no such branch": (("approve", "a_branch_02"), "did you mean 'a_branch_01'"),

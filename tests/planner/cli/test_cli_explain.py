@@ -142,4 +142,4 @@ def test_a_todo_is_told_of_by_status(command: Command) -> None:
     ran = command("explain", "red")
 
     assert ran.status == 1
-    assert ran.err.endswith("; of a todo: planner status plan.yaml red\n")
+    assert ran.err.endswith("; of the todo tells: planner status plan.yaml red\n")

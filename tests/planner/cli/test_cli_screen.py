@@ -113,3 +113,17 @@ def test_counts_and_lists_read_as_words() -> None:
         "2 branches",
     ]
     assert listed("abc", 2) == "a, b and 1 more"
+
+
+def test_a_table_fits_the_terminal_and_is_whole_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    rows = [("a", "word " * 20, "yes"), ("b", "", "no")]
+    for stream, widest in ((Terminal(), 40), (io.StringIO(), 113)):
+        screen = Screen(stream)
+        screen.table(("NAME", "RUNS", "HERE"), rows)
+        screen.show()
+
+        lines = stream.getvalue().splitlines()
+        assert max(map(cells, lines)) == widest
+        assert lines[2].endswith("  yes")

@@ -35,7 +35,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def finds(monkeypatch: pytest.MonkeyPatch, *findings: PlanFinding) -> None:
-    monkeypatch.setattr(plan_file, "validate_plan_tree", lambda path, **_: findings)
+    monkeypatch.setattr(plan_file, "validate_plan_tree", lambda tree, **_: findings)
 
 
 def test_each_finding_tells_where_and_what_to_do(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,10 +107,6 @@ def test_sarif_names_the_rule_the_line_and_the_remedy(plan: Path) -> None:
     jsonschema.validate(run["results"], {"type": "array", "minItems": 3})
 
 
-def test_format_json_is_what_json_tells(plan: Path) -> None:
-    assert validate("plan.yaml", "--format", "json") == validate("plan.yaml", "--json")
-
-
 def test_what_a_parent_must_make_is_made_by_a_todo_below_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from planner.lint import LINT_RULES
 from planner.lint.selection import PytestSettings, read_module
 from planner.model.qualification import Quality
 from planner.planfile.project_facts import configured_tools
+from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan, validate_plan_tree
 
 ROOT = Path(__file__).parents[3]
@@ -144,11 +145,11 @@ def test_sub_plans_are_validated_each_file_once_under_its_own_name(
         "todo_list_id: part\nitems:\n"
         "  - id: a\n    title: A\n    acceptance_criteria: {expected_artifacts: [a.txt]}\n"
     )
-    found = validate_plan_tree(tmp_path / "plan.yaml")
+    found = validate_plan_tree(load_tree(tmp_path / "plan.yaml"))
     assert [(each.path, each.line, each.rule) for each in found] == [("part.yaml", 5, "no-test")]
     (tmp_path / "part.yaml").write_text("todo_list_id: part\nitems: 3\n")
     with pytest.raises(PlannerError, match=r"part\.yaml"):
-        validate_plan_tree(tmp_path / "plan.yaml", boundary=tmp_path)
+        validate_plan_tree(load_tree(tmp_path / "plan.yaml", boundary=tmp_path))
 
 
 @pytest.mark.parametrize(

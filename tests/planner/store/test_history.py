@@ -147,18 +147,17 @@ def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Comma
         (
             ("history",),
             0,
-            "shop (plan.yaml): no run of it is known. It is filled by: pytest --planverify PLAN, and by: "
-            "planner",
+            "shop (plan.yaml): no run of it is known. The history is filled by: pytest",
         ),
         (
             ("history", "fixed", "a1"),
             1,
-            "No run has seen a failure a1. It is filled by: pytest --planverify PLAN, and by: planner step "
-            "PLAN",
+            "No run has seen a failure a1. The history is filled by: pytest",
         ),
     ]:
         shown = planner(*words)
-        assert (shown.status, shown.out.splitlines()[0], shown.err) == (status, said, "")
+        assert (shown.status, shown.err) == (status, "")
+        assert shown.out.startswith(said)
         assert planner(*words, "--json").status == status
     assert "pytest --planverify PLAN" in planner("history").out
     assert planner("history", "correct", "x", "--role", "coder").status == 2

@@ -10,12 +10,12 @@ import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame, Selector
 from planner.model.verdicts import EvidenceKind, Side, Verdict
+from pytest_planverify.checks.chance import depends_on_chance
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.session import confirm as module
 from pytest_planverify.session.confirm import (
     ConfirmationBudget,
     confirm,
-    depends_on_chance,
     is_worth_confirming,
 )
 

@@ -24,7 +24,7 @@ from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
 from planner.text.sanitizing import one_line
-from pytest_planverify.agent_commands import run_planverify, verify_plan
+from pytest_planverify.harness.agent_commands import run_planverify, verify_plan
 
 MOST_INPUT = 1_000_000
 INPUT_SECONDS = 5.0

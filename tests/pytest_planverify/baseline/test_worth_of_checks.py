@@ -12,7 +12,7 @@ from planner.model.qualification import Qualification, QualifiedCheck, Quality
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.policy.criteria import criteria_of
-from pytest_planverify.qualification import CheckAnswer, answer_of, is_qualified, worth_of
+from pytest_planverify.baseline.qualification import CheckAnswer, answer_of, is_qualified, worth_of
 
 
 def answer(

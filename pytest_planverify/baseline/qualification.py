@@ -7,7 +7,6 @@ import os
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from planner.catalog import parse_command
@@ -16,18 +15,17 @@ from planner.model.plan import CommandSpec, TodoStatus
 from planner.model.qualification import Qualification, QualifiedCheck, QualifiedRun, Quality
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Verdict
-from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.planfile.project_files import walk
-from planner.planfile.record_files import write_qualification
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.record import now, verify_apart
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.worktrees import copy_as_is, counterpart, environment_for
-from pytest_planverify.session.confirm import test_depends_on_chance
+from pytest_planverify.checks.chance import test_depends_on_chance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument
     from planner.model.plan import NegativeControl, Todo, ToolSpec
@@ -40,7 +38,6 @@ RUNS = 3
 RUNS_OF_CHANCE = 10
 """A check whose tests ask for chance is run up to so many times, until it has given both answers."""
 
-MOST_RUNS = 100
 _CONTROL_SECONDS = 600.0
 _UNRUNNABLE = frozenset({Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR})
 _ANSWERS = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY})
@@ -80,7 +77,7 @@ def qualify(
     directory: Path,
     runs: int = RUNS,
     todo_ids: Sequence[str] = (),
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None],
 ) -> Qualification:
     """Return what each check of the todos that are not claimed is worth; ``todo_ids`` narrows them.
 
@@ -120,57 +117,6 @@ def qualify(
         ),
         skipped=claimed,
     )
-
-
-def qualify_command(plan: Path, *, runs: int, todo_ids: Sequence[str], output: Path | None) -> int:
-    """Qualify a plan for the command line: print what each check is worth, and write the file."""
-    from planner.cli.exits import Status, UsageMistake, complain, say
-    from planner.planfile.tree import load_flat
-
-    if not 1 <= runs <= MOST_RUNS:
-        raise UsageMistake(f"--runs {runs}: it is no number from 1 to {MOST_RUNS}")
-    flat = load_flat(plan)
-    known = {todo.id for todo in flat.loaded.plan.items}
-    for todo_id in todo_ids:
-        if todo_id not in known:
-            raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; it has {', '.join(known)}")
-    if output is None:
-        make_home(flat.loaded.root)
-    place = output or PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
-    if place.is_dir():
-        raise UsageMistake(f"--output {place}: it is a folder; name a file to write to")
-    document = qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo_ids, say=complain)
-    write_qualification(document, place)
-    for line in report(document):
-        say(line)
-    say(f"qualification  {os.path.relpath(place)}")
-    return Status.FOUND if document.bad_checks else Status.OK
-
-
-def report(document: Qualification) -> Iterator[str]:
-    """The lines for the screen: each check with what it is worth, why, and what to do."""
-    from planner.text.sanitizing import clean
-
-    def line(text: str) -> str:
-        return " ".join(clean(text, limit=500).split())
-
-    name_width = max((len(f"{each.todo_id} {each.check_id}") for each in document.checks), default=0)
-    for check in document.checks:
-        name = f"{check.todo_id} {check.check_id}"
-        yield (
-            line(f"{check.quality:<10}").ljust(10)
-            + f"  {name:<{name_width}}  {line(check.cmd or '')}".rstrip()
-        )
-        yield f"            why  {line(check.because)}"
-        if check.remedy:
-            yield f"            fix  {line(check.remedy)}"
-    counts = dict.fromkeys(Quality, 0)
-    for check in document.checks:
-        counts[check.quality] += 1
-    said = ", ".join(f"{count} {quality}" for quality, count in counts.items() if count)
-    yield said or "no todo is open, so there is nothing to qualify"
-    if document.skipped:
-        yield f"claimed already, and not qualified: {', '.join(document.skipped)}"
 
 
 # -- what is qualified ---------------------------------------------------------------------------------
