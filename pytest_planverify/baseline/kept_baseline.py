@@ -46,6 +46,7 @@ class KeptBaseline:
         path: Path,
         doubts: tuple[str, ...] = (),
         repository: Repository | None = None,
+        begins_run: bool = False,
     ) -> None:
         self.root = root
         self.document = document
@@ -53,6 +54,8 @@ class KeptBaseline:
         """Its file; it may be gone where git keeps the baseline."""
         self.doubts = doubts
         """Signs that it was changed by something else than ``planverify baseline``."""
+        self.begins_run = begins_run
+        """It was made by ``planverify run`` for itself: what is red in it is what the run is there to mend."""
         self._repository = repository
         self._contents: dict[str, bytes | None] = {}
         self._accepted: set[tuple[str, str | None]] | None = None
@@ -199,10 +202,11 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     return path, None
 
 
-def baseline_of_file(root: Path, path: Path) -> KeptBaseline:
+def baseline_of_file(root: Path, path: Path, *, begins_run: bool = False) -> KeptBaseline:
     """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
     document, _ = read_baseline(path)
-    return KeptBaseline(root, document, path=path, repository=Repository.around(root))
+    repository = Repository.around(root)
+    return KeptBaseline(root, document, path=path, repository=repository, begins_run=begins_run)
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
