@@ -25,6 +25,7 @@ from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
+from planner.text.display import counted
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
@@ -213,7 +214,7 @@ def _one_round(
                 loop.resume()
                 ending = loop.run()
                 work.progress.close()
-            green = ending is Ending.COMPLETED and loop.verify_all().is_green
+            green = ending is Ending.COMPLETED and loop.holds_as_a_whole()
             return ending, green, loop
         except BaseException:
             loop.put_back()
@@ -222,6 +223,7 @@ def _one_round(
             if work.pool is not None:
                 work.pool.drop_all()
             snapshots.take(AFTER_RUN)
+            loop.close()
 
 
 def _asked(work: _Work, log: Path, loop: Loop, left: set[str]) -> bool:
@@ -322,7 +324,9 @@ def _conclude(loop: Loop, ending: Ending, progress: RunProgress, plan: Path, roo
     words = shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
     done = sum(record.life.value == "done" for record in todos)
-    progress.line(f"{ending.value}: {done} of {len(todos)} todos done, {progress.turns} turns")
+    progress.line(
+        f"{ending.value}: {done} of {counted(len(todos), 'todo')} done, {counted(progress.turns, 'turn')}"
+    )
     if recovery := describe_recovery(loop.state):
         progress.line(recovery)
     if ending is Ending.COMPLETED:

@@ -45,8 +45,10 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.record_files import read_outcomes
 from planner.text.glob_patterns import allowed
+from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
+from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import SentTurn
 from pytest_planverify.harness.turns import make_job
@@ -125,13 +127,22 @@ class Loop:
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    _records: dict[Path, bytes] = field(default_factory=dict[Any, bytes])
+    _records: Records = field(init=False)
+    _tampered: set[str] = field(default_factory=set[str])
+    """Records that were changed while an agent worked, or tests ran; they are put back already."""
     _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
     _seen_tree: str = ""
     _clean_tree: str = ""
     _strays: set[str] = field(default_factory=set[str])
     halts: list[Halt] = field(default_factory=list[Halt])
     """Why everything stopped."""
+
+    def __post_init__(self) -> None:
+        self._records = Records(self.settings.root, self.settings.folder, self.session)
+
+    def close(self) -> None:
+        """Let go of what is kept outside of the project."""
+        self._records.close()
 
     @property
     def state(self) -> State:
@@ -236,10 +247,13 @@ class Loop:
         self._write_requests()
         return self._ending
 
-    def verify_all(self) -> VerificationRun:
-        """Verify the whole plan, each command as a new interpreter."""
+    def holds_as_a_whole(self) -> bool:
+        """Verify the whole plan, each command as a new interpreter; return whether all of it holds."""
         self.progress.phase("verifying everything once more, cold")
-        return self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
+        found = self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
+        for name in sorted(self._tampered):
+            self.progress.line(f"{name} was changed while it was verified, and is put back")
+        return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
         """Return the plan as the edits of the run have made it."""
@@ -329,20 +343,24 @@ class Loop:
             seen=self._first_look.get(action.todo_id),
         )
         before = self.snapshots.take(f"before-{turn_id}")
+        self._records.keep_copy()
         if self.pool is not None:
             self._send(self.pool, action, turn, before)
             return
         self._mark(turn_id, action, before)
         self._tell_started(action)
-        self._records = self._judge_files()
+        self._records.note()
+        head = head_of(settings.root)
         self.progress.turn_started(turn, action)
         if agents.is_manual(action.role):
             self.progress.close()
             report = _wait_for_person(prompt)
         else:
             report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
+        self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(action, turn, report, before, after)
+        violation = self._tell_head(head) or violation
         if violation is not None:
             self.snapshots.restore(before)
         self._tell_finished(action, report, changes, violation)
@@ -354,9 +372,9 @@ class Loop:
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
         violation = self._violation(action, (*changes.changed, *sorted(self._strays)))
-        if self._judge_files() != self._records:
-            violation = _Overstep((".planverify",), "what the verifier keeps there")
-            self._put_records_back()
+        if self._tampered:
+            violation = _Overstep(tuple(sorted(self._tampered)), _RECORDS)
+            self._tampered.clear()
         write_turn_summary(turn, changes, report)
         self.progress.turn_finished(
             turn, report, changes, None if violation is None else violation.headline
@@ -369,7 +387,7 @@ class Loop:
         if pool.is_busy:
             self._note_strays()
         else:
-            self._records = self._judge_files()
+            self._records.note()
             self._seen_tree = self._clean_tree = before
         settings = self.settings
         job = make_job(
@@ -391,6 +409,7 @@ class Loop:
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
+        self._check_records()
         if result.bundle is not None:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
             (turn.folder / "bundle").unlink()
@@ -496,25 +515,42 @@ class Loop:
         outside = tuple(path for path in changed if not allowed(path, bounds.allowed_files))
         return _Overstep(outside, "which its allowed_files do not grant") if outside else None
 
-    def _judge_files(self) -> dict[Path, bytes]:
-        """Return what only the verifier may write: baselines, answers and the log."""
-        home = self.settings.root / ".planverify"
-        paths = [*home.glob("plans/*/*baseline*.json"), home / "answers.json", self.session.log]
-        return {path: path.read_bytes() for path in paths if path.is_file()}
+    def _check_records(self, *, by_people: bool = True) -> None:
+        """Put back what an agent, or a test, has changed of the records."""
+        names, was_removed = self._records.put_back(by_people=by_people)
+        self._tampered.update(names)
+        if was_removed:
+            self.progress.line("the records of the run were removed; they are put back")
 
-    def _put_records_back(self) -> None:
-        """Undo what a turn has done to baselines and answers; nobody rewrites the log."""
-        for path in self._judge_files().keys() - self._records.keys():
-            path.unlink()
-        for path, content in self._records.items():
-            if path != self.session.log:
-                replace_file(path, content, mode=0o644)
+    def _tell_head(self, before: tuple[str, str] | None) -> _Overstep | None:
+        """Tell where an agent has committed, or gone to another branch; a repository must not go."""
+        now = head_of(self.settings.root)
+        if before is None or now == before:
+            return None
+        if now is None:
+            return _Overstep(
+                (".git",),
+                "the repository itself",
+                did="removed",
+                remedy="the files are put back; bring the repository back from a copy",
+            )
+        (old_branch, old), (branch, commit) = before, now
+        if branch != old_branch:
+            self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
+        if commit != old:
+            self.progress.line(
+                f"the agent has committed: {old[:10] or 'nothing'}..{commit[:10]} on {branch}"
+            )
+        return None
 
     def _verify_todos(self, action: Verify) -> None:
         self.progress.verifying(action.todo_ids)
         found = self._verify(self.current_plan(), action.todo_ids, cold=action.isolate)
         for todo_id in action.todo_ids:
             outcome = found.outcome(todo_id, self.state.plan_id)
+            if self._tampered:
+                names = tuple(sorted(self._tampered))
+                outcome = _Overstep(names, _RECORDS, remedy="put back").outcome(todo_id)
             self.progress.verified(outcome)
             self._tell(
                 Verified(
@@ -530,11 +566,14 @@ class Loop:
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
             self._note_strays()
+        else:
+            self._records.note()
         state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
         worked = () if state is None else [name for name, each in state.records.items() if each.turns]
         baseline = self.settings.baseline
         baseline = baseline if baseline is not None and baseline.exists() else None
         found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, baseline=baseline, cold=cold)
+        self._check_records(by_people=is_busy)
         if is_busy:  # what a verification writes is no doing of an agent
             self._seen_tree = self.snapshots.take("verified")
             self._clean_tree = self._clean_tree if self._strays else self._seen_tree
@@ -547,20 +586,21 @@ class Loop:
 
     def _tell(self, event: Event) -> None:
         is_busy = self.pool is not None and self.pool.is_busy
-        is_watched = is_busy and self._judge_files() == self._records
+        if is_busy:  # what is told here is no change by an agent
+            self._check_records()
         try:
             actions = self.session.tell(event)
         except RefusedEvent as error:
             self._refused += 1
             self.progress.line(f"refused: {error}")
             actions = ()
-        if is_watched:  # what is told here is no change by an agent
-            self._records = self._judge_files()
         self._take(self.session.unanswered())
         self._take(actions)
         for remark in self.session.remarks():
             self.progress.line(remark)
         self.versions_written()
+        if is_busy:
+            self._records.note()
         self.progress.state(self.state)
 
     def _take(self, actions: Sequence[Action]) -> None:
@@ -608,17 +648,22 @@ class Loop:
             path.unlink(missing_ok=True)
 
 
+_RECORDS = "which only the verifier writes"
+
+
 @dataclass(frozen=True, slots=True)
 class _Overstep:
     """Files that a turn has changed and may not change."""
 
     paths: tuple[str, ...]
     why: str
+    did: str = "changed"
+    remedy: str = "the turn is undone"
 
     @property
     def headline(self) -> str:
         more = f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else ""
-        return f"changed {', '.join(self.paths[:3])}{more}, {self.why}; the turn is undone"
+        return f"{self.did} {', '.join(self.paths[:3])}{more}, {self.why}; {self.remedy}"
 
     def outcome(self, todo_id: str) -> Outcome:
         """Return the outcome that stops the run, as any change outside the allowlist does."""

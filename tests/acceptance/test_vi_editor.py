@@ -171,7 +171,7 @@ def test_an_agent_that_cheats_gets_no_todo_to_done(tmp_path: Path, cheat: str):
     )
     done = run(root, "run", "plan.yaml", "--agent", f"{sys.executable} {agent} {{brief}}", limit=120)
     assert done.exit_code != 0, done
-    assert "1 of 1 todos done" not in done.output
+    assert "1 of 1 todo done" not in done.output
     assert "✓ price" not in done.output
     assert "Traceback" not in done.output
 

@@ -167,7 +167,9 @@ print("done", flush=True)
 """
 
 
-def test_a_stream_that_an_escaped_process_holds_is_read_on_and_closed_by_nobody_else(tmp_path: Path) -> None:
+def test_a_stream_that_an_escaped_process_holds_is_read_on_and_closed_by_nobody_else(
+    tmp_path: Path,
+) -> None:
     written = tmp_path / "written"
     started = time.monotonic()
     result = run(ESCAPED, tmp_path, 30, str(written))
