@@ -55,7 +55,7 @@ class KeptBaseline:
         self.doubts = doubts
         """Signs that it was changed by something else than ``planverify baseline``."""
         self.begins_run = begins_run
-        """It was made by ``planverify run`` for itself: what is red in it is what the run is there to mend."""
+        """``planverify run`` has made it for itself: what is red in it, that run is there to mend."""
         self._repository = repository
         self._contents: dict[str, bytes | None] = {}
         self._accepted: set[tuple[str, str | None]] | None = None

@@ -55,7 +55,7 @@ from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from planner.engine import State
@@ -206,7 +206,7 @@ class Loop:
 
     def _tell_first_look(self, document: OutcomeDocument | None) -> None:
         def tell(event: Event) -> State:
-            self._tell(event)
+            self._tell(event, is_shown=False)
             return self.state
 
         self._first_look = _by_todo(document)
@@ -218,6 +218,7 @@ class Loop:
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
         (self.settings.folder / _IS_TOLD).touch()
+        self.progress.state(self.state)
 
     def run(self) -> Ending:
         """Perform actions until there is nothing more to do, or only a person can say what."""
@@ -497,12 +498,14 @@ class Loop:
         )
         if violation is not None:
             self._tell(Verified(at=_now(), outcome=violation.outcome(action.todo_id)))
-        (self.settings.folder / _TURN).unlink(missing_ok=True)
+        with self._writing_records():
+            (self.settings.folder / _TURN).unlink(missing_ok=True)
 
     def _mark(self, turn_id: str, action: Implement, before: str) -> None:
         """Note what to put back where the user's tree is about to change for a turn."""
         mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
-        replace_file(self.settings.folder / _TURN, json.dumps(mark))
+        with self._writing_records():
+            replace_file(self.settings.folder / _TURN, json.dumps(mark))
 
     def _violation(self, action: Implement, changed: Sequence[str]) -> _Overstep | None:
         bounds, settings = action.bounds, self.settings
@@ -538,9 +541,8 @@ class Loop:
         if branch != old_branch:
             self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
         if commit != old:
-            self.progress.line(
-                f"the agent has committed: {old[:10] or 'nothing'}..{commit[:10]} on {branch}"
-            )
+            commits = f"{old[:10] or 'nothing'}..{commit[:10]}"
+            self.progress.line(f"the agent has committed: {commits} on {branch}")
         return None
 
     def _verify_todos(self, action: Verify) -> None:
@@ -584,24 +586,31 @@ class Loop:
     def _tick(self) -> None:
         self._tell(ClockTicked(at=_now()))
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: Event, *, is_shown: bool = True) -> None:
+        with self._writing_records():
+            try:
+                actions = self.session.tell(event)
+            except RefusedEvent as error:
+                self._refused += 1
+                self.progress.line(f"refused: {error}")
+                actions = ()
+            self._take(self.session.unanswered())
+            self._take(actions)
+            for remark in self.session.remarks():
+                self.progress.line(remark)
+            self.versions_written()
+        if is_shown:
+            self.progress.state(self.state)
+
+    @contextlib.contextmanager
+    def _writing_records(self) -> Generator[None]:
+        """Write to the records; while agents work, what they have done to them is put back first."""
         is_busy = self.pool is not None and self.pool.is_busy
-        if is_busy:  # what is told here is no change by an agent
+        if is_busy:
             self._check_records()
-        try:
-            actions = self.session.tell(event)
-        except RefusedEvent as error:
-            self._refused += 1
-            self.progress.line(f"refused: {error}")
-            actions = ()
-        self._take(self.session.unanswered())
-        self._take(actions)
-        for remark in self.session.remarks():
-            self.progress.line(remark)
-        self.versions_written()
+        yield
         if is_busy:
             self._records.note()
-        self.progress.state(self.state)
 
     def _take(self, actions: Sequence[Action]) -> None:
         self._pending.extend(actions)

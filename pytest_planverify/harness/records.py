@@ -1,7 +1,7 @@
 """Records of a run that agents must not change, and a copy of them outside of the project.
 
-An agent that cleans the tree, as by ``git clean -fdx``, removes ``.planverify`` with all that a turn is undone
-from. The copy has it: objects of git as hard links, where the file system can, other files by their content.
+An agent that cleans the tree, as by ``git clean -fdx``, removes ``.planverify`` with all that a turn is
+undone from. The copy has it: objects of git as hard links, where the file system can, other files copied.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Records:
     def put_back(self, *, by_people: bool = True) -> tuple[list[str], bool]:
         """Put back what has changed since it was noted; return its names, and whether the store was gone.
 
-        The log and the answers, to which people may add while nobody works, count where ``by_people`` says so.
+        The log and the answers, to which people may add while no agent works, count by ``by_people``.
         """
         was_removed = not (self._harness / "objects.git/HEAD").exists()
         if was_removed:

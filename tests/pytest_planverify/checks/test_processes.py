@@ -158,7 +158,7 @@ import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        late = "import sys, time; time.sleep(3); print('late', flush=True); open(sys.argv[1], 'w').write('x')"
+        late = "import sys, time; time.sleep(3); print(1, flush=True); open(sys.argv[1], 'w').write('x')"
         os.execve(sys.executable, [sys.executable, "-c", late, sys.argv[1]], {})
     os._exit(0)
 os.wait()
@@ -167,9 +167,7 @@ print("done", flush=True)
 """
 
 
-def test_a_stream_that_an_escaped_process_holds_is_read_on_and_closed_by_nobody_else(
-    tmp_path: Path,
-) -> None:
+def test_a_stream_that_an_escaped_process_holds_is_not_closed_under_its_reader(tmp_path: Path) -> None:
     written = tmp_path / "written"
     started = time.monotonic()
     result = run(ESCAPED, tmp_path, 30, str(written))
