@@ -77,6 +77,15 @@ class RunOptions:
     """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
     as_json: bool = False
 
+    def to_resume(self, plan: Path) -> str:
+        """Return the command that goes on with the run. Its todos and limits are in the log."""
+        words = ["planverify", "run", str(plan), "--resume"]
+        words += [word for agent in self.agents for word in ("--agent", agent)]
+        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
+        words += [] if self.executor == THREADS else ["--executor", self.executor]
+        words += [] if self.turn_seconds is None else ["--max-turn-seconds", f"{self.turn_seconds:g}"]
+        return shlex.join(words)
+
 
 def run_command(plan: Path, options: RunOptions) -> int:
     """Carry out a plan; return the exit status. Raises :class:`planner.errors.PlannerError`."""
@@ -120,14 +129,14 @@ def run_command(plan: Path, options: RunOptions) -> int:
             ending, green, loop = _one_round(work, log, resume=resume, seen=seen)
             (loop.settings.folder / _ENDED).touch()
             if ending is not Ending.COMPLETED or green:
-                return _conclude(loop, ending, progress, plan, root)
+                return _conclude(loop, ending, work, plan)
             resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out again")
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
-        progress.line(f"interrupted; go on with: planverify run {shlex.quote(str(plan))} --resume")
+        progress.line(f"interrupted; go on with: {options.to_resume(plan)}")
         return INTERRUPTED
     finally:
         if pool is not None:
@@ -320,8 +329,8 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
     progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
-def _conclude(loop: Loop, ending: Ending, progress: RunProgress, plan: Path, root: Path) -> int:
-    words = shlex.quote(str(plan))
+def _conclude(loop: Loop, ending: Ending, work: _Work, plan: Path) -> int:
+    progress, words = work.progress, shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
     done = sum(record.life.value == "done" for record in todos)
     progress.line(
@@ -333,10 +342,9 @@ def _conclude(loop: Loop, ending: Ending, progress: RunProgress, plan: Path, roo
         return Status.OK
     if ending is Ending.WAITING:
         progress.line(
-            f"answer with planverify answer, approve or reject (planverify next {words} shows how), "
-            f"then: planverify run {words} --resume; asked is in "
-            f"{(loop.settings.folder / REQUESTS).relative_to(root)}"
+            f"answer with planverify answer, approve or reject: planverify next {words} shows how"
         )
+        progress.line(f"then: {work.options.to_resume(plan)}")
         return Status.HUMAN_NEEDED
     progress.line(f"what is broken: planverify next {words}")
     categories = {action.category for action in loop.halts if action.category is not None}

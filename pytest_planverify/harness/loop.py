@@ -45,9 +45,11 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.record_files import read_outcomes
 from planner.text.glob_patterns import allowed
+from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
+from pytest_planverify.harness.progress import one_line
 from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import SentTurn
@@ -296,7 +298,7 @@ class Loop:
             case AskHuman():
                 self.progress.question(action)
             case Notify():
-                self.progress.line(f"{action.topic}: {action.message}")
+                self.progress.line(action.message.removeprefix(f"{action.topic}: "))
             case PublishPlan():
                 self.progress.line(f"the plan has version {action.version}: {action.because}")
             case LoadSubPlan():
@@ -490,8 +492,8 @@ class Loop:
                 success=report.ended_well or bool(changes.changed),
                 tokens=report.tokens,
                 duration_ms=report.duration_ms,
-                touched_files=changes.changed,
-                new_files=changes.new,
+                touched_files=tuple(map(without_surrogates, changes.changed)),
+                new_files=tuple(map(without_surrogates, changes.new)),
                 message=report.message,
                 answers=action.seq,
             )
@@ -672,7 +674,8 @@ class _Overstep:
     @property
     def headline(self) -> str:
         more = f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else ""
-        return f"{self.did} {', '.join(self.paths[:3])}{more}, {self.why}; {self.remedy}"
+        shown = ", ".join(one_line(each, 120) for each in self.paths[:3])
+        return f"{self.did} {shown}{more}, {self.why}; {self.remedy}"
 
     def outcome(self, todo_id: str) -> Outcome:
         """Return the outcome that stops the run, as any change outside the allowlist does."""
@@ -693,7 +696,7 @@ class _Overstep:
             success=False,
             tests_passed=False,
             checks=(check,),
-            touched_files=self.paths,
+            touched_files=tuple(map(without_surrogates, self.paths)),
             failure_evidence=failure,
             failures=(failure,),
         )
