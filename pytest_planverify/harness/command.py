@@ -30,7 +30,7 @@ from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
 from pytest_planverify.harness.agents import MANUAL, parse_agents
-from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
+from pytest_planverify.harness.loop import Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
 from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
 from pytest_planverify.harness.snapshots import Snapshots

@@ -225,11 +225,11 @@ class Loop:
     def run(self) -> Ending:
         """Perform actions until there is nothing more to do, or only a person can say what."""
         while self._ending is None:
-            action = self._next()
-            if action is not None:
-                self._perform(action)
-            elif self.pool is not None and (ended := self.pool.take_ended()) is not None:
+            # Turns that have ended are merged first, so that one verification tells of all of them.
+            if self.pool is not None and (ended := self.pool.take_ended()) is not None:
                 self._take_back(*ended)
+            elif (action := self._next()) is not None:
+                self._perform(action)
             elif self.pool is not None and self.pool.is_busy:
                 self.pool.wait(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tick()
@@ -272,14 +272,19 @@ class Loop:
 
     def _next(self) -> Action | None:
         """Take the next action that may be performed now."""
+        due = self._due()
+        # An agent that waits for its turn does not wait for a verification.
+        action = next((each for each in due if not isinstance(each, Verify)), due[0] if due else None)
+        if action is not None:
+            self._pending.remove(action)
+        return action
+
+    def _due(self) -> list[Action]:
+        """Return what may be performed now, and forget what nobody asks for any more."""
         now = _now()
         self._pending = deque(each for each in self._pending if self._is_current(each))
-        for action in self._pending:
-            not_before = getattr(action, "not_before", None)
-            if not_before is None or datetime.fromisoformat(not_before) <= now:
-                self._pending.remove(action)
-                return action
-        return None
+        times = [(each, getattr(each, "not_before", None)) for each in self._pending]
+        return [each for each, time in times if time is None or datetime.fromisoformat(time) <= now]
 
     def _seconds_to_wait(self) -> float:
         times = [getattr(action, "not_before", None) for action in self._pending]
@@ -547,11 +552,18 @@ class Loop:
             self.progress.line(f"the agent has committed: {commits} on {branch}")
         return None
 
-    def _verify_todos(self, action: Verify) -> None:
-        self.progress.verifying(action.todo_ids)
-        found = self._verify(self.current_plan(), action.todo_ids, cold=action.isolate)
-        for todo_id in action.todo_ids:
+    def _verify_todos(self, first: Verify) -> None:
+        """Verify what is asked for in one run, and tell each finding to the question it answers."""
+        alike = [each for each in self._due() if isinstance(each, Verify) and each.isolate == first.isolate]
+        for each in alike:
+            self._pending.remove(each)
+        asked = {todo_id: each.seq for each in (first, *alike) for todo_id in each.todo_ids}
+        self.progress.verifying(asked)
+        found = self._verify(self.current_plan(), tuple(asked), cold=first.isolate)
+        for todo_id, seq in asked.items():
             outcome = found.outcome(todo_id, self.state.plan_id)
+            if not self._is_outstanding(todo_id, seq):  # what was told of another has stopped the run
+                continue
             if self._tampered:
                 names = tuple(sorted(self._tampered))
                 outcome = _Overstep(names, _RECORDS, remedy="put back").outcome(todo_id)
@@ -560,7 +572,7 @@ class Loop:
                 Verified(
                     at=_now(),
                     outcome=outcome,
-                    answers=action.seq,
+                    answers=seq,
                     run_id=None if found.document is None else found.document.run.run_id,
                     causes=found.causes(),
                 )

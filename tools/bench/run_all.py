@@ -29,6 +29,7 @@ BENCHMARKS = (
     "engine",
     "memory",
     "waves",
+    "run",
     "learning",
     "reports",
     "design",
