@@ -263,11 +263,6 @@ class Loop:
         newest = self.settings.folder / f"plan{self.settings.plan.suffix}"
         return newest if newest.exists() else self.settings.plan
 
-    def versions_written(self) -> None:
-        """Write the newest plan where it has changed."""
-        for remark in self.versions.write(self.session.state):
-            self.progress.line(remark)
-
     # -- actions ------------------------------------------------------------------------------------------
 
     def _next(self) -> Action | None:
@@ -608,11 +603,9 @@ class Loop:
                 self._refused += 1
                 self.progress.line(f"refused: {error}")
                 actions = ()
-            self._take(self.session.unanswered())
-            self._take(actions)
-            for remark in self.session.remarks():
+            self._pending += (*self.session.unanswered(), *actions)
+            for remark in (*self.session.remarks(), *self.versions.write(self.session.state)):
                 self.progress.line(remark)
-            self.versions_written()
         if is_shown:
             self.progress.state(self.state)
 
@@ -625,9 +618,6 @@ class Loop:
         yield
         if is_busy:
             self._records.note()
-
-    def _take(self, actions: Sequence[Action]) -> None:
-        self._pending.extend(actions)
 
     def _is_outstanding(self, todo_id: str, seq: int) -> bool:
         record = self.state.records.get(todo_id)
