@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engine import start, step
-from planner.engine.plans import current_plan
+from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Implement
 from planner.model.events import (
     ApprovalGiven,

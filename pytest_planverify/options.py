@@ -19,7 +19,7 @@ import pytest
 from pytest_planverify.command_line import CommandLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from planner.planfile.discovery import PlanChoice
     from pytest_planverify.reports.choice import Report
@@ -28,9 +28,6 @@ Scope = Literal["claimed", "ready", "all"]
 DEFAULT_CONFIRMATIONS = 4
 DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
-
-REWRITING = pytest.StashKey[object]()
-"""pytest's import hook, which the parent itself does without."""
 
 GIVEN = pytest.StashKey["Given"]()
 """What the parent was started with, put aside before the repository could be looked at."""
@@ -45,11 +42,12 @@ class Given(NamedTuple):
 
 
 class PlanArgument(NamedTuple):
-    """One plan of the command line, or one todo of it."""
+    """One plan of the command line, or some todos of it."""
 
     path: Path
     shown: str
-    todo_id: str | None
+    todo_ids: tuple[str, ...]
+    """Empty for the whole plan."""
     boundary: Path
     """The plan's root may not lie outside this folder."""
 
@@ -191,7 +189,9 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
     _spare_preparing(early_config)
     early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
     known.noconftest = True
-    args[:] = ["--planverify", *_display_args(early_config.invocation_params.args)]
+    # What of the command line also shapes the parent's own terminal output.
+    words = map(str, early_config.invocation_params.args)
+    args[:] = ["--planverify", *(word for word in words if word.startswith("--color="))]
 
 
 def _spare_rewriting(config: pytest.Config) -> None:
@@ -202,7 +202,6 @@ def _spare_rewriting(config: pytest.Config) -> None:
     hook = getattr(state, "hook", None)
     if hook in sys.meta_path:
         sys.meta_path.remove(hook)
-        config.stash[REWRITING] = hook
 
 
 def _spare_preparing(config: pytest.Config) -> None:
@@ -252,7 +251,8 @@ def read_settings(config: pytest.Config) -> Settings:
         isolate=given.options["planverify_isolate"] or not can_fork(),
         keep_going=given.options["planverify_keep_going"],
         scope=given.options["planverify_scope"],
-        outcomes=_named_file(directory, outcomes),
+        # Standard output lies in no folder.
+        outcomes=None if outcomes is None else Path(outcomes) if outcomes == "-" else directory / outcomes,
         reports=reports,
         confirmations=confirmations,
         confirmation_seconds=seconds,
@@ -273,13 +273,6 @@ def read_settings(config: pytest.Config) -> Settings:
         debugger=sorted_args.debugger,
         worker_args=tuple(sorted_args.every),
     )
-
-
-def _named_file(directory: Path, name: str | None) -> Path | None:
-    """The file that an option names; ``-``, which is standard output, lies in no folder."""
-    if name is None:
-        return None
-    return Path(name) if name == "-" else directory / name
 
 
 def require_known_options(config: pytest.Config, settings: Settings, root: Path) -> None:
@@ -320,23 +313,17 @@ def spare_required_plugins(config: pytest.Config | None) -> None:
         config._validate_plugins = lambda: None  # type: ignore[method-assign]
 
 
-def _display_args(words: Sequence[object]) -> list[str]:
-    """Return what of the command line also shapes the parent's own terminal output."""
-    return [str(word) for word in words if str(word).startswith("--color=")]
-
-
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
     directory = config.invocation_params.dir
     if words:
         from planner.planfile.discovery import parse_choice
 
-        chosen = (parse_choice(word, directory) for word in words)
-        return tuple(each for choice in chosen for each in _plan_arguments(choice, config))
+        return tuple(_plan_argument(parse_choice(word, directory), config) for word in words)
     from planner.planfile.discovery import PLAN_NAMES, usual_plans
 
     found = usual_plans(directory, config.rootpath, config.getini("planverify_plan"), config.inipath)
     if found:
-        return tuple(each for choice in found for each in _plan_arguments(choice, config))
+        return tuple(_plan_argument(choice, config) for choice in found)
     raise pytest.UsageError(
         "--planverify: there is no plan to verify; name one (pytest --planverify plan.yaml), set "
         f"planverify_plan in the ini file, or write {' or '.join(PLAN_NAMES)} in {config.rootpath}"
@@ -356,13 +343,11 @@ def _expression(option: str, text: str | None) -> str | None:
     return text
 
 
-def _plan_arguments(choice: PlanChoice, config: pytest.Config) -> Iterator[PlanArgument]:
-    """Yield the plan, or each of its todos that are named."""
+def _plan_argument(choice: PlanChoice, config: pytest.Config) -> PlanArgument:
     from planner.planfile.discovery import plan_boundary
     from planner.text.sanitizing import without_surrogates
 
     directory = config.invocation_params.dir
     shown = without_surrogates(os.path.relpath(choice.path, directory))
     boundary = plan_boundary(choice.path, directory, config.rootpath)
-    for todo_id in choice.todo_ids or (None,):
-        yield PlanArgument(choice.path, shown, todo_id, boundary)
+    return PlanArgument(choice.path, shown, choice.todo_ids or (), boundary)

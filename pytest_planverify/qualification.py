@@ -21,9 +21,8 @@ from planner.planfile.project_files import walk
 from planner.planfile.record_files import write_qualification
 from planner.policy.criteria import STAY_GREEN
 from planner.text.glob_patterns import allowed
-from pytest_planverify.baseline.record import now
+from pytest_planverify.baseline.record import now, verify_apart
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.verification import verify_apart
 from pytest_planverify.baseline.worktrees import copy_as_is, counterpart, environment_for
 from pytest_planverify.session.confirm import test_depends_on_chance
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.lifecycle import PLAN_STEPS, TODO_STEPS
+from planner.policy.lifecycle import PLAN_MOVES, TODO_MOVES
 from tools.key_tables import paragraph, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
     from enum import StrEnum
-
-    from planner.policy.lifecycle import PlanStep, TodoStep
 
 
 def text() -> str:
@@ -29,26 +27,30 @@ def _lines() -> Iterator[str]:
         "means."
     )
     yield "## A todo\n"
-    yield from _cycle(TODO_STEPS, tuple(TodoLife))
+    yield from _cycle(TODO_MOVES, tuple(TodoLife))
     yield paragraph(
         "A todo that has failed is out of the run; only where its failure has brought everything to a stop "
         "does it go on, to `halted`. A branch lives like any other todo."
     )
     yield "## A plan\n"
-    yield from _cycle(PLAN_STEPS, tuple(PlanState))
+    yield from _cycle(PLAN_MOVES, tuple(PlanState))
 
 
 def _cycle(
-    steps: Sequence[TodoStep] | Sequence[PlanStep], states: Sequence[TodoLife] | Sequence[PlanState]
+    moves: Mapping[tuple[TodoLife, TodoLife], str] | Mapping[tuple[PlanState, PlanState], str],
+    states: tuple[TodoLife, ...] | tuple[PlanState, ...],
 ) -> Iterator[str]:
     yield "```mermaid"
     yield "stateDiagram-v2"
     yield f"    [*] --> {states[0].value}"
-    yield from (f"    {step.before.value} --> {step.after.value}: {step.trigger}" for step in steps)
+    yield from (
+        f"    {before.value} --> {after.value}: {trigger}" for (before, after), trigger in moves.items()
+    )
     yield from (f"    {state.value} --> [*]" for state in states if state.is_final)
     yield "```\n"
     yield from rows(
-        ("from", "to", "when"), ((_code(step.before), _code(step.after), step.trigger) for step in steps)
+        ("from", "to", "when"),
+        ((_code(before), _code(after), trigger) for (before, after), trigger in moves.items()),
     )
     yield ""
 

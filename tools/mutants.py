@@ -55,7 +55,10 @@ def tests_of(target: str) -> list[str]:
 def sample(session: Path, size: int, seed: int) -> int:
     """Keep a random part of the faults; return how many there were."""
     with sqlite3.connect(session) as rows:
-        every = sorted(rows.execute("SELECT job_id, operator_name FROM mutation_specs").fetchall())
+        # Ids are made anew each time: the places of the faults make a seed mean the same sample.
+        order = "module_path, start_pos_row, start_pos_col, operator_name, occurrence"
+        query = f"SELECT job_id, operator_name FROM mutation_specs ORDER BY {order}"
+        every = rows.execute(query).fetchall()
         those = [job for job, operator in every if not operator.startswith(LEFT_ALONE)]
         kept = set(random.Random(seed).sample(those, min(size, len(those))))
         gone = [(job,) for job, _ in every if job not in kept]

@@ -24,7 +24,7 @@ KNOWN = 4
 SMALL = 60
 QUESTION = re.compile(r"(What|Whether|Those|Who|Whose|Whom|How|Where|Which|That)\b")
 PARTICIPLE = re.compile(r"(ing|ed)$")
-NOUNS = {"authoring", "embed", "fencing", "routing", "sanitizing", "splitting", "testing"}
+NOUNS = {"authoring", "embed", "fencing", "routing", "sanitizing", "testing"}
 """Names that end like a participle and are the field's nouns."""
 
 Documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -1,5 +1,19 @@
-"""The brief of one failed todo, for an agent or a person."""
+"""The brief of one todo, for an agent or a person."""
 
-from planner.brief.page import Consequences, edit_in_short, write_brief
+from planner.brief.page import (
+    CHARACTERS_PER_TOKEN,
+    PAGE_TOKENS,
+    Consequences,
+    edit_in_short,
+    write_brief,
+    write_task,
+)
 
-__all__ = ["Consequences", "edit_in_short", "write_brief"]
+__all__ = [
+    "CHARACTERS_PER_TOKEN",
+    "PAGE_TOKENS",
+    "Consequences",
+    "edit_in_short",
+    "write_brief",
+    "write_task",
+]

@@ -10,8 +10,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief import Consequences, edit_in_short
-from planner.brief.page import CHARACTERS_PER_TOKEN
+from planner.brief import CHARACTERS_PER_TOKEN, PAGE_TOKENS, Consequences, edit_in_short
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,
@@ -26,7 +25,8 @@ from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, open_run, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
 from planner.engine.progress import shown_state
-from planner.engine.requests import PAGE_TOKENS, brief_of
+from planner.engine.requests import brief_of
+from planner.engine.state import revised_plans
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
 from planner.model.taxonomy import Family, Owner, Role
@@ -38,8 +38,7 @@ from planner.text.display import counted, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from planner.engine import State
-    from planner.engine.state import TodoRecord
+    from planner.engine import State, TodoRecord
     from planner.model.actions import Action
     from planner.model.outcome import Failure
     from planner.store.plan_run import PlanRun
@@ -129,9 +128,9 @@ def _worker(state: State, todo_id: str) -> str:
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
     from planner.planfile.versions import write_beside, write_in_place
-    from planner.store.plan_versions import revised_plans
 
-    plans = revised_plans(run.state, run.tree)
+    policies = {name: sub.loaded.plan.metadata for name, sub in run.tree.sub_plans().items()}
+    plans = revised_plans(run.state, policies)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
         return ["nothing was written: the plan is as the run has it"]
@@ -256,6 +255,8 @@ class _NextScreen:
         self._plan = plan
         self._words = words_of(run, plan)
         self._screen = Screen()
+        self._counts = {each.todos[0]: each.tests for each in _causes(run)}
+        """By the todo that leads a root cause, how many tests that makes red, in all todos."""
 
     def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
         """Write all of it to standard output."""
@@ -359,9 +360,10 @@ class _NextScreen:
         """Show what failed, where, and the edit: a line each."""
         if failure is None:
             return
-        tests = failure.tests or failure.top_failing_tests
+        tests = _failing_tests(failure)
         what = tests[0] if tests else failure.check_id or ""
-        more = f" (+{len(tests) - 1})" if len(tests) > 1 else ""
+        count = self._counts.get(record.id, len(tests))
+        more = f" (+{count - 1})" if tests and count > 1 else ""
         lines = {
             "failed": ": ".join(filter(None, (f"{what}{more}", failure.stack_trace_head))),
             "where": where(failure),
@@ -531,9 +533,15 @@ def _causes(run: PlanRun) -> list[Consequences]:
         shown = [each.todo_id for each in cause.todos if each.todo_id in reds]
         shown.sort(key=lambda each: reds[each].signature not in cause.signatures)
         if shown and reds[shown[0]].signature in cause.signatures:
-            found.append(Consequences(shown, cause.tests))
+            found.append(Consequences(shown, cause.tests or len(_failing_tests(reds[shown[0]]))))
     told = {todo_id for each in found for todo_id in each.todos}
-    return found + [Consequences([each], len(reds[each].tests)) for each in reds if each not in told]
+    alone = (each for each in reds if each not in told)
+    return found + [Consequences([each], len(_failing_tests(reds[each]))) for each in alone]
+
+
+def _failing_tests(failure: Failure) -> tuple[str, ...]:
+    """Return every test that fails in one way; of an outcome without them, those that it names first."""
+    return failure.tests or failure.top_failing_tests
 
 
 def _without_reds(run: PlanRun) -> str:

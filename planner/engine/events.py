@@ -1,12 +1,10 @@
-"""Handlers of events: turns of work, verifications, sub-plans, conflicts and answers."""
+"""Events: each is taken in as a whole, by the one handler that the table at the end names, or refused."""
 
 from __future__ import annotations
 
-import re
 from heapq import heappop
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from planner.engine.plans import admit, base_of, problems_of, publish
 from planner.engine.repair import (
     ALERT,
     ask_review,
@@ -15,73 +13,169 @@ from planner.engine.repair import (
     escalate,
     failure_class,
     open_branch,
-    repair,
+    verified,
     waits_for,
     work_again,
 )
-from planner.engine.requests import start_clock, verify, verify_again
-from planner.engine.state import PendingStep
-from planner.engine.transaction import BUDGET_QUESTION, OPTIONS, Stop
-from planner.errors import EditConflictError, RefusedEvent
-from planner.model.actions import QuestionKind
+from planner.engine.requests import start_clock, verify
+from planner.engine.scheduler import ask_again, end, halt, settle
+from planner.engine.state import PendingStep, PlanPart, State
+from planner.engine.transaction import (
+    BUDGET_QUESTION,
+    Stop,
+    Transaction,
+    admit,
+    base_of,
+    problems_of,
+    publish,
+)
+from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
+from planner.memory import Memory
+from planner.model.actions import Finish, QuestionKind
 from planner.model.base import qualified
 from planner.model.edits import NarrowFiles
-from planner.model.events import Decision
-from planner.model.plan import MAX_TODOS, TodoStatus
-from planner.model.taxonomy import Category, Family, Role
-from planner.model.verdicts import TodoLife, TodoState, Verdict
+from planner.model.events import Decision, PlanSubmitted
+from planner.model.plan import MAX_TODOS
+from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import widened_by
 from planner.policy.branches import retries_of
 from planner.policy.limits import asks_a_person
-from planner.policy.outcomes import (
-    HALTING,
-    UNDECIDED,
-    failures_of,
-    is_begun,
-    is_beyond_proof,
-    is_harness_fault,
-    is_unowned,
-    missing_proof,
-    sorted_failures,
-    state_of,
-    violations_of,
-)
-from planner.revise.strategies import set_apart
+from planner.text.display import counted
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from planner.engine.state import TodoRecord
-    from planner.engine.transaction import Transaction
-    from planner.model.actions import AskHuman
+    from planner.model.actions import Action, AskHuman
     from planner.model.edits import Edit
     from planner.model.events import (
         ApprovalGiven,
         BranchChanges,
         BudgetSpent,
         ConflictFound,
+        Event,
         PlanRevised,
         QuestionAnswered,
         StopRequested,
         SubPlanLoaded,
-        Verified,
         WorkFinished,
         WorkStarted,
     )
-    from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Todo
 
 DEEPEST = 3
 """A parent may lie so many levels below the top plan, itself not counted."""
 
-MOST_TIMES_APART = 3
-"""How often failures that are older than the work get todos of their own; then a person decides."""
-
 _LONGEST_MESSAGE = 200
-_LONGEST_HEAD = 500
 _LONGEST_REASON = 500
 _LONGEST_NAME = 100
-_ENDS = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife.TEST_FAILED}
 _GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
+
+
+def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
+    """Return the state of a plan that was submitted: ``ready``, or ``rejected`` where it is unfit."""
+    plan = event.plan
+    memory = Memory(event.memory)
+    state = State(
+        plan_id=plan.todo_list_id,
+        path=event.path,
+        policy=event.policy,
+        memory=None if memory.is_empty else memory,
+        now=event.at.timestamp(),
+        events=1,
+    )
+    tx = Transaction.begin(state, event.event)
+    tx.plan_to(PlanState.VALIDATING)
+    problems = (*event.problems, *problems_of(plan))
+    if len(plan.items) > MAX_TODOS:
+        problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
+    if problems:
+        tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})
+        tx.plan_to(PlanState.REJECTED)
+        because = f"the plan is not fit to be carried out ({counted(len(problems), 'problem')})"
+        end(tx, Finish(rule="unfit-plan", because=because, result="rejected", problems=problems))
+    else:
+        admit(tx, plan, event.digest, "")
+        tx.plan_to(PlanState.READY)
+    return tx.state(), tuple(tx.actions)
+
+
+def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
+    """Return the state after an event, and what the engine asks of its driver.
+
+    Pure and total: any event is either taken in as a whole, or refused with
+    :class:`planner.errors.RefusedEvent`, of which :class:`planner.errors.IllegalTransition` is one.
+    """
+    tx = _taken_in(state, event)
+    return tx.state(), tuple(tx.actions)
+
+
+def advance(state: State, event: Event) -> State:
+    """Return the state after an event. What the engine asks for is not made, which is most of the cost."""
+    return _taken_in(state, event, quiet=True).state()
+
+
+def fold(events: Iterable[Event]) -> State:
+    """Return the state after events, the first of which submits the plan."""
+    state: State | None = None
+    for event in events:
+        if state is not None:
+            state = advance(state, event)
+        elif isinstance(event, PlanSubmitted):
+            state, _ = start(event)
+        else:
+            break
+    if state is None:
+        raise RefusedEvent("no-plan", "the first event submits no plan", "begin with plan_submitted")
+    return state
+
+
+def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction:
+    kind = event.event
+    _refuse_out_of_place(state, kind)
+    tx = Transaction.begin(state, kind, quiet=quiet)
+    tx.now = max(state.now, event.at.timestamp())
+    tx.events += 1
+    try:
+        expire(tx)
+        tx.check_budget()
+        _HANDLERS[kind](tx, event)
+        settle(tx)
+    except Stop as stop:
+        halt(tx, stop)
+    return tx
+
+
+def _refuse_out_of_place(state: State, kind: str) -> None:
+    """Refuse what cannot be told in this state of the plan, whatever it is about."""
+    if state.plan_state.is_final:
+        how = state.plan_state.value
+        raise RefusedEvent(
+            "run-is-over", f"the run is over: the plan is {how}", "begin another, in a log of its own"
+        )
+    if kind == "plan_submitted":
+        raise RefusedEvent(
+            "plan-is-submitted", "a plan is submitted once, as the first event", "leave it out"
+        )
+    begun = state.plan_state is not PlanState.READY
+    if kind == "run_started" and begun:
+        remedy = "a run is started once; go on with run_resumed"
+        raise IllegalTransition("the plan", state.plan_state, PlanState.EXECUTING, kind, remedy=remedy)
+    if not begun and kind not in ("run_started", "run_resumed", "stop_requested", "clock_ticked"):
+        raise RefusedEvent("run-not-started", f"{kind} comes before run_started", "begin with run_started")
+
+
+def _run_started(tx: Transaction, _event: Event) -> None:
+    """Begin, or ask again: a driver that was killed before it could begin, begins."""
+    if tx.plan_state is not PlanState.READY:
+        ask_again(tx)
+        return
+    tx.started = tx.now
+    tx.plan_to(PlanState.EXECUTING)
+    tx.offer([record.id for record in sorted(tx.records.values(), key=lambda record: record.rank)])
+
 
 # -- turns of work, and what they cost -----------------------------------------------------------------
 
@@ -158,7 +252,9 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
     for name in (record.id for record in again):
         _do_anew(tx, tx.records[name], because, event.files)
         more = dict.fromkeys((*tx.records[first.id].files, *event.files))
-        tx.update(first, files=tuple(more))  # others are kept off what it was found to write
+        first = tx.update(first, files=tuple(more))  # others are kept off what it was found to write
+        if first.id in tx.live:
+            tx.occupy(first)
 
 
 def _do_anew(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
@@ -198,7 +294,7 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
         tx.rest(record)
         escalate(tx, record, "sub-plan-unfit", because, exhausted=False)
         return
-    tx.live.setdefault(record.id)
+    tx.occupy(record)
     names = admit(tx, event.plan, event.digest, record.id, base_of(tx, record, event))
     record = tx.update(record, children=names)
     tx.offer(names)
@@ -237,309 +333,6 @@ def expire(tx: Transaction) -> None:
             tx.cancel(record, "turn-timed-out", because)
             tx.expired.add(name)
             _turn_failed(tx, record, "turn-timed-out", because)
-
-
-# -- verifications ------------------------------------------------------------------------------------
-
-
-def verified(tx: Transaction, event: Verified) -> None:
-    """Take a verification in, whether it was asked for or is of a run that somebody made.
-
-    Raises :class:`planner.errors.RefusedEvent` for one that is stale, or proves less than it says.
-    """
-    outcome = event.outcome
-    record = tx.known(outcome.todo_id)
-    if outcome.plan not in (None, tx.plan_id, tx.parts[record.within].plan.todo_list_id):
-        raise RefusedEvent(
-            "another-plan",
-            f"the outcome of '{record.id}' is of the plan '{outcome.plan}', and this one is '{tx.plan_id}'",
-            "tell only outcomes of this plan",
-        )
-    said = state_of(outcome)
-    if record.id in tx.expired:  # what was verified has come to its end by the time alone
-        return
-    if record.life.is_final:
-        raise tx.illegal(record, _ENDS.get(said, TodoLife.TESTING), "begin another run of the plan")
-    _refuse_stale(tx, record, event)
-    proof = said is TodoState.DONE and _is_proved(tx, record, outcome)
-    was_asked = record.life is TodoLife.TESTING and record.id in tx.live
-    if not was_asked and not _take_up(tx, record, event, said):
-        return
-    record = tx.update(record, run_id=event.run_id, must_say_which=False)
-    if not record.told:  # whoever worked has not said what it has cost; a turn counts as one cycle
-        tokens, cycles = outcome.metrics.tokens_used or 0, outcome.metrics.patch_cycles or 0
-        cycles -= 1 if record.turns else 0
-        tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
-        record = tx.update(record, told=True)
-    if _stop_on_violation(tx, record, outcome):
-        return
-    tx.check_budget(record.id)
-    if said is TodoState.DONE:
-        tx.done(tx.update(record, signature="passed", diff_hash=outcome.diff_hash), verified=proof)
-    elif said is TodoState.TEST_FAILED:
-        _red(tx, record, event)
-    else:
-        _undecided(tx, record, outcome)
-
-
-def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether a pass is proved. Raises :class:`planner.errors.RefusedEvent` where it has to be."""
-    lack = missing_proof(record.todo, outcome, is_parent=record.id in tx.parts)
-    if lack is None:
-        return outcome.verified
-    if tx.policy.allow_unproved and not outcome.checks:
-        return False
-    raise RefusedEvent(
-        "no-proof",
-        f"the outcome of '{record.id}' says that it is done, but {lack}",
-        "tell the outcome as pytest --planverify wrote it; outcomes without checks count only in a run "
-        "that was begun with planner step --allow-unproved",
-    )
-
-
-def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    tx.check_answer(record, "verification of", event.answers)
-    part = tx.parts[record.within]
-    if event.plan_digest is None:
-        if record.must_say_which and event.answers is None:
-            raise RefusedEvent(
-                "late-answer",
-                f"a verification of '{record.id}' was cancelled, and this does not say which one it is of",
-                "tell answers, the seq of the action, or plan_digest",
-            )
-    elif part.versions.get(event.plan_digest, 0) < record.judged_since:
-        raise RefusedEvent(
-            "stale-verification",
-            f"'{record.id}' was verified against {event.plan_digest}, and what judges it now is of "
-            f"{part.digest}",
-            "apply what publish_plan says, and verify again",
-        )
-
-
-def _take_up(tx: Transaction, record: TodoRecord, event: Verified, said: TodoState) -> bool:
-    """Return whether a verification that nobody asked for is judged now; then the todo is ``testing``.
-
-    A pass counts at any time, and so does a violation. A failure counts once somebody can have worked on
-    the todo: before that it is the work that is still to be done.
-    """
-    if record.is_parent:  # its todos decide first
-        return False
-    if said is not TodoState.DONE and not violations_of(event.outcome):
-        if record.life is TodoLife.PENDING and (record.is_branch or tx.waits(record)):
-            return False
-        if said is TodoState.TEST_FAILED:
-            if record.life is TodoLife.TEST_FAILED:
-                _still_red(tx, record, event)
-                return False
-            if not _is_attempt(record, event):
-                return False
-        elif said is not TodoState.TESTING or _tells_nothing(tx, record, event.outcome):
-            return False
-    _to_testing(tx, record)
-    return True
-
-
-def _is_attempt(record: TodoRecord, event: Verified) -> bool:
-    """Return whether somebody can have worked on a red todo since it was asked for."""
-    if record.life is TodoLife.TESTING:
-        return True
-    if record.outcome is None and not record.is_branch:
-        return is_begun(record.todo, event.outcome)
-    if event.run_id is not None and event.run_id == record.run_id:
-        return False
-    if record.opened is not None and event.at.timestamp() <= record.opened:  # the run that it was made for
-        return False
-    unchanged = record.diff_hash is not None and record.diff_hash == event.outcome.diff_hash
-    return not unchanged or record.todo.status is TodoStatus.CLAIMED
-
-
-def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether an undecided outcome changes nothing about a todo."""
-    verdicts = {check.counts_as for check in outcome.checks}
-    if record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}:
-        return True
-    question = tx.questions.get(record.question or "")
-    if question is None or question.kind is not QuestionKind.ANSWER:
-        return question is not None and question.kind is QuestionKind.MEND_ENVIRONMENT
-    return Verdict.NEEDS_HUMAN in verdicts
-
-
-def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Take in news of a todo that is being repaired: of its branch, if somebody worked on it."""
-    mine, _ = sorted_failures(record.todo, event.outcome)
-    if not mine or is_unowned(mine[0]):
-        return
-    branch = tx.last_branch(record)
-    is_attempt = branch is not None and branch.life is TodoLife.ACTIVE and _is_attempt(branch, event)
-    before = record.signature
-    record = tx.update(record, run_id=event.run_id, **_findings(record, event, mine[0]))
-    if branch is not None and is_attempt:
-        _to_testing(tx, branch)
-        _red(tx, tx.update(branch, run_id=event.run_id), event)
-    elif before != record.signature:
-        tx.changed.append(record.id)
-
-
-def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:
-    """Return what is kept of a red verification."""
-    signature = failure.signature
-    if not signature:  # one of which nothing but the category is known is like no failure of another todo
-        head = re.sub(r"\d+", "#", failure.stack_trace_head or "")
-        tests = failure.tests or failure.top_failing_tests
-        told = (head, *tests) if head or tests else (record.parent_id or record.id,)
-        signature = "|".join((failure.category.value, *told))
-    return {
-        "outcome": event.outcome,
-        "context": event.context,
-        "failure": failure,
-        "signature": signature,
-        "diff_hash": event.outcome.diff_hash,
-        "cause": frozenset((signature,)).union(*(group for group in event.causes if signature in group)),
-    }
-
-
-def _to_testing(tx: Transaction, record: TodoRecord) -> None:
-    """Judge a todo though nobody has asked for its verification."""
-    tx.withdraw(record.question)
-    if record.id in tx.live and record.life is TodoLife.ACTIVE and tx.policy.driven:
-        tx.cancel(record, "verified-unasked", "it was verified before its turn of work was told to be over")
-    tx.live.setdefault(record.id)
-    record = tx.update(record, next_step=None, behind=None)
-    if record.life is not TodoLife.TESTING:
-        tx.move(record, TodoLife.TESTING, deadline=None)
-
-
-def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Stop where rules were violated, or put it before a person; return whether that was done."""
-    found = violations_of(outcome)
-    if not found:
-        return False
-    worst = min(found, key=lambda each: each.category.facts.family.severity)
-    because = f"{worst.category} in {record.id}"
-    because += f": {_head(worst)}" if worst.stack_trace_head else ""
-    family = worst.category.facts.family
-    if family is not Family.SANDBOX or tx.top.halt.security != "ask":
-        raise Stop(HALTING[family], because, (record.id,), worst.category)
-    record = tx.red(record, outcome=outcome, context=None, failure=worst, waited=0)
-    escalate(tx, record, "violation-asks", because, exhausted=False)
-    return True
-
-
-def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    mine, apart = sorted_failures(record.todo, event.outcome)
-    if mine and is_unowned(mine[0]):
-        _later(tx, record, mine[0])
-        return
-    failure = mine[0] if mine else apart[0]
-    found = _findings(record, event, failure)
-    unchanged = found["diff_hash"] is not None and found["diff_hash"] == record.diff_hash
-    alike = found["signature"] == record.signature
-    both = failure.category is Category.FLAKY_TEST or (
-        unchanged and not alike and record.outcome is not None
-    )
-    same = record.same + 1 if unchanged and alike else 1
-    flaky = record.flaky + 1 if both else 0
-    record = tx.red(record, **found, same=same, flaky=flaky, waited=0)
-    _stop_on_streak(tx, record, failure)
-    if record.parent_id is not None:
-        primary = tx.records[record.parent_id]
-        tx.update(primary, signature=record.signature, diff_hash=record.diff_hash, same=same)
-        attempt_failed(tx, record, f"{record.id} is still red")
-        return
-    waits = bool(apart) and _set_apart(tx, record, apart)
-    record = tx.records[record.id]
-    if mine:
-        repair(tx, record)
-    elif not waits:
-        because = "what it failed with was there before the work, and has been set apart too often"
-        escalate(tx, record, "pre-existing-failure", because)
-
-
-def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    limits, culprit = tx.top.halt, (record.parent_id or record.id,)
-    if limits.identical_failures is not None and record.same >= limits.identical_failures:
-        raise Stop(
-            "halt-on-identical-failure",
-            f"{record.id} failed {record.same} times in the same way ({record.signature}), and nothing in "
-            "the product had changed",
-            culprit,
-            failure.category,
-            signature=record.signature,
-            times=record.same,
-        )
-    if limits.flaky_streak is not None and record.flaky >= limits.flaky_streak:
-        because = (
-            f"{record.flaky} verifications of {record.id} in a row had different answers for the same code"
-        )
-        raise Stop("halt-on-flaky-streak", because, culprit, failure.category, times=record.flaky)
-
-
-def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) -> bool:
-    """Give failures older than the work todos of their own; return whether the todo waits for them."""
-    if record.set_apart >= MOST_TIMES_APART:
-        return False
-    assert record.outcome is not None
-    known = {each.todo.id for each in tx.records.values() if each.within == record.within}
-    edits = set_apart(record.todo, record.outcome, apart, known)
-    if edits:
-        try:
-            publish(tx, record.within, edits, "pre-existing-failure", edits[0].because)
-        except EditConflictError:
-            return False
-    return tx.waits(tx.update(record, set_apart=record.set_apart + 1))
-
-
-def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
-    unowned = next((failure for failure in failures_of(outcome) if is_unowned(failure)), None)
-    if unowned is not None:
-        _later(tx, record, unowned)
-        return
-    open_ = [check for check in outcome.checks if check.counts_as in UNDECIDED]
-    asked = [check for check in outcome.checks if check.counts_as is Verdict.NEEDS_HUMAN]
-    if asked and not open_:
-        text = "; ".join(check.title or check.id for check in asked)
-        because = "only the answer of a person is missing"
-        tx.rest(record)
-        tx.ask(QuestionKind.ANSWER, record, text, "question-is-open", because)
-    elif open_ and all(is_beyond_proof(outcome, check) for check in open_):
-        text = f"how does it go on with {record.id}?"
-        because = f"{open_[0].id} stays open however often it is run: {open_[0].reason}"
-        options = OPTIONS[QuestionKind.MEND_ENVIRONMENT]
-        tx.rest(record)
-        tx.ask(QuestionKind.REVIEW, record, text, "demand-proves-nothing", because, options=options)
-    else:
-        _again(tx, record, "inconclusive-is-verified-again", "the run could not tell whether it holds")
-
-
-def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    """Verify again what no role of the plan can answer for."""
-    if is_harness_fault(failure):
-        rule, because = "harness-blames-nobody", f"the run itself went wrong: {_head(failure)}"
-    else:
-        rule, because = "environment-blames-nobody", f"something was not there: {_head(failure)}"
-    _again(tx, record, rule, because, failure)
-
-
-def _head(failure: Failure) -> str:
-    """Return what a failure begins with, on one line; its category where it says nothing."""
-    return one_line(failure.stack_trace_head or "", limit=_LONGEST_HEAD) or failure.category.value
-
-
-def _again(
-    tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None = None
-) -> None:
-    """Verify again a little later, and when that has been done often enough, ask a person.
-
-    Until they answer, the driver is not at the todo, which stays in ``testing``.
-    """
-    if record.waited < tx.policy.environment_retries:
-        verify_again(tx, record, rule, because, tx.policy.environment_delay_seconds * 2**record.waited)
-        return
-    record = tx.update(record, failure=failure or record.failure)
-    text = f"see to what was not there, so that {record.id} can be verified"
-    tx.rest(record)
-    because += f"; it was verified {record.waited + 1} times"
-    tx.ask(QuestionKind.MEND_ENVIRONMENT, record, text, rule, because)
 
 
 # -- what people say ----------------------------------------------------------------------------------
@@ -792,3 +585,20 @@ def _reason(because: str | None) -> str:
 
 def _name(person: str | None) -> str:
     return one_line(person or "", limit=_LONGEST_NAME) or "a person"
+
+
+_HANDLERS: dict[str, Callable[[Transaction, Any], None]] = {
+    "run_started": _run_started,
+    "work_started": work_started,
+    "work_finished": work_finished,
+    "verified": verified,
+    "approval_given": approval_given,
+    "question_answered": question_answered,
+    "budget_spent": budget_spent,
+    "clock_ticked": lambda _tx, _event: None,  # limits are looked at with every event
+    "conflict_found": conflict_found,
+    "sub_plan_loaded": sub_plan_loaded,
+    "plan_revised": plan_revised,
+    "run_resumed": _run_started,
+    "stop_requested": stop_requested,
+}

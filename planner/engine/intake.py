@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from planner.engine.plans import is_claimed
+from planner.engine.state import is_claimed
 from planner.errors import RefusedEvent
 from planner.model.events import RunStarted, SubPlanLoaded, Verified
 from planner.model.verdicts import PlanState, TodoLife, TodoState

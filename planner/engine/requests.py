@@ -5,8 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from planner.brief import Consequences, write_brief
-from planner.brief.page import CHARACTERS_PER_TOKEN, fit
+from planner.brief import PAGE_TOKENS, Consequences, write_brief, write_task
 from planner.engine.transaction import rfc3339
 from planner.model.actions import Brief, Implement, LoadSubPlan, Verify
 from planner.model.verdicts import TodoLife
@@ -14,15 +13,10 @@ from planner.policy.criteria import commands_of, conventional_command, wants_con
 from planner.policy.limits import bounds_of
 
 if TYPE_CHECKING:
-    from planner.brief.page import Part
     from planner.engine.state import State, TodoRecord
     from planner.engine.transaction import Transaction
     from planner.model.actions import Fact
     from planner.model.plan import Todo
-
-PAGE_TOKENS = 800
-MOST_CRITERIA = 8
-"""So many of a todo that has no room for all."""
 
 MOST_RESULTS = 200
 """At most this many done todos are named to whoever plans a phase."""
@@ -179,22 +173,7 @@ def brief_of(
     if brief.instructions is not None:
         return brief.instructions.rstrip("\n")
     bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
-    parts: list[Part] = [(0, f"# {brief.title}\n")]
-    if brief.intent:
-        parts.append((2, f"{brief.intent}\n"))
-    held = [f"- {each}" for each in brief.criteria]
-    few = [*held[:MOST_CRITERIA], f"- and {len(held) - MOST_CRITERIA} more"]
-    done_when = "It is done when all of this holds:"
-    parts.append((1, *("\n".join([done_when, "", *each, ""]) for each in (held, few))))
-    if brief.target_file:
-        hint = f": {brief.hint}" if brief.hint else ""
-        parts.append((1, f"Begin with {brief.target_file}{hint}\n"))
-    if bounds.allowed_files is not None:
-        parts.append((1, f"Write only {', '.join(bounds.allowed_files)}.\n"))
-    if bounds.protected_files:
-        parts.append((1, f"Never write {', '.join(bounds.protected_files)}.\n"))
-    parts.append((0, f"Check: {_check(state, todo_id)}"))
-    return fit(parts, max_tokens * CHARACTERS_PER_TOKEN).rstrip("\n")
+    return write_task(brief, bounds, _check(state, todo_id), max_tokens=max_tokens)
 
 
 def _primary(state: State, record: TodoRecord) -> TodoRecord:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.model.base import qualified
 from planner.model.events import RunPolicy
+from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.limits import Spent
+from planner.policy.limits import Spent, inherited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from planner.memory import Memory
     from planner.model.actions import AskHuman, Finish, Halt
     from planner.model.failure_report import FailureContext
     from planner.model.outcome import Failure, Outcome
-    from planner.model.plan import Plan, Todo
+    from planner.model.plan import Plan, Policy, Todo
 
 
 class PendingStep(NamedTuple):
@@ -161,8 +162,12 @@ class State:
     questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
     """The todos that the driver is at, parents too, in the order in which they began."""
+    claims: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """The texts with which the files of the live todos begin, each with its todo, sorted."""
     ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     """A heap of keys ``(kind, priority, bias, rank, id)`` of todos that have a step."""
+    unopened: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+    """Such a heap of todos that wait for a branch: apart, for it may hold hundreds that nothing moves."""
     held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """By the id of a live todo, those that wait for its files."""
     timers: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
@@ -218,3 +223,72 @@ class State:
     def last_branch(self, record: TodoRecord) -> TodoRecord | None:
         """Return the last branch that was made for a todo."""
         return self.records[record.branches[-1]] if record.branches else None
+
+
+def is_claimed(state: State, record: TodoRecord) -> bool:
+    """Return whether a todo, the one that it repairs, or a parent of it is said to be done."""
+    if record.todo.status is TodoStatus.CLAIMED:
+        return True
+    above = record.parent_id or record.within
+    return bool(above) and is_claimed(state, state.records[above])
+
+
+def current_plan(state: State, within: str = "") -> Plan:
+    """Return a plan of a run with every edit that was applied, without what was temporary and has ended.
+
+    ``within`` is the qualified id of the parent whose sub-plan is meant. Branches stand behind their todo,
+    steps in front of what waits for them.
+    """
+
+    def is_useless(record: TodoRecord) -> bool:
+        if record.parent_id is not None:
+            return state.records[record.parent_id].life.is_final
+        waiting = (state.records[name] for name in state.dependents.get(record.id, ()))
+        return record.life.is_final and all(each.life.is_final for each in waiting)
+
+    records = (each for each in state.records.values() if each.within == within)
+    items = tuple(
+        each.todo
+        for each in sorted(records, key=lambda record: record.rank)
+        if not (each.todo.is_temporary and is_useless(each))
+    )
+    return state.parts[within].plan.model_copy(update={"items": items})
+
+
+def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
+    """Return the plans of a run that were edited, by the qualified ids of their parents.
+
+    ``own`` holds the policies of the sub-plans as their files have them: what a sub-plan has from the
+    policy of the plan above it is not written into its file.
+    """
+    plans = {
+        within: current_plan(state, within) for within, part in state.parts.items() if part.version > 1
+    }
+    for within, policy in own.items():
+        if within in plans:
+            above = state.parts[state.records[within].within].plan.metadata
+            if inherited(policy, above) == plans[within].metadata:
+                plans[within] = plans[within].model_copy(update={"metadata": policy})
+    return plans
+
+
+def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
+    """Return whether a plan file is what a run has begun with, or what it has made of it.
+
+    Temporary todos of the run may be in it or not.
+    """
+    part = state.parts.get(within)
+    if part is None:
+        return True  # it is not loaded yet
+    before = {todo.id: todo for todo in part.plan.items}
+    now = {each.todo.id: each.todo for each in state.records.values() if each.within == within}
+    for todo in plan.items:
+        if todo.id not in now:
+            return False
+        if not todo.is_temporary and todo not in (before.get(todo.id), now[todo.id]):
+            return False
+    seen = {todo.id for todo in plan.items}
+    if any(name not in seen and not todo.is_temporary for name, todo in before.items()):
+        return False
+    # The policy of a sub-plan is kept as it is under that of the plan above it.
+    return within != "" or plan.metadata == part.plan.metadata

@@ -1,32 +1,46 @@
 """One event being taken in: the state as it changes, and the actions that come of it.
 
 Nothing is seen of it before :meth:`Transaction.state`: an event that is refused half-way leaves no trace.
+A :class:`Transaction` knows what a change of one todo means for those around it, and gives plans their next
+versions; what is decided stands in ``events``, ``repair`` and ``scheduler``.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from hashlib import sha256
 from heapq import heappush
+from operator import attrgetter
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.state import PendingStep, State
+from pydantic import TypeAdapter
+
+from planner.engine.state import PendingStep, PlanPart, State, TodoRecord, is_claimed
 from planner.errors import IllegalTransition, RefusedEvent
-from planner.model.actions import AskHuman, Cancel, Notify, QuestionKind
+from planner.model.actions import AskHuman, Cancel, Notify, PublishPlan, QuestionKind
+from planner.model.base import qualified
+from planner.model.edits import AddBranch, AddTodoBefore, Edit
 from planner.model.taxonomy import Category
-from planner.model.verdicts import TodoLife
+from planner.model.verdicts import PlanState, TodoLife
+from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
+from planner.policy.branches import tried
+from planner.policy.dependencies import find_cycle
 from planner.policy.lifecycle import check_move
-from planner.policy.limits import exceeded
+from planner.policy.limits import exceeded, inherited
+from planner.revise.plan_edits import Edited, apply_edits
+from planner.text.glob_patterns import plain, seen_from_above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from planner.engine.state import TodoRecord
     from planner.model.actions import Action, Fact
-    from planner.model.plan import Policy
+    from planner.model.events import SubPlanLoaded
+    from planner.model.plan import Plan, Policy, Todo
     from planner.model.taxonomy import Role
-    from planner.model.verdicts import PlanState
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """The last time that can be written."""
@@ -160,9 +174,9 @@ class Transaction(State):
         if self.memory is not None:
             bias = -round(self.memory.order_bias(record.todo, self.now), 6)
         is_branch = record.next_step is not None and record.next_step.kind == "branch"
-        # Branches are made before anything begins; a parent takes no place, and so it waits for none.
-        first = 0 if is_branch else 1 if record.is_parent else 2
-        heappush(self.ready, (first, record.todo.priority, bias, record.rank, record.id))
+        # A parent takes no place, and so it waits for none.
+        key = (0 if record.is_parent else 1, record.todo.priority, bias, record.rank, record.id)
+        heappush(self.unopened if is_branch else self.ready, key)
 
     def remind(self, time: float | None, record: TodoRecord) -> None:
         """Look at a todo again when that time has come."""
@@ -267,10 +281,44 @@ class Transaction(State):
                 )
                 self.enqueue(record, "start", "ready-todo", because)
 
+    def occupy(self, record: TodoRecord) -> None:
+        """Let the driver be at a todo: nothing else begins meanwhile that may write its files."""
+        self.live.setdefault(record.id)
+        for grant in grants_of(record.files):
+            entry = (grant.prefix, record.id)
+            at = bisect_left(self.claims, entry)
+            if self.claims[at : at + 1] != [entry]:
+                self.claims.insert(at, entry)
+
+    def holder_of(self, record: TodoRecord) -> str | None:
+        """Return the first of the other todos under work that may write one of a todo's files.
+
+        Only those are compared whose texts begin alike: hundreds may be under work at once.
+        """
+        near: set[str] = set()
+        for prefix in {grant.prefix for grant in grants_of(record.files)}:
+            at = bisect_left(self.claims, (prefix, ""))
+            while at < len(self.claims) and self.claims[at][0].startswith(prefix):
+                near.add(self.claims[at][1])
+                at += 1
+            for length in range(len(prefix)):
+                at = bisect_left(self.claims, (prefix[:length], ""))
+                while at < len(self.claims) and self.claims[at][0] == prefix[:length]:
+                    near.add(self.claims[at][1])
+                    at += 1
+        near.discard(record.id)
+        overlap = (
+            name
+            for name in (self.live if near else ())
+            if name in near and claims_overlap(record.files, self.records[name].files)
+        )
+        return next(overlap, None)
+
     def rest(self, record: TodoRecord) -> None:
         """Free the place and the files of a todo: the driver is no longer at it."""
         if record.id in self.live:
             del self.live[record.id]
+            self.claims = [each for each in self.claims if each[1] != record.id]
             for name in self.held.pop(record.id, ()):
                 self.stand_in_line(self.records[name])
 
@@ -369,7 +417,207 @@ class Transaction(State):
 _FIELDS = tuple(each.name for each in fields(State))
 
 
+# -- the plans of a run --------------------------------------------------------------------------------
+
+_EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
+
+_judges = attrgetter(
+    *("acceptance_criteria", "verify", "test_command", "test_file", "contract_path"),
+    *("must_turn_green", "must_stay_green"),
+)
+"""What judges a todo."""
+
+
+def problems_of(plan: Plan) -> Iterator[str]:
+    """Yield why the todos of a plan could never all be done, as far as the plan alone shows it."""
+    known = {todo.id for todo in plan.items}
+    if len(known) < len(plan.items):
+        ids = [todo.id for todo in plan.items]
+        twice = sorted({name for name in known if ids.count(name) > 1})
+        yield f"more than one todo has the id {', '.join(twice)}; give each an id of its own"
+    for todo in plan.items:
+        unknown = [name for name in todo.dependencies if name not in known]
+        if unknown:
+            yield f"'{todo.id}' depends on '{unknown[0]}', which is no todo of the plan; name another"
+        if todo.parent_id is not None and todo.parent_id not in known:
+            yield f"'{todo.id}' is a branch of '{todo.parent_id}', which is no todo of the plan"
+    circle = find_cycle(todo for todo in plan.items if todo.parent_id is None)
+    if circle:
+        yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"
+
+
+def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
+    """Return where the root of a sub-plan lies, seen from the root of the plan at the top."""
+    if event.base is not None:
+        return plain(event.base)
+    folder = (event.path or parent.todo.sub_plan or "").rpartition("/")[0]
+    root = "." if event.plan is None else event.plan.root
+    return normpath("/".join((tx.parts[parent.within].base, folder, root)))
+
+
+def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
+    """Return the globs that a todo may write, as the root of the plan at the top sees them."""
+    base = tx.parts[within].base
+    found = claimed_files(todo)
+    return found if base == "." else tuple(seen_from_above(each, base) for each in found)
+
+
+def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = ".") -> tuple[str, ...]:
+    """Take in the todos of a plan; return the ids of those that are no branches, in its order.
+
+    A todo for which an earlier planning has made a branch is verified before anybody works on either.
+    """
+    if within:
+        above = tx.parts[tx.records[within].within].plan.metadata
+        plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
+    repaired = frozenset(todo.parent_id for todo in plan.items if todo.parent_id is not None)
+    tx.parts[within] = PlanPart(plan, 1, digest, base, {digest: 1}, repaired)
+    place = tx.records[within].rank if within else ()
+    primary = [(index, todo) for index, todo in enumerate(plan.items) if todo.parent_id is None]
+    names = tuple(_add(tx, todo, within, (*place, index)).id for index, todo in primary)
+    branches = [todo for todo in plan.items if todo.parent_id is not None]
+    for todo in branches:
+        _readmit(tx, _add(tx, todo, within))
+    for todo in (*(todo for _, todo in primary), *branches):
+        record = tx.records[qualified(within, todo.id)]
+        for before in dict.fromkeys(each.id for each in tx.dependencies(record)):
+            tx.dependents[before] = (*tx.dependents.get(before, ()), record.id)
+    return names
+
+
+def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -> TodoRecord:
+    """Take in one todo; a branch has its rank behind that of its todo."""
+    record = TodoRecord(
+        id=qualified(within, todo.id),
+        todo=todo,
+        within=within,
+        rank=rank,
+        files=files_of(tx, todo, within),
+        is_parent=todo.has_sub_plan,
+    )
+    if todo.parent_id is not None:
+        primary = tx.records[qualified(within, todo.parent_id)]
+        record = record._replace(
+            rank=(*primary.rank, len(primary.branches) + 1),
+            parent_id=primary.id,
+            depth=todo.branch_depth or 1,
+            opened=tx.now,
+            failure=primary.failure,
+            signature=primary.signature,
+            diff_hash=primary.diff_hash,
+            same=primary.same,
+        )
+        tx.update(primary, branches=(*primary.branches, record.id))
+    tx.records[record.id] = record
+    return record
+
+
+def _readmit(tx: Transaction, branch: TodoRecord) -> None:
+    """Give a branch of an earlier planning what it remembers of itself."""
+    memory = tried(branch.todo)
+    try:
+        opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
+    except ValueError:
+        opened = tx.now
+    branch = tx.update(
+        branch,
+        opened=opened,
+        attempts=memory.attempts,
+        signature=memory.signature,
+        diff_hash=memory.diff_hash,
+    )
+    if opened is not None and branch.attempts:  # somebody has worked on it since
+        tx.begin_lifetime(branch, opened)
+    tx.open_branches += 1
+
+
+def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
+    """Return whether a todo is verified before anybody works on it: claimed, or repaired before."""
+    if record.turns or record.is_branch or record.outcome is not None:
+        return False
+    return record.todo.id in tx.parts[record.within].repaired or is_claimed(tx, record)
+
+
+def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
+    """Return the digest of a version: of the digest before it, a newline, and the edits as JSON."""
+    text = _EDITS.dump_json(tuple(edits), exclude_none=True)
+    return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
+
+
+def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> Edited:
+    """Return what edits make of a plan as it stands. Raises :class:`planner.errors.EditConflictError`."""
+
+    def find(name: str) -> Todo | None:
+        record = tx.records.get(qualified(within, name))
+        return None if record is None else record.todo
+
+    return apply_edits(find, tx.parts[within].plan.metadata, edits)
+
+
+def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, because: str) -> None:
+    """Give a plan its next version. Raises :class:`planner.errors.EditConflictError`, changing nothing."""
+    part, (todos, policy) = tx.parts[within], edited(tx, within, edits)
+    version, digest = part.version + 1, digest_of_edits(part.digest, edits)
+    plan = part.plan.model_copy(update={"metadata": policy})
+    tx.parts[within] = part._replace(
+        plan=plan, version=version, digest=digest, versions={**part.versions, digest: version}
+    )
+    if tx.plan_state is PlanState.EXECUTING:
+        tx.plan_to(PlanState.REVISING)
+    facts = {"within": within, "version": version, "digest": digest, "previous": part.digest}
+    tx.emit(PublishPlan, rule, because, edits=tuple(edits), **facts)
+    known = [tx.records[name] for each in todos if (name := qualified(within, each)) in tx.records]
+    made: list[TodoRecord] = []
+    for index, edit in enumerate(edits):
+        if isinstance(edit, AddBranch):
+            made.append(_add(tx, todos[edit.todo.id], within))
+        elif isinstance(edit, AddTodoBefore):
+            *place, last = tx.records[qualified(within, edit.todo_id)].rank
+            # Between what stands there and whatever stood in front of it, behind older steps.
+            made.append(_add(tx, todos[edit.todo.id], within, (*place, last - 1, version, index)))
+            if within:
+                parent = tx.records[within]
+                tx.update(parent, children=(*parent.children, made[-1].id))
+    for record in sorted(known, key=lambda each: each.rank):
+        _replace(tx, tx.records[record.id], todos[record.todo.id])
+    for record in sorted(made, key=lambda each: each.rank):
+        _wait(tx, record, record.todo.dependencies)
+    tx.offer(record.id for record in made)
+
+
+def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
+    old, files = record.todo, files_of(tx, todo, record.within)
+    if record.id in tx.live:  # what it was told that it may write stays its own for this turn
+        files = tuple(dict.fromkeys((*record.files, *files)))
+    record = tx.update(record, todo=todo, files=files)
+    if record.id in tx.live:
+        tx.occupy(record)
+    if _judges(old) != _judges(todo):
+        tx.update(record, judged_since=tx.parts[record.within].version)
+        tx.judged_anew.append(record.id)
+    tx.changed.append(record.id)
+    # No edit takes a dependency away.
+    _wait(tx, record, [each for each in todo.dependencies if each not in old.dependencies])
+
+
+def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
+    """Let a todo wait for others of its plan."""
+    for each in dict.fromkeys(dependencies):
+        before = tx.records.get(qualified(record.within, each))
+        if before is None:
+            continue
+        if before.life.is_final and before.life is not TodoLife.DONE:  # it will never be done
+            if tx.records[record.id].life is TodoLife.PENDING:
+                tx.fail(tx.records[record.id], TodoLife.SKIPPED)
+        else:
+            tx.dependents[before.id] = (*tx.dependents.get(before.id, ()), record.id)
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time in epoch seconds, in UTC; the last that can be written where it lies beyond."""
+    return LATEST if seconds >= LATEST.timestamp() else datetime.fromtimestamp(seconds, UTC)
+
+
 def rfc3339(seconds: float) -> str:
-    """Return a time in epoch seconds as text, in UTC; the last that can be written where it lies beyond."""
-    at = LATEST if seconds >= LATEST.timestamp() else datetime.fromtimestamp(seconds, UTC)
-    return at.isoformat().replace("+00:00", "Z")
+    """Return a time in epoch seconds as text, in UTC."""
+    return moment(seconds).isoformat().replace("+00:00", "Z")

@@ -1,6 +1,6 @@
 """The planner's checklist: what is wrong, doubtful or improvable about a plan that can be loaded.
 
-The rules are pure: what they ask of the project is answered by a :class:`.project.Project`.
+The rules are pure: what they ask of the project is answered by a :class:`Project`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.catalog.tables import load_table
 from planner.lint import criteria, size, todos
 from planner.lint.facts import LintFacts, LintFinding
-from planner.lint.project import PathKind, Project
+from planner.lint.selection import PathKind, Project
 from planner.model.findings import Severity
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from planner.lint.project import PathKind
 from planner.lint.selection import TestSelector
 from planner.model.plan import CommandSpec, Todo
 from planner.model.taxonomy import Role
@@ -15,7 +14,7 @@ from planner.text.glob_patterns import is_glob, matches, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from planner.lint.project import Project
+    from planner.lint.selection import Project
     from planner.model.plan import Plan
     from planner.model.qualification import Qualification
     from planner.policy.criteria import Criterion
@@ -63,8 +62,6 @@ class LintFacts:
         self.qualified_prefix = qualified_prefix
         self.made_before = made_before
         self.selector = TestSelector(project)
-        self.modules: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        """By folder and module of an import, where it is and where it would be written."""
         self.by_id = {todo.id: todo for todo in plan.items}
         self.todos = tuple(enumerate(plan.items))
         # A branch borrows its criteria, and lives only for a while.
@@ -119,22 +116,6 @@ class LintFacts:
         message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
         return LintFinding("dependency-missing", loc, todo.id, message, fix, ("dependencies", maker))
-
-    @cached_property
-    def file_above(self) -> str | None:
-        """A file of the plan that lies below a folder above the root, where none lies below the root."""
-        named = {path: None for todo in self.plan.items for path in made_by(todo)}
-        for criterion in (each for criteria in self.criteria.values() for each in criteria):
-            if criterion.command is not None and criterion.command.pytest is not None:
-                named |= {word.partition("::")[0]: None for word in criterion.command.pytest.selections}
-        paths = [plain(path) for path in named if not is_glob(path)]
-        if any(self.project.kind(path) is not PathKind.MISSING for path in paths):
-            return None
-        return next((path for path in paths if self.project.parent_holding(path)), None)
-
-    def lies_above(self, path: str) -> bool:
-        """Return whether a file is only missing because the root is not the folder that was meant."""
-        return self.file_above is not None and self.project.parent_holding(path) is not None
 
 
 def is_branch(todo: Todo) -> bool:

@@ -1,4 +1,7 @@
-"""Static selection: the tests that a pytest command selects, and what those import."""
+"""The project as the rules ask about it, and the tests that a pytest command selects in it.
+
+The implementation of :class:`Project` reads files; the rules do not.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,23 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS, NETWORK
-from planner.lint.project import PathKind
 from planner.text.glob_patterns import matches, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.catalog import PytestInvocation
-    from planner.lint.project import Project
 
 _READS_OTHERWISE = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-
 _IMPURE: Mapping[str, str] = {
-    f"{module}.{name}": kind
-    for kind, table in (("unseeded-random", CHANCE), ("wall-clock", CLOCK), ("network-access", NETWORK))
+    f"{module}.{name}": rule
+    for rule, table in (("unseeded-random", CHANCE), ("wall-clock", CLOCK), ("network-access", NETWORK))
     for module, names in table.items()
     for name in names.split()
 }
@@ -35,7 +36,43 @@ _GUARDS = re.compile(
 )
 """Names that speak of keeping chance, clock or network out: then nothing is said of the module."""
 _LOCAL = re.compile(r"localhost|127\.\d|\[?::1\b|0\.0\.0\.0")
-_MAKES_TESTS = frozenset({"pytest_generate_tests", "pytest_collect_file", "load_tests", "__getattr__"})
+_MAKES_TESTS = frozenset(
+    {"pytest_generate_tests", "pytest_collect_file", "load_tests", "__getattr__", "globals", "exec"}
+)
+
+
+class PathKind(StrEnum):
+    """The kind of file at a path."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    MISSING = "missing"
+    OUTSIDE = "outside"
+    """A symbolic link leads out of the root; or it is a pipe, a socket, a device."""
+
+
+class Project(Protocol):
+    """The files of one root. Paths are relative to it, with ``/``."""
+
+    def kind(self, path: str) -> PathKind: ...
+
+    def text(self, path: str) -> str | None:
+        """Return the text of a file, or ``None`` where it is none, or too large to be read."""
+        ...
+
+    def files(self, folder: str) -> tuple[str, ...]:
+        """Return the Python files of a folder and below."""
+        ...
+
+    def pytest_setting(self, name: str) -> tuple[str, ...]:
+        """Return the words of a setting of pytest in the root; none where it is not set."""
+        ...
+
+    def glob_holds(self, pattern: str) -> bool: ...
+
+    def near(self, path: str) -> str | None:
+        """Return an existing path that looks like a missing one."""
+        ...
 
 
 class PytestSettings(NamedTuple):
@@ -45,19 +82,16 @@ class PytestSettings(NamedTuple):
     python_classes: tuple[str, ...] = ("Test",)
     python_files: tuple[str, ...] = ("test_*.py", "*_test.py")
     testpaths: tuple[str, ...] = ()
-    pythonpath: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class TestModule:
-    """Facts read from the source of a test module or a conftest."""
+    """The tests of one file."""
 
     __test__ = False
 
     tests: dict[str, range] = field(default_factory=dict[str, range])
     """By the name as in a node id, ``TestA::test_b``, the lines of each."""
-    imports: tuple[tuple[str, int], ...] = ()
-    """The modules that it cannot be imported without, each with the line."""
     impure: tuple[tuple[str, str, int], ...] = ()
     """Calls by which its verdict depends on more than the code: the rule, the name, the line."""
     guarded: bool = False
@@ -72,8 +106,6 @@ class TestModule:
 class Selected:
     """The files and tests that one command selects."""
 
-    certain: bool = True
-    """Whether what is named here is all, and no option leaves any of it out."""
     files: list[str] = field(default_factory=list[str])
     """The test files that exist, whether or not something is selected in them."""
     missing_files: list[str] = field(default_factory=list[str])
@@ -101,34 +133,17 @@ class TestSelector:
         said = {name: self.project.pytest_setting(name) for name in PytestSettings._fields}
         return PytestSettings(**{name: words for name, words in said.items() if words})
 
-    def module(self, path: str) -> TestModule:
-        """Return what reading a Python file tells; nothing for sure where it cannot be read."""
-        if path not in self._modules:
-            text = self.project.text(path)
-            self._modules[path] = (
-                TestModule(open_ended=True) if text is None else read_module(text, self.settings)
-            )
-        return self._modules[path]
-
-    def conftests(self, path: str) -> list[str]:
-        """Return the conftests that hold for a file, the nearest first."""
-        folders = path.split("/")[:-1]
-        places = ["/".join((*folders[:depth], "conftest.py")) for depth in range(len(folders), -1, -1)]
-        return [place for place in places if self.project.kind(place) is PathKind.FILE]
-
     def of(self, command: PytestInvocation) -> Selected:
         """Return what a pytest command selects. What ``-k`` and ``-m`` leave of it only pytest knows."""
-        narrowed = bool(command.keyword or command.markexpr or command.deselect)
         otherwise = command.guessed or any(
             word.partition("=")[0] in _READS_OTHERWISE for word in command.args
         )
-        key = (command.selections, narrowed, otherwise)
+        key = (command.selections, otherwise)
         if key not in self._selected:
             selected = self._selected[key] = self._select(command)
             if otherwise:
                 # What looks like a path may be the value of an option, a package, or relative to elsewhere.
                 selected.missing_files, selected.missing_tests = [], []
-            selected.certain = selected.certain and not (narrowed or otherwise)
         return self._selected[key]
 
     def _select(self, command: PytestInvocation) -> Selected:
@@ -140,44 +155,41 @@ class TestSelector:
             if kind is PathKind.FILE:
                 self._add_file(path, name.partition("[")[0], selected)
             elif kind is PathKind.FOLDER:
-                files, complete = self.project.files(path)
-                selected.certain = selected.certain and complete
-                for file in files:
+                for file in self.project.files(path):
                     if any(matches(file, each) for each in self.settings.python_files):
                         self._add_file(file, "", selected)
             elif kind is PathKind.MISSING:
                 selected.missing_files.append(path)
-            else:
-                selected.certain = False
         return selected
 
     def _add_file(self, path: str, name: str, selected: Selected) -> None:
         if not path.endswith(".py"):
-            selected.certain = False
             return
-        module = self.module(path)
         selected.files.append(path)
-        for file in (path, *self.conftests(path)):
-            problem = self.module(file).problem
-            if problem is not None and f"{file}:{problem}" not in selected.broken:
-                selected.broken.append(f"{file}:{problem}")
+        module = self._module(path)
+        folders = path.split("/")[:-1]
+        conftests = ["/".join((*folders[:depth], "conftest.py")) for depth in range(len(folders) + 1)]
         lines = [
             lines
             for test, lines in module.tests.items()
             if not name or test == name or test.startswith(f"{name}::")
         ]
-        if not any(self.module(file).guarded for file in (path, *self.conftests(path))):
+        if not any(self._module(each).guarded for each in (path, *conftests)):
             for rule, call, line in module.impure:
                 if any(line in each for each in lines):
                     selected.impure.setdefault(rule, []).append(f"{path}:{line} {call}()")
-        if module.open_ended:
-            selected.certain = False
-        elif module.problem is None and not lines:
+        if module.problem is not None:
+            selected.broken.append(f"{path}:{module.problem}")
+        elif not module.open_ended and not lines:
             near = get_close_matches(name, module.tests, n=1)
             selected.missing_tests.append((path, name, near[0] if near else None))
 
-
-# -- one module ----------------------------------------------------------------------------------------
+    def _module(self, path: str) -> TestModule:
+        if path not in self._modules:
+            text = self.project.text(path)
+            unread = TestModule(open_ended=True)
+            self._modules[path] = unread if text is None else read_module(text, self.settings)
+        return self._modules[path]
 
 
 def read_module(text: str, settings: PytestSettings) -> TestModule:
@@ -187,21 +199,12 @@ def read_module(text: str, settings: PytestSettings) -> TestModule:
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
         nodes = list(ast.walk(tree))
-        names = {
-            getattr(node, "name", None) or getattr(node, "id", None) or getattr(node, "attr", None)
-            for node in nodes
-        } | {node.arg for node in nodes if isinstance(node, ast.arg | ast.keyword)}
-        words = [name for name in names if isinstance(name, str)]
+        keys = ("name", "id", "attr", "arg")
+        names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
         module = TestModule(
-            imports=tuple(
-                found
-                for node in tree.body
-                if isinstance(node, ast.Import | ast.ImportFrom)
-                for found in _imported(node)
-            ),
             impure=tuple(_impure_calls(nodes)),
-            guarded=any(_GUARDS.search(name) for name in words),
-            open_ended=not {*_MAKES_TESTS, "globals", "exec"}.isdisjoint(words),
+            guarded=any(map(_GUARDS.search, names)),
+            open_ended=not _MAKES_TESTS.isdisjoint(names),
         )
         _add_tests(module, tree.body, "", settings)
     except SyntaxError as error:
@@ -211,13 +214,6 @@ def read_module(text: str, settings: PytestSettings) -> TestModule:
     return module
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, int]]:
-    if isinstance(node, ast.Import):
-        yield from ((alias.name, node.lineno) for alias in node.names)
-    elif node.module and not node.level:
-        yield node.module, node.lineno
-
-
 def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, settings: PytestSettings) -> None:
     """Add the tests of a module, or of the class that is their ``owner``."""
     functions, classes = settings.python_functions, settings.python_classes
@@ -225,9 +221,7 @@ def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, setting
         if isinstance(node, _Function):
             is_fixture = any(_dotted(each, {}).endswith("fixture") for each in node.decorator_list)
             if _is_named(node.name, functions) and not is_fixture:
-                module.tests[f"{owner}{node.name}"] = range(
-                    node.lineno, (node.end_lineno or node.lineno) + 1
-                )
+                module.tests[f"{owner}{node.name}"] = range(node.lineno, (node.end_lineno or 0) + 1)
         elif isinstance(node, ast.ClassDef):
             bases = [_dotted(base, {}) for base in node.bases]
             of_unittest = any(base.endswith("TestCase") for base in bases)

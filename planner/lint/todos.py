@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -18,7 +17,7 @@ from planner.lint.facts import (
     made_by,
     shown_seconds,
 )
-from planner.lint.project import PathKind
+from planner.lint.selection import PathKind
 from planner.model.contract import Contract
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Role
@@ -46,7 +45,6 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield what is wrong with the todos and with the policy."""
     yield from _policy(facts)
     yield from _template(facts)
-    yield from _root(facts)
     yield from _routing(facts)
     yield from _qualified(facts)
     for index, todo in facts.todos:
@@ -138,15 +136,6 @@ def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
         if max(hits) and hits.count(max(hits)) == 1:
             return steps[hits.index(max(hits))]
     return None
-
-
-def _root(facts: LintFacts) -> Iterator[LintFinding]:
-    path = facts.file_above
-    above = facts.project.parent_holding(path) if path is not None else None
-    if above is not None:
-        message = f"{path} does not exist below the root '{facts.plan.root}', but in {above} of it"
-        fix = f"write root: {normpath(f'{facts.plan.root}/{above}')}"
-        yield LintFinding("root-doubtful", ("root",), None, message, fix)
 
 
 def _routing(facts: LintFacts) -> Iterator[LintFinding]:
@@ -299,9 +288,7 @@ def _references(
                 message = f"the contract {path} cannot be used: {problem}"
                 yield LintFinding("contract-invalid", loc, todo.id, message)
         # The steps of a repair come first: the todo under repair waits for its branch, that for the step.
-        elif facts.lies_above(path) or any(
-            facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers
-        ):
+        elif any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
             continue
         elif makers:
             yield facts.unawaited(todo, path, loc)

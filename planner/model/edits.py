@@ -1,6 +1,6 @@
 """Edits: what a decision changes in a plan, each a value that says what, why and by which rule.
 
-An edit is a proposal. It is applied by :mod:`planner.revise.draft`.
+An edit is a proposal. It is applied by :mod:`planner.revise.plan_edits`.
 """
 
 from __future__ import annotations

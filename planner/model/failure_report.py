@@ -19,6 +19,11 @@ from planner.model.verdicts import TodoState
 FAILURE_REPORT_VERSION: Literal[1] = 1
 
 
+def report_path(todo_id: str | None) -> str:
+    """Return where the report of a todo is written, relative to the plan's root."""
+    return f"diagnostics/{todo_id}_failure_report.json"
+
+
 class ReportedTodo(ReadValue):
     """The todo as the plan has it."""
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from planner.model.base import ReadValue
 from planner.model.evidence import Evidence
-from planner.model.outcome import Cause, Check, Outcome, PlanRef, RunInfo
+from planner.model.outcome import Check, PlanRef
 from planner.model.verdicts import TestOutcome
 
 
@@ -88,19 +88,8 @@ class CheckJudged(JournalRecord):
     """``None``: on every file of the project, for nobody knows which of them were read."""
 
 
-class TodoFound(JournalRecord):
-    """At the end of the run: the outcome of a todo as it stands in the outcome file."""
-
-    plan: str
-    todo_id: str
-    outcome: Outcome
-
-
 class RunFinished(JournalRecord):
     """The last record of a run that came to its end."""
 
     exit_status: int
     interrupted: bool = False
-    run: RunInfo | None = None
-    causes: tuple[Cause, ...] = ()
-    """Of the failures of the run: those that this plan has a part in."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import importlib.machinery
 import json
 import os
 import re
 import stat
-import sys
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice
@@ -31,11 +29,6 @@ MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.t
 
 MAX_FILES = 10_000
 """So many Python files of a folder are listed."""
-
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
-
-MAX_PARENTS = 3
-"""So many folders above the root are tried for files that the root lacks."""
 
 _NAMED_CONFIGURATIONS = {
     "mypy": "mypy.ini .mypy.ini",
@@ -61,8 +54,6 @@ class ProjectFiles(RootedFiles):
         super().__init__(root)
         self.kind = cache(self._kind)
         self.files = cache(self._source_files)
-        self.parent_holding = cache(self._parent_holding)
-        self.is_installed = cache(self._is_installed)
 
     def text(self, path: str) -> str | None:
         """Return the text of a file, or ``None`` where it is none, or too large to be read."""
@@ -74,11 +65,10 @@ class ProjectFiles(RootedFiles):
         except UnicodeDecodeError:
             return None
 
-    def _source_files(self, folder: str) -> tuple[tuple[str, ...], bool]:
-        """Return the Python files of a folder and below, and whether these are all. Follows no links."""
+    def _source_files(self, folder: str) -> tuple[str, ...]:
+        """Return the Python files of a folder and below, the first of very many. Follows no links."""
         start = "" if folder == "." else f"{folder.rstrip('/')}/"
-        found = tuple(islice(source_files(f"{self._root}/{start}"), MAX_FILES + 1))
-        return tuple(f"{start}{path}" for path in found[:MAX_FILES]), len(found) <= MAX_FILES
+        return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), MAX_FILES))
 
     def pytest_setting(self, name: str) -> tuple[str, ...]:
         """Return the words of a setting of pytest in the root; none where it is not set."""
@@ -95,28 +85,6 @@ class ProjectFiles(RootedFiles):
             return next(Path(self._root).glob(pattern), None) is not None
         except (OSError, ValueError, NotImplementedError):
             return False
-
-    def _parent_holding(self, path: str) -> str | None:
-        """Return the folder above the root, as ``..``, below which a path exists that the root lacks."""
-        if self.kind(path) is not PathKind.MISSING or path.partition("/")[0] in ("", ".", ".."):
-            return None
-        above = ["/".join([".."] * up) for up in range(1, MAX_PARENTS + 1)]
-        return next((each for each in above if os.path.isfile(f"{self._root}/{each}/{path}")), None)
-
-    def _is_installed(self, module: str) -> bool:
-        """Return whether a top-level module can be imported from outside of the root. Imports nothing."""
-        with suppress(ImportError, ValueError, AttributeError):
-            spec = importlib.machinery.PathFinder.find_spec(module)
-            places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-            # A virtual environment below the root is none of the project's code.
-            outside = any(
-                not is_below(os.path.realpath(each), self._root)
-                or not _INSTALLED.isdisjoint(Path(each).parts)
-                for each in places
-                if each
-            )
-            return outside or module in sys.stdlib_module_names
-        return False
 
     def _kind(self, path: str) -> PathKind:
         """Return what lies at a path."""

@@ -11,8 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from planner.brief.instructions import files_to_look_up, module_paths
-from planner.brief.page import deciding_failure, fault_location
+from planner.brief.instructions import deciding_failure, fault_location, files_to_look_up, module_paths
 from planner.model.failure_report import (
     FAILURE_REPORT_VERSION,
     FailureContext,

@@ -10,14 +10,13 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.model.failure_report import report_path
 from planner.text.glob_patterns import globs_overlap, is_glob, literal_prefix, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from planner.model.plan import Todo
-
-_REPORT = "diagnostics/{}_failure_report.json"
 
 
 def is_exclusion(pattern: str) -> bool:
@@ -105,7 +104,7 @@ def claimed_files(todo: Todo) -> tuple[str, ...]:
     target = () if spec is None or spec.target_file is None else (spec.target_file,)
     made = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
     # The report of its parent's failure is there already, and nobody's work.
-    report = _REPORT.format(todo.parent_id)
+    report = report_path(todo.parent_id)
     return tuple(dict.fromkeys((*target, *(path for path in made if path.removeprefix("./") != report))))
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.base import ReadValue
+from planner.model.failure_report import report_path
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from planner.model.outcome import Failure, Location, Outcome
     from planner.model.plan import Policy
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 
 MEMORY = "x-planner"
 """The key of a branch under which the planner remembers what was tried."""
-
-REPORT = "diagnostics/{todo_id}_failure_report.json"
-"""Where the plugin writes what it saw of a failed todo."""
 
 _LONGEST_STEM = 185
 """Of a todo's id, so much stands in the ids of its branches: an id has at most 200 characters."""
@@ -57,13 +56,14 @@ def branch_reason(category: Category) -> BranchReason:
     return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
 
 
-def next_branch_id(todo_id: str, taken: Collection[str]) -> str:
-    """Return the first free id ``{todo}_branch_{nn}`` after all that bear a number."""
+def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], bool]) -> str:
+    """Return the first free id ``{todo}_branch_{nn}`` after those of the todo's ``own`` branches."""
     prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
     # A longer number was not counted by anybody, and one more would not fit.
-    numbers = (name.removeprefix(prefix) for name in taken if name.startswith(prefix))
-    found = (int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each))
-    return f"{prefix}{max(found, default=0) + 1:02d}"
+    numbers = (name.removeprefix(prefix) for name in own if name.startswith(prefix))
+    last = max((int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each)), default=0)
+    names = (f"{prefix}{number:02d}" for number in count(last + 1))
+    return next(name for name in names if not is_taken(name))
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
@@ -183,7 +183,7 @@ def branch_todo(
 def _criteria(parent: Todo) -> AcceptanceCriteria:
     """Return the parent's criteria, and the report of its failure, which informs and is no criterion."""
     wanted = parent.acceptance_criteria
-    report = ArtifactSpec(path=REPORT.format(todo_id=parent.id))
+    report = ArtifactSpec(path=report_path(parent.id))
     return wanted.model_copy(
         update={"expected_artifacts": (*wanted.expected_artifacts, report)},
     )

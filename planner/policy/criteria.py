@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from planner.catalog import RECIPES, Command, parse_command
+from planner.model.failure_report import report_path
 from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec, Todo
 from planner.model.verdicts import CheckKind
 
@@ -125,7 +126,7 @@ def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
     return (
         todo.parent_id is not None
         and isinstance(spec, ArtifactSpec)
-        and spec.path.removeprefix("./") == f"diagnostics/{todo.parent_id}_failure_report.json"
+        and spec.path.removeprefix("./") == report_path(todo.parent_id)
     )
 
 

@@ -1,23 +1,22 @@
-"""Commands made from those of the plan: fewer tests, one file to check, a linter that fixes."""
+"""Commands made from those of a plan: fewer tests, the same interpreter, a linter that fixes."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from planner.catalog import Purpose
-from planner.catalog.splitting import MAX_COMMAND_LENGTH
-from planner.policy.criteria import commands_of
-from planner.revise.situation import below_root, parsed
+from planner.catalog import parse_command
+from planner.catalog.commands import MAX_COMMAND_LENGTH
+from planner.errors import CommandSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.catalog import Command
     from planner.model.plan import CommandSpec
-    from planner.revise.situation import Situation
 
 MAX_IDS = 20
 """Of more failing tests their files are run."""
@@ -39,33 +38,30 @@ _FIXERS = {
 }
 """By how a tool complains, the words to take out of its command and to add, so that it fixes."""
 
-_TYPE_CHECKERS = ("mypy", "pyright", "basedpyright")
 PYTHON = (".py", ".pyi")
 
+_MAX_PATH = 4_096
+_UNUSUAL = re.compile(r"^[/\\~]|^[A-Za-z]:|[\x00-\x1f\x7f\\\ud800-\udfff]")
+_FOREIGN = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv", ".tox", ".nox"})
+_RECORDS = frozenset({".planverify", "diagnostics"})
 
-def isolated_commands(situation: Situation) -> tuple[CommandSpec, ...]:
-    """Return the commands that run the failing tests and nothing else; none where none shows them."""
-    wanted, checks = situation.failing_tests, situation.outcome.checks
-    own = {check.id: [each.nodeid for each in check.tests if each.nodeid in wanted] for check in checks}
-    judged = {check.id for check in checks if check.tests}
-    shown = [name for name in own if own[name] or name in situation.check_ids]
-    shown += [name for name in situation.check_ids if name not in own]
-    if not shown:  # a failure that names no criterion: what is red, else what selects one of the tests
-        shown = [check.id for check in checks if check.counts_as.is_red]
-    if not shown:
-        commands = ((where, parsed(spec.cmd)) for where, spec in commands_of(situation.todo))
-        shown = [
-            where
-            for where, command in commands
-            if command and any(_as_selected(each, command) for each in wanted)
-        ]
-    found: dict[str, CommandSpec] = {}
-    for check_id in shown:
-        spec = situation.command_of(check_id)
-        if spec is not None:
-            spec = narrowed_command(spec, own[check_id] if check_id in judged else wanted)
-            found.setdefault(spec.cmd, spec)
-    return tuple(found.values())
+
+def below_root(path: str | None) -> str | None:
+    """Return a path of an outcome in its plain form, ``None`` where it is none of the project's files."""
+    if not path or len(path) > _MAX_PATH or _UNUSUAL.search(path):
+        return None
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts or path.endswith("/"):
+        return None
+    return None if parts[0] in _RECORDS or not _FOREIGN.isdisjoint(parts) else "/".join(parts)
+
+
+def parsed(cmd: str) -> Command | None:
+    """Return a command of the catalog, or ``None``."""
+    try:
+        return parse_command(cmd)
+    except CommandSyntaxError:
+        return None
 
 
 def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
@@ -75,7 +71,7 @@ def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
         return spec
     if _WHOLE & {word.partition("=")[0] for word in command.pytest.args}:
         return spec
-    named = [name for nodeid in nodeids if (name := _as_selected(nodeid, command)) is not None]
+    named = [name for nodeid in nodeids if (name := as_selected(nodeid, command)) is not None]
     files = list(dict.fromkeys(nodeid.partition("::")[0] for nodeid in named))
     # Where the command selects less than whole files, these would be too much.
     by_id = {each.partition("::")[0] for each in command.pytest.selections if "::" in each}
@@ -108,7 +104,7 @@ def _text(command: Command, *words: str) -> str:
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in command.env), shlex.join(words)])
 
 
-def _as_selected(nodeid: str, command: Command) -> str | None:
+def as_selected(nodeid: str, command: Command) -> str | None:
     """Return a node id as the command would have to name it; ``None`` where it selects no such file."""
     path, colons, name = nodeid.partition("::")
     if below_root(path) != path or not colons or command.pytest is None:
@@ -119,16 +115,6 @@ def _as_selected(nodeid: str, command: Command) -> str | None:
         return nodeid
     # Some outcomes name a test relative to the folder of the tests.
     return next((f"{each}::{name}" for each in selections if each.endswith(f"/{path}")), None)
-
-
-# -- checks before the tests ---------------------------------------------------------------------------
-
-
-def syntax_check(situation: Situation, files: Sequence[str]) -> str | None:
-    """Return the command that compiles files of Python; ``None`` where there are none."""
-    python = [_no_option(file) for file in files if file.endswith(PYTHON)]
-    failing = next((spec.cmd for spec in situation.failing_commands()), "")
-    return shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
 
 
 def python_of(cmd: str) -> tuple[str, ...]:
@@ -145,20 +131,6 @@ def python_of(cmd: str) -> tuple[str, ...]:
     return (*run.launcher[:-1], "python") if is_runner else ("python",)
 
 
-def type_check(situation: Situation, files: Sequence[str]) -> tuple[str, str, bool] | None:
-    """Return a command that checks types, whose it is, and whether the project uses it already."""
-    for command in situation.known_commands():
-        if command.tool.purpose is Purpose.TYPE_CHECK:
-            return command.text, "the type checker of the plan", True
-    python = [_no_option(file) for file in files if file.endswith(PYTHON)]
-    if not python:
-        return None
-    for program in _TYPE_CHECKERS:
-        if program in situation.tools:
-            return shlex.join([program, *python]), f"{program}, which the project uses,", True
-    return shlex.join(["mypy", *python]), "mypy, which has to be installed for it,", False
-
-
 def fixing_command(command: Command) -> str | None:
     """Return the command that fixes what a linter complains of; ``None`` where the tool cannot."""
     argv, tool = command.argv, command.tool
@@ -172,5 +144,6 @@ def fixing_command(command: Command) -> str | None:
     return _text(command, *argv[:behind], *add.split(), *tail)
 
 
-def _no_option(path: str) -> str:
+def no_option(path: str) -> str:
+    """Return a path that no program takes for an option."""
     return f"./{path}" if path.startswith("-") else path

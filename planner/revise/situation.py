@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import EditScope, Tree, may_change_tests, tree_of
-from planner.catalog import parse_command
+from planner.catalog import Purpose
 from planner.catalog.test_paths import is_test_path
-from planner.errors import CommandSyntaxError
 from planner.model.failure_report import evidence_of
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
 from planner.policy.criteria import commands_of
 from planner.policy.since import is_preexisting
+from planner.revise.commands import (
+    PYTHON,
+    as_selected,
+    below_root,
+    narrowed_command,
+    no_option,
+    parsed,
+    python_of,
+)
 from planner.text.glob_patterns import matches
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from planner.catalog import Command
     from planner.model.evidence import Evidence, ExceptionFact, Frame
@@ -38,10 +46,7 @@ SURE = 0.9
 
 _MAX_WORDS = 200
 _MAX_READ = 4_000
-_MAX_PATH = 4_096
-_UNUSUAL = re.compile(r"^[/\\~]|^[A-Za-z]:|[\x00-\x1f\x7f\\\ud800-\udfff]")
-_FOREIGN = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv", ".tox", ".nox"})
-_RECORDS = frozenset({".planverify", "diagnostics"})
+_TYPE_CHECKERS = ("mypy", "pyright", "basedpyright")
 _SOURCE_FOLDERS = ("", "src", "lib", "python")
 """Folders in which the packages of a project stand."""
 
@@ -63,8 +68,8 @@ class Situation:
     """A clock reading, RFC 3339, UTC: the end of the run."""
     tools: frozenset[str] = frozenset()
     """Type checkers and linters that the project is known to be set up for."""
-    taken: frozenset[str] = frozenset()
-    """Ids that are used already."""
+    is_taken: Callable[[str], bool] = frozenset[str]().__contains__
+    """Whether an id is used already."""
 
     # -- what was seen --------------------------------------------------------------------------------
 
@@ -135,6 +140,49 @@ class Situation:
             command = parsed(cmd)
             if command is not None:
                 yield command
+
+    def isolated_commands(self) -> tuple[CommandSpec, ...]:
+        """Return the commands that run the failing tests and nothing else; none where none shows them."""
+        wanted, checks = self.failing_tests, self.outcome.checks
+        own = {check.id: [each.nodeid for each in check.tests if each.nodeid in wanted] for check in checks}
+        judged = {check.id for check in checks if check.tests}
+        shown = [name for name in own if own[name] or name in self.check_ids]
+        shown += [name for name in self.check_ids if name not in own]
+        if not shown:  # a failure that names no criterion: what is red, else what selects one of the tests
+            shown = [check.id for check in checks if check.counts_as.is_red]
+        if not shown:
+            commands = ((where, parsed(spec.cmd)) for where, spec in commands_of(self.todo))
+            shown = [
+                where
+                for where, command in commands
+                if command and any(as_selected(each, command) for each in wanted)
+            ]
+        found: dict[str, CommandSpec] = {}
+        for check_id in shown:
+            spec = self.command_of(check_id)
+            if spec is not None:
+                spec = narrowed_command(spec, own[check_id] if check_id in judged else wanted)
+                found.setdefault(spec.cmd, spec)
+        return tuple(found.values())
+
+    def syntax_check(self, files: Sequence[str]) -> str | None:
+        """Return the command that compiles files of Python; ``None`` where there are none."""
+        python = [no_option(file) for file in files if file.endswith(PYTHON)]
+        failing = next((spec.cmd for spec in self.failing_commands()), "")
+        return shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
+
+    def type_check(self, files: Sequence[str]) -> tuple[str, str, bool] | None:
+        """Return a command that checks types, whose it is, and whether the project uses it already."""
+        for command in self.known_commands():
+            if command.tool.purpose is Purpose.TYPE_CHECK:
+                return command.text, "the type checker of the plan", True
+        python = [no_option(file) for file in files if file.endswith(PYTHON)]
+        if not python:
+            return None
+        for program in _TYPE_CHECKERS:
+            if program in self.tools:
+                return shlex.join([program, *python]), f"{program}, which the project uses,", True
+        return shlex.join(["mypy", *python]), "mypy, which has to be installed for it,", False
 
     # -- which files it points to ---------------------------------------------------------------------
 
@@ -243,27 +291,9 @@ class Situation:
         return None
 
 
-def below_root(path: str | None) -> str | None:
-    """Return a path of an outcome in its plain form, ``None`` where it is none of the project's files."""
-    if not path or len(path) > _MAX_PATH or _UNUSUAL.search(path):
-        return None
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if not parts or ".." in parts or path.endswith("/"):
-        return None
-    return None if parts[0] in _RECORDS or not _FOREIGN.isdisjoint(parts) else "/".join(parts)
-
-
 def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES) -> tuple[str, ...]:
     plain = (below_root(path) for path in paths)
     return tuple(dict.fromkeys(path for path in plain if path is not None))[:at_most]
-
-
-def parsed(cmd: str) -> Command | None:
-    """Return a command of the catalog, or ``None``."""
-    try:
-        return parse_command(cmd)
-    except CommandSyntaxError:
-        return None
 
 
 def quoted(text: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import shlex
 from datetime import date
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.brief.instructions import ABSENT, MISSING_TEST, EditScope, Instruction, objection
 from planner.catalog import Purpose
@@ -43,15 +45,8 @@ from planner.policy.allowed_files import is_exclusion, lies_within, without_cove
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
 from planner.policy.since import SET_APART
-from planner.revise.commands import (
-    PYTHON,
-    fixing_command,
-    isolated_commands,
-    syntax_check,
-    type_check,
-    with_selections,
-)
-from planner.revise.situation import below_root, parsed, quoted
+from planner.revise.commands import PYTHON, below_root, fixing_command, parsed, with_selections
+from planner.revise.situation import Situation, quoted
 from planner.text.display import listed
 from planner.text.glob_patterns import is_glob, matches
 from planner.text.sanitizing import one_line
@@ -62,7 +57,6 @@ if TYPE_CHECKING:
     from planner.model.edits import Edit
     from planner.model.evidence import Selector
     from planner.model.outcome import Failure, Outcome
-    from planner.revise.situation import Situation
 
 REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 """Every rule of a revision with what it does, in the order of the strategies."""
@@ -108,10 +102,8 @@ def revise(situation: Situation) -> tuple[Edit, ...]:
 
     Telling the branch what was seen is none of them. The same situation gives the same edits.
     """
-    strategy = STRATEGIES.get(situation.failure.category)
-    if strategy is None or situation.outcome.success:
-        return ()
-    return tuple(edit for edit in strategy(situation) if _is_right(edit, situation))
+    steps = () if situation.outcome.success else STRATEGIES.get(situation.failure.category, ())
+    return tuple(edit for step in steps for edit in step(situation) if _is_right(edit, situation))
 
 
 def _is_right(edit: Edit, situation: Situation) -> bool:
@@ -133,32 +125,23 @@ def _is_right(edit: Edit, situation: Situation) -> bool:
 # -- tests that fail -----------------------------------------------------------------------------------
 
 
-def _after_regression(situation: Situation) -> Iterator[Edit]:
-    files = situation.implicated_files()
-    yield from _narrow(situation, files, "regression-narrows-files", "the failure points to", folders=True)
-    yield from _isolate(situation, "regression-isolates", "what fails is run without company")
-
-
-def _while_unknown(situation: Situation) -> Iterator[Edit]:
-    # That the branch is worked on once only is written in the branch.
-    files, why = situation.implicated_files(), "the cause is unknown, and the failure points to"
-    narrower = tuple(_narrow(situation, files, "unknown-narrows-files", why, folders=True))
+def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
+    """Leave whoever looks for an unknown cause less to look at; that it is tried once the branch says."""
+    why = "the cause is unknown, and the failure points to"
+    narrower = tuple(
+        _narrow(situation, Situation.implicated_files, "unknown-narrows-files", why, folders=True)
+    )
     why = "the cause is unknown, so only what fails is run"
     yield from narrower or _isolate(situation, "unknown-isolates", why)
 
 
-def _after_crash(situation: Situation) -> Iterator[Edit]:
-    yield from _isolate(situation, "crash-isolates", "what ends its process is run without company")
-
-
-def _after_unmet_metric(situation: Situation) -> Iterator[Edit]:
+def _isolate_what_records(situation: Situation) -> Iterator[Edit]:
     if situation.failing_tests:
         why = "what records the metric is run without company"
         yield from _isolate(situation, "metric-isolates", why, keeps=situation.check_ids)
 
 
-def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
-    yield from _isolate(situation, "flaky-isolates", "what gives both answers is run again, alone")
+def _quarantine(situation: Situation) -> Iterator[Edit]:
     today = date.fromisoformat(situation.at[:10])
     expires = date.fromordinal(min(today.toordinal() + QUARANTINE_DAYS, date.max.toordinal()))
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
@@ -177,8 +160,7 @@ def _after_flaky_test(situation: Situation) -> Iterator[Edit]:
             )
 
 
-def _after_timeout(situation: Situation) -> Iterator[Edit]:
-    yield from _isolate(situation, "timeout-isolates", "what passed its limit is run without company")
+def _raise_limits(situation: Situation) -> Iterator[Edit]:
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
         return
@@ -217,7 +199,7 @@ def _hangs(situation: Situation) -> bool:
 # -- tests that are not there --------------------------------------------------------------------------
 
 
-def _after_missing_test(situation: Situation) -> Iterator[Edit]:
+def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
     failure = situation.failure
     if failure.owner is Owner.ENVIRONMENT:
         return  # the tests are there and cannot run on this machine
@@ -305,17 +287,16 @@ def near_selection(selector: Selector) -> str | None:
 # -- source that cannot be used ------------------------------------------------------------------------
 
 
-def _after_compilation_error(situation: Situation) -> Iterator[Edit]:
+def _check_syntax(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
     because = f"no test says anything before it compiles: {_few(files)}"
-    cmd = syntax_check(situation, files)
+    cmd = situation.syntax_check(files)
     yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
-    yield from _narrow(situation, files, "compilation-narrows-files", "what does not compile is")
 
 
-def _after_type_error(situation: Situation) -> Iterator[Edit]:
+def _check_types(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
-    found = type_check(situation, files)
+    found = situation.type_check(files)
     if found is not None:
         cmd, whose, is_in_use = found
         because = f"{whose} looks at {_few(files) or 'the project'} before the tests do"
@@ -323,7 +304,7 @@ def _after_type_error(situation: Situation) -> Iterator[Edit]:
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
 
 
-def _after_lint_error(situation: Situation) -> Iterator[Edit]:
+def _fix_lint(situation: Situation) -> Iterator[Edit]:
     files = situation.files_with_findings
     own = {spec.cmd for _, spec in commands_of(situation.todo)}
     linters = (each for each in situation.known_commands() if each.tool.purpose is Purpose.LINT)
@@ -357,10 +338,9 @@ def _after_lint_error(situation: Situation) -> Iterator[Edit]:
         task,
         allowed_files=narrowed(old, files, folders=False) or old or (),
     )
-    yield from _narrow(situation, files, "lint-narrows-files", "the linter complains of")
 
 
-def _after_import_error(situation: Situation) -> Iterator[Edit]:
+def _resolve_import(situation: Situation) -> Iterator[Edit]:
     missing = _missing_import(situation)
     said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
     because = f"an import fails: {quoted(said)}"
@@ -421,7 +401,7 @@ def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None
 # -- promises that are not kept ------------------------------------------------------------------------
 
 
-def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
+def _settle_contract(situation: Situation) -> Iterator[Edit]:
     todo, failure = situation.todo, situation.failure
     fact = next((each.contract for each in situation.observations if each.contract is not None), None)
     path = todo.contract_path or below_root(fact.path if fact else None)
@@ -460,7 +440,7 @@ def _after_spec_mismatch(situation: Situation) -> Iterator[Edit]:
         )
 
 
-def _after_missing_artifact(situation: Situation) -> Iterator[Edit]:
+def _name_artifact(situation: Situation) -> Iterator[Edit]:
     tree = situation.tree
     for wanted, why, is_absent in _wanted_artifacts(situation):
         path = below_root(_fixed_part(wanted))
@@ -506,24 +486,6 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
             yield spec.fixture, f"is the data that {where} needs", True
 
 
-STRATEGIES: Mapping[Category, Callable[[Situation], Iterator[Edit]]] = {
-    Category.TEST_REGRESSION: _after_regression,
-    Category.TEST_TIMEOUT: _after_timeout,
-    Category.FLAKY_TEST: _after_flaky_test,
-    Category.TEST_CRASH: _after_crash,
-    Category.TEST_NOT_FOUND: _after_missing_test,
-    Category.COMPILATION_ERROR: _after_compilation_error,
-    Category.TYPE_ERROR: _after_type_error,
-    Category.LINT_ERROR: _after_lint_error,
-    Category.IMPORT_ERROR: _after_import_error,
-    Category.SPEC_MISMATCH: _after_spec_mismatch,
-    Category.ARTIFACT_MISSING: _after_missing_artifact,
-    Category.METRIC_UNMET: _after_unmet_metric,
-    Category.UNKNOWN: _while_unknown,
-}
-"""What each category calls for. A category that is not here halts, or calls for no edit."""
-
-
 # -- edits that several strategies make ----------------------------------------------------------------
 
 
@@ -535,7 +497,7 @@ def _isolate(
     situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
     """Leave the branch the failing tests; do nothing where no command is known to show them."""
-    tests = isolated_commands(situation)
+    tests = situation.isolated_commands()
     if tests:
         because = f"{why}: {_few(situation.failing_tests or [spec.cmd for spec in tests])}"
         yield Isolate(rule=rule, because=because, todo_id=situation.branch.id, tests=tests, keeps=keeps)
@@ -559,10 +521,15 @@ def _add_check(
 
 
 def _narrow(
-    situation: Situation, files: Sequence[str], rule: str, why: str, *, folders: bool = False
+    situation: Situation,
+    files_of: Callable[[Situation], Sequence[str]],
+    rule: str,
+    why: str,
+    *,
+    folders: bool = False,
 ) -> Iterator[NarrowFiles]:
     """Let the branch change only these files, or their folders, where that is less."""
-    branch = situation.branch
+    branch, files = situation.branch, files_of(situation)
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
         because = f"{why} {_few(files)}"
@@ -635,7 +602,7 @@ def _add_step(
     prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
-        id=next(name for name in names if name not in situation.taken),
+        id=next(name for name in names if not situation.is_taken(name)),
         title=quoted(title),
         intent=because,
         agent_role=role or role_for(situation.failure, situation.todo),
@@ -656,15 +623,54 @@ def _add_step(
     )
 
 
+Step: TypeAlias = "Callable[[Situation], Iterator[Edit]]"
+_FOUND = attrgetter("files_with_findings")
+
+
+def _alone(rule: str, what: str) -> Step:
+    return partial(_isolate, rule=rule, why=f"{what} is run without company")
+
+
+def _only(files_of: Callable[[Situation], Sequence[str]], rule: str, why: str, **how: bool) -> Step:
+    return partial(_narrow, files_of=files_of, rule=rule, why=why, **how)
+
+
+_POINTED_AT = _only(
+    Situation.implicated_files, "regression-narrows-files", "the failure points to", folders=True
+)
+STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
+    Category.TEST_REGRESSION: (_POINTED_AT, _alone("regression-isolates", "what fails")),
+    Category.TEST_TIMEOUT: (_alone("timeout-isolates", "what passed its limit"), _raise_limits),
+    Category.FLAKY_TEST: (
+        partial(_isolate, rule="flaky-isolates", why="what gives both answers is run again, alone"),
+        _quarantine,
+    ),
+    Category.TEST_CRASH: (_alone("crash-isolates", "what ends its process"),),
+    Category.TEST_NOT_FOUND: (_retarget_or_write_test,),
+    Category.COMPILATION_ERROR: (
+        _check_syntax,
+        _only(_FOUND, "compilation-narrows-files", "what does not compile is"),
+    ),
+    Category.TYPE_ERROR: (_check_types,),
+    Category.LINT_ERROR: (_fix_lint, _only(_FOUND, "lint-narrows-files", "the linter complains of")),
+    Category.IMPORT_ERROR: (_resolve_import,),
+    Category.SPEC_MISMATCH: (_settle_contract,),
+    Category.ARTIFACT_MISSING: (_name_artifact,),
+    Category.METRIC_UNMET: (_isolate_what_records,),
+    Category.UNKNOWN: (_narrow_or_isolate,),
+}
+"""What each category calls for, step by step. A category that is not here halts, or calls for no edit."""
+
+
 # -- failures that were there before the work began ----------------------------------------------------
 
 
 def set_apart(
-    todo: Todo, outcome: Outcome, failures: Iterable[Failure], known: set[str]
+    todo: Todo, outcome: Outcome, failures: Iterable[Failure], is_known: Callable[[str], bool]
 ) -> list[AddTodoBefore | AddDependency]:
     """Return edits that give each failure a todo of its own, which the failed todo waits for.
 
-    ``known`` holds the ids of those that are there already.
+    ``is_known`` tells whether there is a todo of that id already.
     """
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
@@ -674,7 +680,7 @@ def set_apart(
             continue
         because = f"{failure.category} of {todo.id} was there before the work began"
         held: dict[str, Any] = {"rule": "pre-existing-failure", "because": because, "todo_id": todo.id}
-        if name in known:
+        if is_known(name):
             edits[name] = AddDependency(**held, on=name)
             continue
         said = one_line(failure.stack_trace_head or failure.category.value, limit=_LONGEST_NAME)

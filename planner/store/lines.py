@@ -13,6 +13,7 @@ import json
 from datetime import datetime
 from difflib import get_close_matches
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -131,9 +132,14 @@ _NAMES = frozenset(("event", "at", "todo_id", "plan", "id", "question_id", "appr
 """Keys whose values name something: they are no text in which a secret could be quoted."""
 
 
+_SHORT = 100
+"""Characters. Most texts of a run's outcomes are shorter, and the same in hundreds of them."""
+_redact_word = lru_cache(maxsize=4096)(redact)
+
+
 def _redacted(value: Any) -> Any:
     if isinstance(value, str):
-        return redact(value)
+        return _redact_word(value) if len(value) < _SHORT else redact(value)
     if isinstance(value, list):
         return [_redacted(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
 from planner.engine.intake import must_begin_anew, tell_run
-from planner.engine.plans import is_plan_of
-from planner.engine.transaction import LATEST
+from planner.engine.state import is_plan_of
+from planner.engine.transaction import moment
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
-from planner.planfile.loader import shown_path
+from planner.planfile.loader import collector_paused, shown_path
 from planner.planfile.tree import load_tree
 from planner.store.recorded_run import RecordedRun, run_of_log
 from planner.store.run_log import RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter, submission
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from planner.engine import State
@@ -53,7 +54,10 @@ class PlanRun:
         with suppress(OSError):
             self._now = datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
         self._completer = EventCompleter(tree, validates=False)
-        self._new: list[Step] = []
+        self._before: State | None = None
+        """The state before the first event that is new."""
+        self._new: list[tuple[Event, tuple[Action, ...]]] = []
+        """What was told since, and what it called for: of thousands of states only the last is kept."""
         self._state: State | None = None
 
     @classmethod
@@ -89,7 +93,8 @@ class PlanRun:
                 run.tell(event)
                 return run.state
 
-            _, refused = tell_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
+            with collector_paused():
+                _, refused = tell_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
             if not run.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
                 remarks += refused
         return run
@@ -109,9 +114,8 @@ class PlanRun:
         """Return what is asked for and not answered yet, each with the rule that asked first."""
         if self.state.plan_state.is_final:
             return ()
-        at = LATEST if self.state.now >= LATEST.timestamp() else datetime.fromtimestamp(self.state.now, UTC)
         actions: list[Action] = []
-        for action in step(self.state, RunResumed(at=at))[1]:
+        for action in step(self.state, RunResumed(at=moment(self.state.now)))[1]:
             names = getattr(action, "todo_ids", None) or (getattr(action, "todo_id", ""),)
             record = self.state.records.get(names[0])
             if record is not None and action.rule == "resumed" and record.asked_by[0]:
@@ -125,18 +129,24 @@ class PlanRun:
 
         So the story and the metrics of a plan can be told that no driver carries out.
         """
-        name, told = shown_path(self.tree.loaded.path), tuple(self._new)
-        if told and told[0].before is None:
-            return RecordedRun(name, iter(told), self.remarks)
+        if self._before is None:
+            return RecordedRun(shown_path(self.tree.loaded.path), self._told(), self.remarks)
         assert self.log is not None  # it begins with the submission of the plan
         run = run_of_log(self.log)
-        return RecordedRun(name, chain(run.steps, told), run.remarks)
+        return RecordedRun(shown_path(self.tree.loaded.path), chain(run.steps, self._told()), run.remarks)
+
+    def _told(self) -> Iterator[Step]:
+        state = self._before
+        for event, _ in self._new:
+            taken = Step.take(state, event)
+            state = taken.after
+            yield taken
 
     def tell(self, event: Event) -> tuple[Action, ...]:
         """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
         taken = self._completer.take(self.state, event)
         self._state = taken.after
-        self._new.append(taken)
+        self._new.append(taken[:2])
         return taken.actions
 
     def save(self) -> None:
@@ -148,7 +158,8 @@ class PlanRun:
             log.skip()
             if log.count != self.state.events - len(self._new):
                 raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
-            log.append(*self._new)
+            log.append(*(Step(event, actions, None, self.state) for event, actions in self._new))
+        self._before = self._state
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:
@@ -169,7 +180,7 @@ class PlanRun:
                 for within, plan in plans.items()
             )
             if is_same and not self._begins_anew(state):
-                self._state = state
+                self._before = self._state = state
                 return
             if given is not None:
                 why = "is over" if is_same else "is of another plan, or of another version of it"
@@ -192,7 +203,7 @@ class PlanRun:
         policy = RunPolicy(driven=False, allow_unproved=allow_unproved)
         taken = Step.take(None, submission(self.tree.loaded, at, policy))
         self._state = taken.after
-        self._new.append(taken)
+        self._new.append(taken[:2])
 
 
 def _started_at(document: OutcomeDocument, default: datetime) -> datetime:

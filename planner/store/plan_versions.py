@@ -6,22 +6,19 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.engine.plans import current_plan
+from planner.engine.state import current_plan, revised_plans
 from planner.errors import PlannerError
 from planner.planfile.file_writer import write_file
 from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import plans_beside, refuse_other_plan
 from planner.planfile.writer import dump_plan, format_of
-from planner.policy.limits import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
     from planner.engine import State
-    from planner.model.plan import Plan
-    from planner.planfile.tree import PlanTree
 
 
 class PlanVersions:
@@ -72,7 +69,8 @@ class PlanVersions:
             tree = load_tree(self._source)
             with suppress(PlannerError):  # a sub-plan that no file holds is written whole
                 tree.load_all()
-            texts = plans_beside(tree, revised_plans(state, tree), self._target)
+            own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
+            texts = plans_beside(tree, revised_plans(state, own_policies), self._target)
             own = {tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())}
             taken = [each.path for each in texts if each.path.parent.resolve() / each.path.name in own]
             if taken:
@@ -84,18 +82,3 @@ class PlanVersions:
                 f"{shown_path(self._target)}: written without the comments of the plan: {error}"
             ]
         return {each.path: each.text for each in texts}, []
-
-
-def revised_plans(state: State, tree: PlanTree) -> dict[str, Plan]:
-    """Return the plans of a run that were edited, by the qualified ids of their parents.
-
-    What a sub-plan has from the policy of the plan above it is not its own.
-    """
-    edited = [within for within, part in state.parts.items() if part.version > 1]
-    plans = {within: current_plan(state, within) for within in edited}
-    for within, sub in tree.sub_plans().items():
-        if within in plans:
-            own, above = sub.loaded.plan.metadata, state.parts[state.records[within].within].plan.metadata
-            if inherited(own, above) == plans[within].metadata:
-                plans[within] = plans[within].model_copy(update={"metadata": own})
-    return plans

@@ -25,7 +25,7 @@ from sqlalchemy import (
     Text,
 )
 
-from planner.engine.plans import current_plan
+from planner.engine.state import current_plan
 from planner.memory import task_kind, text_of
 from planner.model.actions import Implement, PublishPlan
 from planner.model.base import qualified

@@ -107,6 +107,8 @@ def _parts(pattern: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def _parts_overlap(one: str, other: str) -> bool:
     """Return whether some name may be named by both of two parts, neither being ``**``."""
+    if not is_glob(one) and not is_glob(other):
+        return one == other  # most parts are plain, and a pattern is compiled for each other one
     if not is_glob(one) or not is_glob(other):
         return fnmatchcase(one, other) or fnmatchcase(other, one)
     heads = [_WILDCARD.split(part, maxsplit=1)[0] for part in (one, other)]

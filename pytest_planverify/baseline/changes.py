@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import subprocess
+import shutil
+import threading
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+from planner.errors import FileWriteError
+from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import MOST_FILES
+from planner.planfile.plan_folder import PlanFolder, make_home
 from planner.planfile.project_files import digest_of, is_code, walk
 from planner.text.glob_patterns import allowed
-from pytest_planverify.baseline.repository import Repository, top_of
+from pytest_planverify.baseline.repository import GitFailed, Repository, git, top_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.evidence import Hunk
     from planner.model.verdicts import Side
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
 
 
-_TIMEOUT_SECONDS = 20
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
 _DIFF = (
     "--no-ext-diff", "--no-textconv", "--binary", "--no-color", "--unified=3", "--src-prefix=a/",
     "--dst-prefix=b/", "--relative",
 )  # fmt: skip
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-optional-locks")
 _OWN = (".planverify/", "diagnostics/")
 _LARGEST_HASHED = 1 << 20
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
@@ -50,9 +54,9 @@ class Changes:
         self._revision = revision
         self._given_apart = apart
         self._apart: tuple[str, ...] = ()
-        self._status: subprocess.Popen[bytes] | None = None
-        self._diff: subprocess.Popen[bytes] | None = None
-        if top_of(root) is not None:
+        self._status: Callable[[], bytes | None] | None = None
+        self._diff: Callable[[], bytes | None] | None = None
+        if top_of(root) is not None and shutil.which("git") is not None:
             self._apart = tuple(sorted(_below(root, apart)))
             self._status = self._start(*_STATUS)
             excluded = (f":(exclude,literal){name}" for name in self._apart)
@@ -87,14 +91,14 @@ class Changes:
         """Every changed file; ``None`` where no commit knows the root: there is nothing to compare with."""
         if self._told is not None:
             return self._told
-        if self._status is None or not _output(self._start("rev-parse", "--verify", "--quiet", "HEAD:./")):
+        if self._status is None or not self._start("rev-parse", "--verify", "--quiet", "HEAD:./")():
             return None
         if self._revision != "HEAD":
             repository = Repository.around(self._root)
             changed, added = ((), ()) if repository is None else repository.differing(self._revision)
             return tuple(file for file in sorted({*changed, *added}) if not file.startswith(_OWN))
         files, _ = self._read()
-        return files if self._status.returncode == 0 else None
+        return None if self._status() is None else files
 
     @property
     def since(self) -> str:
@@ -107,7 +111,7 @@ class Changes:
         """The files that no commit knows, as they are by now."""
         if self._status is None:
             return ()
-        entries = _output(self._start(*_STATUS)).split(b"\0")
+        entries = (self._start(*_STATUS)() or b"").split(b"\0")
         return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
 
     def files_of_work(self) -> tuple[str, ...] | None:
@@ -115,7 +119,7 @@ class Changes:
         files = self.files()
         if files is None:
             return None
-        return tuple(file for file in files if not any(_is_at_or_below(file, each) for each in self.apart))
+        return tuple(file for file in files if not self._is_apart(file))
 
     def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
         """Return the pieces that differ of changed files, by the files' sides.
@@ -163,11 +167,7 @@ class Changes:
             return
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
         self.are([path for path in differing if not path.startswith("../")])
-        digest = hashlib.sha256()
-        for path in differing:
-            if not any(_is_at_or_below(path, name) for name in self.apart):
-                digest.update(f"{path}\0{now.get(path, '')}\0".encode("utf-8", "surrogateescape"))
-        self._compared = "sha256:" + digest.hexdigest()
+        self._compared = self._digest_of(differing, lambda path: now.get(path, ""))
 
     def _digest_of_code(self) -> str | None:
         """Return a digest of all code, where no repository and no baseline tells what has changed.
@@ -177,28 +177,37 @@ class Changes:
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         if len(paths) > MOST_FILES:
             return None
+        return self._digest_of(paths, lambda path: digest_of(self._root / path))
+
+    def _digest_of(self, paths: Iterable[str], held: Callable[[str], str]) -> str:
         digest = hashlib.sha256()
         for path in paths:
-            if not any(_is_at_or_below(path, name) for name in self.apart):
-                held = digest_of(self._root / path)
-                digest.update(f"{path}\0{held}\0".encode("utf-8", "surrogateescape"))
+            if not self._is_apart(path):
+                digest.update(f"{path}\0{held(path)}\0".encode("utf-8", "surrogateescape"))
         return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:
-        return any(_is_at_or_below(file, name) for name in self._apart)
+        return any(file == name or file.startswith(name + "/") for name in self.apart)
 
-    def _start(self, *args: str) -> subprocess.Popen[bytes] | None:
-        nothing = subprocess.DEVNULL
-        try:
-            return subprocess.Popen(
-                [*_GIT, *args], cwd=self._root, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing
-            )
-        except OSError:
-            return None
+    def _start(self, *words: str) -> Callable[[], bytes | None]:
+        """Ask git in a thread of its own, for a run begins meanwhile. Return what waits for the answer."""
+        answers: list[bytes] = []
+
+        def ask() -> None:
+            with suppress(GitFailed):
+                answers.append(git(self._root, "-c", "core.quotePath=false", *words))
+
+        def answer() -> bytes | None:
+            thread.join()
+            return answers[0] if answers else None
+
+        thread = threading.Thread(target=ask, name="planverify-git", daemon=True)
+        thread.start()
+        return answer
 
     def _read(self) -> tuple[tuple[str, ...], bytes]:
         if self._found is None:
-            status, diff = _output(self._status), _output(self._diff)
+            status, diff = (b"" if each is None else each() or b"" for each in (self._status, self._diff))
             self._found = (tuple(self._paths(status)), diff)
         return self._found
 
@@ -246,22 +255,6 @@ def _text_of(path: Path, largest: int) -> str | None:
     return None if b"\0" in data else data.decode("utf-8", "replace")
 
 
-def _is_at_or_below(file: str, name: str) -> bool:
-    return file == name or file.startswith(name + "/")
-
-
-def _output(process: subprocess.Popen[bytes] | None) -> bytes:
-    if process is None:
-        return b""
-    try:
-        out, _ = process.communicate(timeout=_TIMEOUT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return b""
-    return out if process.returncode == 0 else b""
-
-
 @lru_cache(maxsize=8)
 def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
     digest = hashlib.sha256(diff)
@@ -274,3 +267,85 @@ def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
         except OSError:
             continue
     return digest.hexdigest()
+
+
+# -- when todos were green last ----------------------------------------------------------------------
+
+MOST_NOTED_FILES = 200
+"""Uncommitted files whose contents are noted; a state with more is not."""
+
+MOST_COMMITS = 50
+"""Commits after a green run that are looked at for its uncommitted work."""
+
+
+class GreenRevisions:
+    """The commit at which each todo of a plan was green last: what has changed since is what broke it.
+
+    A todo that was green with uncommitted work was green at the first later commit that holds just that.
+    """
+
+    def __init__(self, root: Path, plan_id: str) -> None:
+        self._path = PlanFolder(root, plan_id).green
+        self._root = root
+        self._commits: dict[str, str | None] = {}
+        self._changes: dict[tuple[Changes, str], Changes] = {}
+
+    def note(self, todo_ids: Collection[str], changes: Changes) -> None:
+        """Note that todos are green now. Where there is no commit nothing is."""
+        files = changes.files_of_work()
+        repository = None if files is None or not todo_ids else Repository.around(self._root)
+        commit = None if repository is None else repository.commit("HEAD")
+        if files is None or repository is None or commit is None or len(files) > MOST_NOTED_FILES:
+            return
+        there = [path for path in files if (self._root / path).is_file()]
+        try:
+            listed = git(self._root, "hash-object", "--", *there).decode().split() if there else []
+        except GitFailed:
+            return
+        state = {"commit": commit, "files": dict.fromkeys(files) | dict(zip(there, listed, strict=True))}
+        known = self._read()
+        now = known | dict.fromkeys(todo_ids, state)
+        if now != known:
+            with suppress(OSError, FileWriteError):  # an older state is told next time
+                make_home(self._root)
+                replace_file(self._path, json.dumps({"schema_version": 1, "todos": now}))
+
+    def changes_since(self, todo_id: str, changes: Changes) -> Changes | None:
+        """Return the changes of a root since a todo was green; ``None`` where nobody knows that state."""
+        if todo_id not in self._commits:
+            self._commits[todo_id] = self.revision_of(todo_id)
+        commit = self._commits[todo_id]
+        if commit is None:
+            return None
+        if (changes, commit) not in self._changes:
+            self._changes[changes, commit] = changes.at(commit)
+        return self._changes[changes, commit]
+
+    def revision_of(self, todo_id: str) -> str | None:
+        """Return the commit with which a todo was green last; ``None`` where no commit has that state."""
+        state = self._read().get(todo_id)
+        repository = Repository.around(self._root) if isinstance(state, dict) else None
+        if repository is None:
+            return None
+        held = cast("dict[str, Any]", state)
+        files: dict[str, str | None] = held.get("files") or {}
+        commit = repository.commit(str(held.get("commit")))
+        if commit is None or not files:
+            return commit
+        with suppress(GitFailed):
+            words = ("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD")
+            for later in git(self._root, *words).decode().split()[:MOST_COMMITS]:
+                blobs = repository.blobs(later)
+                # What was never committed, as a file of notes, says nothing.
+                if all(blobs.get(path) in (blob, None) for path, blob in files.items()) and any(
+                    blobs.get(path) == blob for path, blob in files.items()
+                ):
+                    return later
+        return None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            held: Any = json.loads(self._path.read_bytes())
+            return dict(held["todos"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}

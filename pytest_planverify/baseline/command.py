@@ -106,8 +106,7 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
-    from pytest_planverify.baseline.record import look, make_baseline
-    from pytest_planverify.baseline.verification import verify_often
+    from pytest_planverify.baseline.record import look, make_baseline, verify_often
 
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
     earlier = None
@@ -120,10 +119,10 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     complain(f"recording what holds now in {root}")
     seen = look(root)
     verified = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=runs, say=complain)
-    document, contents = make_baseline(flat, seen, verified)
+    document = make_baseline(flat, seen, verified)
     if force and reason:
         document = remade(document, earlier, reason)
-    place, unkept = keep_baseline(root, document, contents)
+    place, unkept = keep_baseline(root, document, seen.contents)
     keep_outcomes(place, verified)
     _show(document)
     if unkept is not None:

@@ -6,6 +6,8 @@ import hashlib
 import os
 import re
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
@@ -35,36 +37,23 @@ _OF_LINKED = "refs/worktree/planverify"
 """Refs below ``refs/worktree`` are not shared between the work trees of a repository."""
 
 
+@dataclass(frozen=True)
 class KeptBaseline:
-    """A baseline that was found, and what is to be said of it."""
+    """A baseline that was found, and what is to be said of it.
 
-    def __init__(
-        self,
-        root: Path,
-        document: Baseline,
-        *,
-        path: Path,
-        doubts: tuple[str, ...] = (),
-        repository: Repository | None = None,
-        begins_run: bool = False,
-    ) -> None:
-        self.root = root
-        self.document = document
-        self.path = path
-        """Its file; it may be gone where git keeps the baseline."""
-        self.doubts = doubts
-        """Signs that it was changed by something else than ``planverify baseline``."""
-        self.begins_run = begins_run
-        """``planverify run`` has made it for itself: what is red in it, that run is there to mend."""
-        self._repository = repository
-        self._contents: dict[str, bytes | None] = {}
-        self._accepted: set[tuple[str, str | None]] | None = None
-        self._functions: frozenset[str] | None = None
-        self._former: dict[str, str] = {}
+    It is a snapshot: the files of the root as they were, their contents from git, or from kept copies.
+    """
 
-    def snapshot(self) -> KeptBaseline:
-        """Return the files of the root as they were; contents come from git, or from kept copies."""
-        return self
+    root: Path
+    document: Baseline = field(repr=False)
+    path: Path = field(kw_only=True)
+    """Its file; it may be gone where git keeps the baseline."""
+    doubts: tuple[str, ...] = field(default=(), kw_only=True)
+    """Signs that it was changed by something else than ``planverify baseline``."""
+    begins_run: bool = field(default=False, kw_only=True)
+    """``planverify run`` has made it for itself: what is red in it, that run is there to mend."""
+    _contents: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"], repr=False)
+    _former: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def digests(self) -> Mapping[str, str]:
         """Return the sha256 of every file, in hexadecimal."""
@@ -82,7 +71,6 @@ class KeptBaseline:
             return None
         content = None
         if file.committed and self.document.revision is not None:
-            self._repository = self._repository or Repository.around(self.root)
             if self._repository is not None:
                 content = self._repository.content(self.document.revision, path)
         else:
@@ -91,11 +79,22 @@ class KeptBaseline:
         is_same = content is not None and hashlib.sha256(content).hexdigest() == file.sha256
         return content if is_same else None
 
+    @cached_property
+    def _repository(self) -> Repository | None:
+        return Repository.around(self.root)
+
     def accepted(self, path: str, sha256: str | None) -> bool:
         """Return whether a person has accepted that content of a file; ``None`` is a file that is gone."""
-        if self._accepted is None:
-            self._accepted = {item for each in self.document.accepted for item in each.files.items()}
         return (path, sha256) in self._accepted
+
+    @cached_property
+    def _accepted(self) -> set[tuple[str, str | None]]:
+        return {item for each in self.document.accepted for item in each.files.items()}
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        """The tests that were run, without parameters."""
+        return frozenset(known.partition("[")[0] for known in self.document.tests)
 
     def kind_of(self, path: str) -> JudgeKind:
         """Return what a file has to do with verdicts; of a file that was not there its name decides."""
@@ -140,8 +139,6 @@ class KeptBaseline:
             return False
         name = names.rpartition("::")[2]
         function = f"{path}::{names}"
-        if self._functions is None:
-            self._functions = frozenset(known.partition("[")[0] for known in self.document.tests)
         if function in self._functions:
             return False  # its other parameters were run, so it would have been, too
         content = self.read(path)
@@ -179,7 +176,7 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
         if is_there:
             doubts = (f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}",)
     assert document is not None
-    return KeptBaseline(root, document, path=path, doubts=doubts, repository=repository)
+    return KeptBaseline(root, document, path=path, doubts=doubts)
 
 
 def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes]) -> tuple[Path, str | None]:
@@ -205,8 +202,7 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
 def baseline_of_file(root: Path, path: Path, *, begins_run: bool = False) -> KeptBaseline:
     """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
     document, _ = read_baseline(path)
-    repository = Repository.around(root)
-    return KeptBaseline(root, document, path=path, repository=repository, begins_run=begins_run)
+    return KeptBaseline(root, document, path=path, begins_run=begins_run)
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:

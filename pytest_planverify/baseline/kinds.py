@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
 
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")
@@ -62,9 +62,6 @@ class Judges:
         ):
             if is_so:
                 return kind
-        return self._by_folder(path, folder, suffix)
-
-    def _by_folder(self, path: str, folder: str, suffix: str) -> JudgeKind:
         parts = [part for part in folder.split("/") if part]
         of_tests = any(_TEST_FOLDER.fullmatch(part) for part in parts) or any(
             path.startswith(f"{each}/") for each in self.test_folders

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import importlib.metadata
+import math
+import os
 import platform
+import site
+import sys
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from planner.model.baseline import Baseline, BaselineCheck, BaselineFile, BaselineTest, BaselineTodo
+from planner.errors import BaselineError, OutcomeFileError
+from planner.model.baseline import (
+    Agreement,
+    Baseline,
+    BaselineCheck,
+    BaselineFile,
+    BaselineTest,
+    BaselineTodo,
+    HookUse,
+    JudgePatch,
+    SessionInventory,
+)
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.planfile.record_files import read_outcomes
 from planner.policy.since import GREEN
 from pytest_planverify.baseline import below
-from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.work_tree import WorkTree
+from pytest_planverify.baseline.work_tree import START_UP, WorkTree
+from pytest_planverify.checks.processes import run_process
 from pytest_planverify.journal import read_journal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import Outcome, OutcomeDocument
     from planner.planfile.tree import FlatPlan
@@ -34,21 +53,14 @@ MOST_COPIED = 256 << 20
 """Of a larger file that no commit holds, and of what goes beyond this, only the sha256 is kept."""
 
 
-class SeenFile(NamedTuple):
-    """One file; its content is held where no commit holds it and it is not too large."""
-
-    sha256: str
-    size: int
-    committed: bool
-    content: bytes | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTree:
     """The files of a tree before anything of it ran."""
 
     tree: WorkTree
-    files: Mapping[str, SeenFile]
+    files: Mapping[str, BaselineFile]
+    contents: Mapping[str, bytes]
+    """By sha256 what no commit holds, and is not too large."""
     revision: str | None = None
     dirty: bool = False
 
@@ -61,7 +73,8 @@ def look(root: Path) -> SeenTree:
     blobs: Mapping[str, str] = {}
     if repository is not None and commit is not None:
         blobs = repository.blobs(commit, *(path for path in tree.paths() if path.startswith("../")))
-    files: dict[str, SeenFile] = {}
+    files: dict[str, BaselineFile] = {}
+    contents: dict[str, bytes] = {}
     held = 0
     for path in tree.paths():
         content = tree.read(path)
@@ -70,18 +83,20 @@ def look(root: Path) -> SeenTree:
             committed = blob is not None and blob == object_id(content, len(blob))
             digest = hashlib.sha256(content).hexdigest()
             copied = not committed and len(content) <= LARGEST_COPY and held + len(content) <= MOST_COPIED
-            held += len(content) if copied else 0
-            files[path] = SeenFile(digest, len(content), committed, content if copied else None)
+            if copied:
+                held += len(content)
+                contents[digest] = content
+            files[path] = BaselineFile(sha256=digest, size=len(content), committed=committed)
     dirty = any(not file.committed and not tree.is_nested(path) for path, file in files.items()) or any(
         path not in files and not path.startswith("../") for path in blobs
     )
-    return SeenTree(tree=tree, files=files, revision=commit, dirty=commit is not None and dirty)
+    return SeenTree(
+        tree=tree, files=files, contents=contents, revision=commit, dirty=commit is not None and dirty
+    )
 
 
-def make_baseline(
-    flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]
-) -> tuple[Baseline, dict[str, bytes]]:
-    """The baseline that one or several runs of the plan make, and by sha256 what no commit holds."""
+def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -> Baseline:
+    """The baseline that one or several runs of the plan make."""
     tests = dict(tests_of(flat, runs))
     records = all_records(runs)
     for record in records:
@@ -89,14 +104,7 @@ def make_baseline(
         if record.get("record") == "collection_failure" and isinstance(nodeid, str):
             tests.setdefault(nodeid.partition("::")[0], BaselineTest(outcome=TestOutcome.ERROR))
     judges = judges_of(flat, {nodeid.partition("::")[0] for nodeid in tests}, seen.tree)
-    files: dict[str, BaselineFile] = {}
-    contents: dict[str, bytes] = {}
-    for path, file in seen.files.items():
-        kind = judges.kind_of(path)
-        if file.content is not None:
-            contents[file.sha256] = file.content
-        files[path] = BaselineFile(sha256=file.sha256, size=file.size, kind=kind, committed=file.committed)
-    document = Baseline(
+    return Baseline(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,
         made_at=now(),
@@ -108,11 +116,13 @@ def make_baseline(
         run_id=runs[0].document.run.run_id,
         todos=dict(todos_of(flat, runs)),
         tests=dict(sorted(tests.items())),
-        files=dict(sorted(files.items())),
+        files={
+            path: file.model_copy(update={"kind": judges.kind_of(path)})
+            for path, file in sorted(seen.files.items())
+        },
         inventory=inventory_of(records, flat.loaded.root),
         sub_plans={name: part.plan.todo_list_id for name, part in flat.files.items()},
     )
-    return document, contents
 
 
 # -- what runs said ------------------------------------------------------------------------------------
@@ -229,3 +239,170 @@ def object_id(content: bytes, digits: int = 40) -> str:
     digest.update(b"blob %d\0" % len(content))
     digest.update(content)
     return digest.hexdigest()
+
+
+# -- who had a say in the verdicts -------------------------------------------------------------------
+
+
+def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
+    """Return the inventory of a run's sessions and environment; files below the root are relative."""
+    plugins: set[str] = set()
+    hooks: set[tuple[str, str]] = set()
+    patched: set[tuple[str, str]] = set()
+    agreeing: set[tuple[str, str]] = set()
+    artifacts: dict[str, Any] = {}
+    elsewhere = False
+    every = list(records)
+    for record in every:
+        if record.get("record") == "artifacts_written":
+            written = record.get("artifacts")
+            held = cast("dict[str, Any]", written) if isinstance(written, dict) else {}
+            artifacts |= {path: how for path, how in held.items() if how in ("made", "rewritten")}
+        if record.get("record") == "session_inventory":
+            plugins |= {name for name in _list(record.get("plugins")) if isinstance(name, str)}
+            hooks |= {(hook, _shown(file, root)) for hook, file in _rows(record.get("hooks"), 2)}
+            patched |= {(name, _shown(file, root)) for name, file in _rows(record.get("patched"), 2)}
+            agreeing |= {
+                (_shown(file, root), f"{kind}.{method}")
+                for file, kind, method in _rows(record.get("agreeing"), 3)
+            }
+            elsewhere |= bool(record.get("without_body"))
+    return SessionInventory(
+        plugins=tuple(sorted(plugins)),
+        hooks=tuple(HookUse(hook=hook, file=file) for hook, file in sorted(hooks)),
+        entry_points=tuple(
+            sorted(
+                f"{each.name} = {each.value}" for each in importlib.metadata.entry_points(group="pytest11")
+            )
+        ),
+        start_up=dict(sorted(_start_up())),
+        patched=tuple(JudgePatch(name=name, file=file) for name, file in sorted(patched)),
+        agreeing=tuple(Agreement(file=file, name=name) for file, name in sorted(agreeing)),
+        bodies_elsewhere=elsewhere,
+        status_overturned=_is_overturned(every),
+        records_lost=_are_lost(every),
+        artifacts=artifacts,
+    )
+
+
+def _is_overturned(records: Iterable[Record]) -> bool:
+    """Return whether a session returned 0 in which tests had failed."""
+    red: set[object] = set()
+    green: set[object] = set()
+    for record in records:
+        if record.get("record") == "test_finished" and record.get("outcome") in ("failed", "error"):
+            red.add(record.get("session"))
+        elif record.get("record") == "session_ended" and record.get("exit_status") == 0:
+            green.add(record.get("session"))
+    return not red.isdisjoint(green)
+
+
+def _are_lost(records: Iterable[Record]) -> bool:
+    """Return whether records that were numbered are missing."""
+    last: dict[object, int] = {}
+    for record in records:
+        pen, number = record.get("pen"), record.get("number")
+        if isinstance(number, int):
+            if number > last.get(pen, 0) + 1:
+                return True
+            last[pen] = number
+    return False
+
+
+def _start_up() -> Iterator[tuple[str, str]]:
+    """Yield what the environment's interpreter runs before anything else, with its sha256."""
+    folders = dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *sys.path])
+    for folder in folders:
+        installed = folder.endswith(("site-packages", "dist-packages"))
+        with suppress(OSError):
+            for name in sorted(os.listdir(folder)) if folder else ():
+                if name in START_UP or (installed and name.endswith(".pth")):
+                    place = Path(folder, name)
+                    yield str(place), hashlib.sha256(place.read_bytes()).hexdigest()
+
+
+def _shown(file: str, root: Path) -> str:
+    """Relative to the root where it is below it, by whatever way, or in a folder above it."""
+    for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
+        if file and path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix()
+        if path.is_absolute() and folder.is_relative_to(path.parent):
+            return Path(os.path.relpath(path, folder)).as_posix()
+    return file
+
+
+def _rows(value: object, length: int) -> Iterator[list[str]]:
+    """Lists of so many words; what is none is passed over."""
+    for entry in map(_list, _list(value)):
+        if len(entry) == length and all(isinstance(word, str) for word in entry):
+            yield entry
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+# -- runs of a plan that leave no trace in the outcomes of the user -----------------------------------
+
+_GRACE_SECONDS = 20.0
+"""How long an interrupted run may take to end its sessions in order."""
+
+_INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
+
+
+def verify_apart(
+    plan: Path,
+    *,
+    directory: Path,
+    env: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+) -> OutcomeDocument:
+    """Verify every todo of a plan, whatever its dependencies say, and compare with no baseline.
+
+    The outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` in one line where the
+    run does not come to its end.
+    """
+    with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
+        outcomes = Path(folder) / "outcomes.json"
+        argv = [sys.executable, "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
+        argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
+        argv += ["--planverify-outcomes", str(outcomes), *options]
+        whole = {**os.environ, **(env or {})}
+        if whole.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
+            argv += ["-p", "pytest_planverify.plugin"]
+        ended = run_process(
+            argv, cwd=directory, env=whole, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
+        )
+        if ended.exit_code == _INTERRUPTED or ended.signal == "SIGINT":
+            raise KeyboardInterrupt
+        how = ended.signal or f"status {ended.exit_code}"
+        if ended.signal or ended.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
+            # The line that says why; what pytest prints around it does not.
+            lines = [
+                line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()
+            ]
+            errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+            said = (errors or lines or ["it said nothing"])[-1]
+            raise BaselineError(f"the plan could not be verified ({how}): {said}")
+        try:
+            return read_outcomes(outcomes)
+        except OutcomeFileError as error:
+            raise BaselineError(str(error)) from None
+
+
+def verify_often(
+    plan: Path,
+    root: Path,
+    *,
+    directory: Path,
+    runs: int,
+    env: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[BaselineRun]:
+    """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
+    found: list[BaselineRun] = []
+    for number in range(1, runs + 1):
+        if runs > 1:
+            say(f"verifying it, {number} of {runs}")
+        found.append(run_of(verify_apart(plan, directory=directory, env=env), root))
+    return found

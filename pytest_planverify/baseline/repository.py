@@ -44,20 +44,15 @@ class Repository:
             top, prefix, own, common = lines[:4]
         except (GitFailed, ValueError):
             return None
-        if prefix and _says_yes(folder, "check-ignore", "-q", "--", "."):
-            return None
         linked = os.path.realpath(own) != os.path.realpath(os.path.join(folder, common))
-        return cls(folder, Path(top), prefix, linked)
+        found = cls(folder, Path(top), prefix, linked)
+        is_ignored = prefix and found._ask("check-ignore", "-q", "--", ".") is not None
+        return None if is_ignored else found
 
     def commit(self, revision: str) -> str | None:
         """The id of the commit that a revision names."""
         found = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return None if found is None else found.decode().strip() or None
-
-    def is_dirty(self) -> bool:
-        """Return whether a tracked file below the folder differs from the commit."""
-        found = self._ask("status", "--porcelain", "--untracked-files=no", "--", ".")
-        return bool(found)
 
     def files(self, *kinds: str) -> tuple[str, ...]:
         """The paths of files below the folder: ``--cached``, ``--others`` and such say which."""
@@ -71,17 +66,8 @@ class Repository:
 
     def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files below the folder that are not as a commit has them, and those that it does not have."""
-        words = (
-            "diff",
-            "--name-status",
-            "-z",
-            "--no-renames",
-            "--no-ext-diff",
-            "--relative",
-            commit,
-            "--",
-            ".",
-        )
+        options = ("--name-status", "-z", "--no-renames", "--no-ext-diff", "--relative")
+        words = ("diff", *options, commit, "--", ".")
         fields = [os.fsdecode(name) for name in (self._ask(*words) or b"").split(b"\0") if name]
         changed = dict(zip(fields[1::2], fields[::2], strict=False))
         added = {name: None for name, how in changed.items() if how == "A"}
@@ -207,11 +193,3 @@ def _entries(listing: bytes, kind: bytes) -> Iterator[tuple[str, str]]:
         words = facts.split()
         if len(words) == 3 and words[1] == kind:
             yield os.fsdecode(path), words[2].decode()
-
-
-def _says_yes(folder: Path, *words: str) -> bool:
-    try:
-        git(folder, *words)
-    except GitFailed:
-        return False
-    return True

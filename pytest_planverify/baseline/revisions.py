@@ -19,9 +19,8 @@ from pytest_planverify.baseline.kept_baseline import (
     KeptBaseline,
     keep_contents,
 )
-from pytest_planverify.baseline.record import look, make_baseline
+from pytest_planverify.baseline.record import look, make_baseline, verify_often
 from pytest_planverify.baseline.repository import GitFailed, Repository
-from pytest_planverify.baseline.verification import verify_often
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
 if TYPE_CHECKING:
@@ -59,7 +58,11 @@ def baseline_at(
             f"{option} {revision}: there is no such revision in {repository.top}; name a "
             "commit, a tag or a branch"
         )
-    name = f"{commit}-{_conditions(flat)}"
+    # What the result depends on besides the commit: the plan and the interpreter.
+    conditions = hashlib.sha256(platform.python_version().encode())
+    for part in flat.parts:
+        conditions.update(part.digest.encode())
+    name = f"{commit}-{conditions.hexdigest()[:16]}"
     path = PlanFolder(root, flat.loaded.plan.todo_list_id).baselines / f"{name}.json"
     ref = f"{REVISION_REFS}/{name}"
     known = _known(path, repository, ref, root)
@@ -74,15 +77,7 @@ def baseline_at(
         keep_contents(root, texts)
         replace_file(path, data)
         repository.keep(ref, data)
-    return KeptBaseline(root, document, path=path, repository=repository)
-
-
-def _conditions(flat: FlatPlan) -> str:
-    """Return what the result depends on besides the commit: the plan and the interpreter."""
-    digest = hashlib.sha256(platform.python_version().encode())
-    for part in flat.parts:
-        digest.update(part.digest.encode())
-    return digest.hexdigest()[:16]
+    return KeptBaseline(root, document, path=path)
 
 
 def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
@@ -95,7 +90,7 @@ def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBase
         return None
     if repository.kept(ref) != data:  # it can be made again, so nothing that was changed is believed
         return None
-    return KeptBaseline(root, document, path=path, repository=repository)
+    return KeptBaseline(root, document, path=path)
 
 
 def _made(
@@ -111,19 +106,17 @@ def _made(
         seen = look(copy.loaded.root)
         env = environment_for(tree, root)
         verified = verify_often(plan, copy.loaded.root, directory=there, runs=runs, env=env, say=say)
-        document, contents = make_baseline(copy, seen, verified)
-    plans = _plan_files(flat)  # those of now; else only what the revision itself holds
+        document = make_baseline(copy, seen, verified)
+    # Those of now; else only what the revision itself holds.
+    plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {
         name: file
         for name, file in document.files.items()
         if file.committed or name in plans or seen.tree.is_nested(name)
     }
-    texts = {file.sha256: contents[file.sha256] for file in kept.values() if file.sha256 in contents}
+    digests = {file.sha256 for file in kept.values()}
+    texts = {digest: content for digest, content in seen.contents.items() if digest in digests}
     return document.model_copy(update={"revision": commit, "dirty": False, "files": kept}), texts
-
-
-def _plan_files(flat: FlatPlan) -> frozenset[str]:
-    return frozenset(os.path.relpath(part.path, flat.loaded.root) for part in flat.parts)
 
 
 def _bring_plans(flat: FlatPlan, tree: Path) -> Path:

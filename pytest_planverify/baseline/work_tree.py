@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from planner.planfile.project_files import is_cache_or_report, walk
 from pytest_planverify.baseline.repository import Repository
@@ -32,6 +32,18 @@ START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
 _JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
 
 
+class Snapshot(Protocol):
+    """The files of a tree at one moment, on disk or in a baseline, by their paths below the plan's root."""
+
+    def digests(self) -> Mapping[str, str]:
+        """The sha256 of every file, in hexadecimal."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; nothing where there is no such file, or it cannot be read any more."""
+        ...
+
+
 class WorkTree:
     """The files on disk below a root: a snapshot, read when it is first needed.
 
@@ -50,11 +62,6 @@ class WorkTree:
         self._paths: tuple[str, ...] | None = None
         self._digests: dict[str, str] | None = None
         self._nested: list[str] = []
-
-    @property
-    def root(self) -> Path:
-        """The folder that the paths are relative to."""
-        return self._root
 
     def paths(self) -> tuple[str, ...]:
         """The path of every file, sorted."""

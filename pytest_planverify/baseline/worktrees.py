@@ -22,7 +22,7 @@ from planner.planfile.project_files import OWN_REPORTS, walk
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterator
 
 MOST_FILES = 50_000
 MOST_BYTES = 2 << 30
@@ -232,9 +232,8 @@ def _to_copy(top: Path) -> Iterator[str]:
     for path in walk(top):
         if path != ".git":  # a file in a further work tree
             yield path
-    for folder in (OWN_REPORTS,):
-        for path in walk(top / folder):
-            yield f"{folder}/{path}"
+    for path in walk(top / OWN_REPORTS):
+        yield f"{OWN_REPORTS}/{path}"
 
 
 def _lend(top: Path, tree: Path) -> None:
@@ -249,7 +248,8 @@ def _import_places() -> Iterator[str]:
     # Where this program was started is on its path, and need not be on that of another.
     started = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
     yield from (entry for entry in sys.path if entry and (entry in given or entry not in started))
-    for folder in _site_folders():
+    sites = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    for folder in dict.fromkeys([*sites, *site.getsitepackages()]):
         try:
             names = sorted(os.listdir(folder))
         except OSError:
@@ -259,11 +259,6 @@ def _import_places() -> Iterator[str]:
                 yield from _of_pth(Path(folder) / name)
             elif name.startswith("__editable__") and name.endswith("_finder.py"):
                 yield from _of_finder(Path(folder) / name)
-
-
-def _site_folders() -> Iterable[str]:
-    found = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
-    return dict.fromkeys([*found, *site.getsitepackages()])
 
 
 def _of_pth(file: Path) -> Iterator[str]:

@@ -6,9 +6,10 @@ import glob
 import json
 import os
 import re
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from planner.model.evidence import ArtifactFact, Evidence
 from planner.model.outcome import FixtureUse
@@ -23,6 +24,11 @@ from pytest_planverify.checks.paths import (
     resolve_under,
 )
 from pytest_planverify.checks.result import Judgement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Validate = Callable[[str, Any], None]
 
 MAX_MATCHES = 10_000
 """A glob that matches more files than this is refused."""
@@ -88,24 +94,15 @@ _MESSAGES = {
 }
 
 
+@dataclass(eq=False)
 class _Fault(Exception):
     """A fault of one file."""
 
-    def __init__(
-        self,
-        problem: str,
-        path: str,
-        *,
-        expected: str | None = None,
-        actual: str | None = None,
-        nearest: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.path = path
-        self.expected = expected
-        self.actual = actual
-        self.nearest = nearest
+    problem: str
+    path: str
+    expected: str | None = None
+    actual: str | None = None
+    nearest: tuple[str, ...] = ()
 
     def evidence(self, check_id: str, kind: EvidenceKind = EvidenceKind.ARTIFACT) -> Evidence:
         message = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)
@@ -232,66 +229,55 @@ def _read_json(path: str, file: Path) -> Any:
         raise _Fault("not_json", path, actual=str(error)) from error
 
 
-class _Validate:
-    """A JSON Schema that a file must satisfy. References to other documents are never fetched."""
-
-    def __init__(self, schema_path: str, schema: Any) -> None:
-        # Only plans that name a schema pay for the import.
-        from jsonschema.exceptions import SchemaError
-        from jsonschema.validators import Draft202012Validator, validator_for
-        from referencing.jsonschema import EMPTY_REGISTRY
-
-        self.schema_path = schema_path
-        if type(schema) not in (dict, bool):
-            raise self._bad("it is no object")
-        chosen: Any = validator_for(schema, default=Draft202012Validator)
-        try:
-            chosen.check_schema(schema)
-        except SchemaError as error:
-            raise self._bad(f"{error.json_path}: {error.message}") from error
-        self.validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
-
-    def _bad(self, actual: str) -> _Fault:
-        return _Fault(
-            "bad_schema", self.schema_path, expected=self.schema_path, actual=clean(actual, limit=300)
-        )
-
-    def __call__(self, path: str, document: Any) -> None:
-        from referencing.exceptions import Unresolvable
-
-        try:
-            errors: list[Any] = list(islice(self.validator.iter_errors(document), MAX_SCHEMA_ERRORS))
-        except Unresolvable as unresolvable:
-            raise self._bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
-        except re.error as bad_pattern:
-            raise self._bad(
-                f"it has a pattern that is no regular expression: {bad_pattern}"
-            ) from bad_pattern
-        if errors:
-            error = min(errors, key=lambda each: len(each.absolute_path))
-            raise _Fault(
-                "schema",
-                path,
-                expected=self.schema_path,
-                actual=f"{error.json_path}: {clean(error.message, limit=300)}",
-            )
-
-
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
+    """Return what refuses documents that do not satisfy the schema; no other one is fetched for it."""
     if spec.json_schema is None:
         return None
-    path = spec.json_schema
+    # Only plans that name a schema pay for the import.
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    named = spec.json_schema
+
+    def bad(actual: str | None) -> _Fault:
+        shown = actual and clean(actual, limit=300)
+        return _Fault("bad_schema", named, expected=named, actual=shown)
+
     try:
-        file = _under(root, path)
+        file = _under(root, named)
         if not file.exists():
-            raise _Fault("bad_schema", path, expected=path, actual="it does not exist")
+            raise bad("it does not exist")
         if not is_regular_file(file):
-            raise _Fault("bad_schema", path, expected=path, actual="it is no file")
-        return _Validate(path, _read_json(path, file))
+            raise bad("it is no file")
+        schema = _read_json(named, file)
     except _Fault as fault:
         if fault.problem == "bad_schema":
             raise
-        reason = {"outside_root": "it leads out of the plan's root"}.get(fault.problem, fault.actual)
-        raise _Fault("bad_schema", path, expected=path, actual=reason) from fault
+        outside = fault.problem == "outside_root"
+        raise bad("it leads out of the plan's root" if outside else fault.actual) from fault
     except OSError as error:
-        raise _Fault("bad_schema", path, expected=path, actual=_os_reason(error)) from error
+        raise bad(_os_reason(error)) from error
+    if type(schema) not in (dict, bool):
+        raise bad("it is no object")
+    chosen: Any = validator_for(schema, default=Draft202012Validator)
+    try:
+        chosen.check_schema(schema)
+    except SchemaError as error:
+        raise bad(f"{error.json_path}: {error.message}") from error
+    validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
+
+    def validate(path: str, document: Any) -> None:
+        try:
+            errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+        except Unresolvable as unresolvable:
+            raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
+        except re.error as error:
+            raise bad(f"it has a pattern that is no regular expression: {error}") from error
+        if errors:
+            nearest = min(errors, key=lambda each: len(each.absolute_path))
+            actual = f"{nearest.json_path}: {clean(nearest.message, limit=300)}"
+            raise _Fault("schema", path, expected=named, actual=actual)
+
+    return validate

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.catalog.output import proves_nothing, read_findings
 from planner.model.evidence import CommandFact, Evidence, Finding, ProcessEnd
@@ -95,31 +95,54 @@ def _judge(
             return Judgement(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
         reason = f"it exited with 0, but that proves nothing: {proof}"
         vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
-    evidence = _evidence(
-        command,
-        check_id,
-        reason=reason,
-        process=process,
-        findings=_relative(read_findings(tool, process.stdout, process.stderr), root),
-        vacuous=vacuous,
-        limit_seconds=timeout_seconds,
-    )
-    return Judgement(
-        verdict=Verdict.FAILED,
-        reason=reason,
-        evidence=(evidence,),
-        duration_ms=process.duration_ms,
-        exit_code=process.exit_code,
-    )
+    findings = _relative(read_findings(tool, process.stdout, process.stderr), root)
+    more = {"vacuous": vacuous, "limit_seconds": timeout_seconds}
+    return _not_passed(command, Verdict.FAILED, reason, check_id, process, findings, **more)
 
 
 def _missing(
     command: Command, reason: str, check_id: str, process: ProcessResult | None = None
 ) -> Judgement:
-    evidence = _evidence(command, check_id, reason=reason, process=process, found=False)
+    return _not_passed(command, Verdict.INCONCLUSIVE, clean(reason, limit=500), check_id, process)
+
+
+def _not_passed(
+    command: Command,
+    verdict: Verdict,
+    reason: str,
+    check_id: str,
+    process: ProcessResult | None,
+    findings: tuple[Finding, ...] = (),
+    **more: Any,
+) -> Judgement:
+    """Judge a command that failed, or, as inconclusive, one that there is no program for."""
+    stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
+    stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
+    if process is not None:
+        more["duration_seconds"] = process.duration_ms / 1000
+        more["timed_out"] = process.timed_out
+        more["process"] = ProcessEnd(
+            exit_code=process.exit_code, signal=process.signal, timed_out=process.timed_out, complete=True
+        )
+    evidence = Evidence(
+        kind=EvidenceKind.COMMAND,
+        check_id=check_id,
+        headline=_headline(findings, stdout, stderr, reason),
+        stdout_tail=stdout,
+        stderr_tail=stderr,
+        command=CommandFact(
+            argv=command.argv,
+            tool=command.tool.name,
+            purpose=command.tool.purpose.value,
+            found=verdict is Verdict.FAILED,
+            output_tail=clean(f"{stdout}\n{stderr}".strip(), limit=OUTPUT_CHARACTERS),
+            findings=findings,
+        ),
+        **more,
+    )
     return Judgement(
-        verdict=Verdict.INCONCLUSIVE,
-        reason=clean(reason, limit=500),
+        verdict=verdict,
+        reason=reason,
         evidence=(evidence,),
         duration_ms=process.duration_ms if process else 0,
         exit_code=process.exit_code if process else None,
@@ -132,52 +155,8 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
         return None
     module = command.argv[command.argv.index("-m") + 1]
     match = _NO_MODULE.search(process.stderr)
-    if (
-        match
-        and module in command.tool.modules
-        and match["name"].partition(".")[0] == module.partition(".")[0]
-    ):
-        return module
-    return None
-
-
-def _evidence(
-    command: Command,
-    check_id: str,
-    *,
-    reason: str,
-    process: ProcessResult | None,
-    findings: tuple[Finding, ...] = (),
-    found: bool = True,
-    vacuous: str | None = None,
-    limit_seconds: float | None = None,
-) -> Evidence:
-    stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
-    stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
-    return Evidence(
-        kind=EvidenceKind.COMMAND,
-        check_id=check_id,
-        headline=_headline(findings, stdout, stderr, reason),
-        stdout_tail=stdout,
-        stderr_tail=stderr,
-        limit_seconds=limit_seconds,
-        duration_seconds=process.duration_ms / 1000 if process else None,
-        timed_out=bool(process and process.timed_out),
-        process=ProcessEnd(
-            exit_code=process.exit_code, signal=process.signal, timed_out=process.timed_out, complete=True
-        )
-        if process
-        else None,
-        vacuous=vacuous,
-        command=CommandFact(
-            argv=command.argv,
-            tool=command.tool.name,
-            purpose=command.tool.purpose.value,
-            found=found,
-            output_tail=clean(f"{stdout}\n{stderr}".strip(), limit=OUTPUT_CHARACTERS),
-            findings=findings,
-        ),
-    )
+    is_own = match is not None and match["name"].partition(".")[0] == module.partition(".")[0]
+    return module if is_own and module in command.tool.modules else None
 
 
 def _headline(findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str) -> str:

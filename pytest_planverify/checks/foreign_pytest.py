@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +39,6 @@ COLLECTION_ERRORS = 2
 USAGE_ERROR = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The results read from a report file."""
-
-    tests: tuple[TestResult, ...]
-    evidence: tuple[Evidence, ...]
-    properties: tuple[tuple[str, Any], ...] = ()
-
-
 def run_foreign(
     judged: JudgedCommand,
     launcher: Sequence[str],
@@ -59,87 +51,65 @@ def run_foreign(
 ) -> tuple[Judgement, Witness]:
     """Run the command and judge it by the best witness there is."""
     plain = [word for word in args if not word.startswith("--json-report")]
-    attempts: tuple[tuple[Witness, list[str], Path, Callable[[Path, JudgedCommand], Reading]], ...] = (
-        (
-            Witness.JSON_REPORT,
-            ["--json-report", f"--json-report-file={folder / 'foreign.json'}"],
-            folder / "foreign.json",
-            read_json_report,
-        ),
-        (Witness.JUNIT_XML, [f"--junitxml={folder / 'foreign.xml'}"], folder / "foreign.xml", read_junit),
+    report, xml = folder / "foreign.json", folder / "foreign.xml"
+    attempts = (
+        (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report, read_json_report),
+        (Witness.JUNIT_XML, [f"--junitxml={xml}"], xml, read_junit),
     )
     result: ProcessResult | None = None
     for witness, extra, file, read in attempts:
         file.unlink(missing_ok=True)
+        argv, limit = [*launcher, *plain, *extra], judged.limit_seconds
         try:
-            result = run_process(
-                [*launcher, *plain, *extra],
-                cwd=root,
-                env=env,
-                timeout_seconds=judged.limit_seconds,
-                watch=watch,
-            )
+            result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
             return _not_started(judged, launcher, args, error), Witness.EXIT_CODE
-        reading = _read(read, file, judged)
-        if reading is not None:
-            return _judge(judged, result, reading), witness
+        said: Judgement | None = None
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
+            said = read(file, judged)
+        if said is not None:
+            return _judge(judged, result, said), witness
         if result.exit_code != USAGE_ERROR:
             break
     assert result is not None
-    return _judge(judged, result, Reading((), ())), Witness.EXIT_CODE
+    return _judge(judged, result, _said((), (), [])), Witness.EXIT_CODE
 
 
-def _read(
-    read: Callable[[Path, JudgedCommand], Reading], file: Path, judged: JudgedCommand
-) -> Reading | None:
-    try:
-        return read(file, judged)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
-        return None
-
-
-def _judge(judged: JudgedCommand, result: ProcessResult, reading: Reading) -> Judgement:
-    judgement = Judgement(
-        verdict=Verdict.FAILED,
-        tests=reading.tests,
-        evidence=reading.evidence,
-        duration_ms=result.duration_ms,
-        exit_code=result.exit_code,
-        properties=list(reading.properties),
-    )
-    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reading.tests)
-    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in reading.evidence)
+def _judge(judged: JudgedCommand, result: ProcessResult, said: Judgement) -> Judgement:
+    """Judge the command by how it ended, and by what its report says."""
+    judgement = replace(said, duration_ms=result.duration_ms, exit_code=result.exit_code)
+    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in said.tests)
+    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in said.evidence)
     explained = (0, 1, COLLECTION_ERRORS, USAGE_ERROR) if uncollected else (0, 1)
-    rerun = tuple(test for test in reading.tests if test.outcome.is_red)
+    rerun = tuple(test for test in said.tests if test.outcome.is_red)
     if (
         result.timed_out
         or result.exit_code not in explained
-        or (result.exit_code == 1 and not reading.evidence)
+        or (result.exit_code == 1 and not said.evidence)
     ):
-        judgement.evidence = (*reading.evidence, _process_evidence(judged, result))
-    elif result.exit_code == 0 and not reading.evidence and rerun:
+        judgement.evidence = (*said.evidence, _process_evidence(judged, result))
+    elif result.exit_code == 0 and not said.evidence and rerun:
         judgement.verdict = Verdict.FLAKY
-        judgement.evidence = tuple(_rerun_evidence(judged, test) for test in rerun)
         judgement.reason = "passed only when it was run again"
-    elif result.exit_code == 0 and not reading.evidence and proving:
+        answers = tuple(Confirmation(where="alone", passed=passed) for passed in (False, True))
+        judgement.evidence = tuple(
+            judged.evidence(
+                EvidenceKind.TEST,
+                f"{test.nodeid} {judgement.reason}",
+                phase=Phase.CALL,
+                nodeid=test.nodeid,
+                tests=(test.nodeid,),
+                confirmations=answers,
+            )
+            for test in rerun
+        )
+    elif result.exit_code == 0 and not said.evidence and proving:
         judgement.verdict = Verdict.PASSED
-    elif not reading.evidence:
-        judgement.evidence = (_vacuous(judged, reading.tests),)
+    elif not said.evidence:
+        judgement.evidence = (_vacuous(judged, said.tests),)
     if judgement.verdict is Verdict.FAILED and judgement.evidence:
         judgement.reason = judgement.evidence[0].headline
     return judgement
-
-
-def _rerun_evidence(judged: JudgedCommand, test: TestResult) -> Evidence:
-    return judged.evidence(
-        EvidenceKind.TEST,
-        f"{test.nodeid} passed only when it was run again",
-        phase=Phase.CALL,
-        nodeid=test.nodeid,
-        tests=(test.nodeid,),
-        confirmations=tuple(Confirmation(where="alone", passed=passed) for passed in (False, True)),
-    )
 
 
 def _not_started(
@@ -190,7 +160,7 @@ def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
 _JSON_OUTCOMES = {outcome.value: outcome for outcome in TestOutcome} | {"rerun": TestOutcome.FAILED}
 
 
-def read_json_report(file: Path, judged: JudgedCommand) -> Reading:
+def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
     """Read the file of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is none."""
     data: dict[str, Any] = json.loads(file.read_text("utf-8"))
     tests: list[TestResult] = []
@@ -222,7 +192,16 @@ def read_json_report(file: Path, judged: JudgedCommand) -> Reading:
     ]
     if "summary" not in data:
         raise ValueError("no report of pytest-json-report")
-    return Reading(tuple(tests), tuple(evidence), tuple(properties))
+    return _said(tests, evidence, properties)
+
+
+def _said(
+    tests: Sequence[TestResult], evidence: Sequence[Evidence], properties: list[tuple[str, Any]]
+) -> Judgement:
+    """Return what a report says; how its command ended comes on top."""
+    return Judgement(
+        verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties
+    )
 
 
 def _reported(
@@ -230,7 +209,9 @@ def _reported(
 ) -> Evidence:
     crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
-    message = str(crash.get("message") or _last_error(longrepr))
+    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
+    lines = marked or longrepr.strip().splitlines() or [""]
+    message = str(crash.get("message") or lines[-1])
     return judged.evidence(
         kind,
         message.splitlines()[0] if message else "failed",
@@ -243,11 +224,6 @@ def _reported(
         tests=(nodeid,) if kind is EvidenceKind.TEST else (),
         contract_path=judged.contract_path,
     )
-
-
-def _last_error(longrepr: str) -> str:
-    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
-    return marked[-1] if marked else longrepr.strip().splitlines()[-1] if longrepr.strip() else ""
 
 
 _PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
@@ -308,7 +284,7 @@ _JUNIT_PHASES = {
 """How the message of an error begins that is not of a test's call."""
 
 
-def read_junit(file: Path, judged: JudgedCommand) -> Reading:
+def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
     """Read pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is none."""
     root = ET.fromstring(file.read_bytes())
     if root.tag not in ("testsuites", "testsuite"):
@@ -317,7 +293,9 @@ def read_junit(file: Path, judged: JudgedCommand) -> Reading:
     evidence: list[Evidence] = []
     properties: list[tuple[str, Any]] = []
     for case in root.iter("testcase"):
-        nodeid = _junit_nodeid(case)
+        classname, name = case.get("classname") or "", str(case.get("name"))
+        place = case.get("file") or classname.replace(".", "/") + ".py"
+        nodeid = f"{place}::{name}" if classname else name
         found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
         outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
         if found is not None and found.get("type") == "pytest.xfail":
@@ -342,13 +320,7 @@ def read_junit(file: Path, judged: JudgedCommand) -> Reading:
             kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
             entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
-    return Reading(tuple(tests), tuple(evidence), tuple(properties))
-
-
-def _junit_nodeid(case: ET.Element) -> str:
-    classname = case.get("classname") or ""
-    file = case.get("file") or classname.replace(".", "/") + ".py"
-    return f"{file}::{case.get('name')}" if classname else str(case.get("name"))
+    return _said(tests, evidence, properties)
 
 
 def _number(text: str | None) -> Any:

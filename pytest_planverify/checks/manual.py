@@ -68,7 +68,8 @@ def check_manual(
     current = [answer for answer in given if answer.question == spec.question]
     if current:
         return _answered(current[-1], asked, check_id)
-    how = _how_to_answer(todo_id, check_id)
+    check = "" if check_id == "manual[0]" else f" --check {check_id}"
+    how = f"answer: planner answer PLAN {todo_id} yes|no{check} --by NAME"
     if given:
         reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"
         return Judgement(verdict=Verdict.STALE, reason=reason)
@@ -86,8 +87,3 @@ def _answered(answer: Answer, asked: str, check_id: str) -> Judgement:
     reason = clean(f"{answer.by} answered no{note}", limit=500)
     evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{asked} {reason}")
     return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
-
-
-def _how_to_answer(todo_id: str, check_id: str) -> str:
-    check = "" if check_id == "manual[0]" else f" --check {check_id}"
-    return f"answer: planner answer PLAN {todo_id} yes|no{check} --by NAME"

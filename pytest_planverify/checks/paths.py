@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHUNK_BYTES = 1 << 20
 MAX_SIBLINGS = 5_000
 """Names of a folder that are looked at for look-alikes."""
 
@@ -38,11 +37,8 @@ def is_regular_file(path: Path) -> bool:
 
 def file_sha256(path: Path) -> str:
     """The digest of a file's bytes, in hexadecimal. Raises ``OSError``."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def names_like(root: Path, path: str) -> tuple[str, ...]:

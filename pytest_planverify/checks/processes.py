@@ -60,11 +60,13 @@ def run_process(
     timeout_seconds: float,
     watch: Callable[[], None] | None = None,
     on_output: Callable[[str], None] | None = None,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> ProcessResult:
     """Run an argument vector in a session of its own, without standard input, and wait for its end.
 
     ``watch`` is called again and again meanwhile; what it raises ends the process and is passed on.
-    ``on_output`` is given what the process writes, as it comes, in threads that read its streams.
+    ``on_output`` is given what the process writes, as it comes, in threads that read its streams;
+    ``grace_seconds`` is how long it may take to end once it is told to.
     Whatever it started has ended too when this returns, after a limit that was passed, an interruption or
     an ordinary exit. Raises ``OSError`` or ``ValueError`` where the program cannot be started.
     """
@@ -90,7 +92,7 @@ def run_process(
         ended = _wait_for_end(process, timeout_seconds, watch)
         duration_ms = round((time.monotonic() - started) * 1000)
     finally:
-        end_process_tree(process.pid, token=token)
+        end_process_tree(process.pid, token=token, grace_seconds=grace_seconds)
         process.wait()
         give_up = time.monotonic() + STREAM_SECONDS
         texts = [stream.finish(give_up) for stream in streams]

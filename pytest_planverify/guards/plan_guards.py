@@ -155,7 +155,7 @@ class Guards:
         return self._artifacts.written()
 
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
-        from pytest_planverify.baseline.inventory import inventory_of
+        from pytest_planverify.baseline.record import inventory_of
         from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
         assert self._hygiene is not None

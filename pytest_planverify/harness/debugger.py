@@ -32,7 +32,7 @@ from planner.planfile.tree import load_flat
 from planner.revise.commands import fixing_command
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline import load_baseline
-from pytest_planverify.baseline.green_revisions import GreenRevisions
+from pytest_planverify.baseline.changes import GreenRevisions
 from pytest_planverify.baseline.hunks import function_at, spans_of
 from pytest_planverify.baseline.kept_baseline import baseline_of_file, run_baseline
 from pytest_planverify.baseline.kinds import judges_of
@@ -312,7 +312,7 @@ class Debugger:
         if repository is not None and green is not None:
             yield "the last green run", *_since(repository, green)
         if (kept := self._baseline()) is not None:
-            held, now_held = kept.snapshot(), WorkTree(self.root).digests()
+            held, now_held = kept, WorkTree(self.root).digests()
             then = held.digests()
             changed = [path for path in {**then, **now_held} if then.get(path) != now_held.get(path)]
             readable = [path for path in changed if path not in then or held.read(path) is not None]

@@ -21,8 +21,7 @@ from planner.planfile.tree import load_flat
 from planner.text.redaction import redact
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_contents, keep_outcomes, outcomes_of
-from pytest_planverify.baseline.record import look, make_baseline
-from pytest_planverify.baseline.verification import verify_often
+from pytest_planverify.baseline.record import look, make_baseline, verify_often
 from pytest_planverify.checks.processes import run_process
 from pytest_planverify.harness.progress import one_line
 
@@ -148,8 +147,8 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
         if kept is not None:
             return None, None
         runs = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=1)
-        document, contents = make_baseline(flat, seen, runs)
-        keep_contents(root, contents)
+        document = make_baseline(flat, seen, runs)
+        keep_contents(root, seen.contents)
         replace_file(path, baseline_bytes(document))
         keep_outcomes(path, runs)
     except PlannerError as error:

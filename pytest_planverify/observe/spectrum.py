@@ -12,7 +12,7 @@ import re
 import sys
 from contextlib import suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -46,18 +46,6 @@ class Ran(NamedTuple):
     depth: int
     """How many functions of the product were on the way to its first call."""
     lines: set[int]
-
-
-class Probe(Protocol):
-    """Sees what is executed between its start and its stop."""
-
-    def start(self) -> bool:
-        """Begin; return whether that was possible."""
-        ...
-
-    def stop(self) -> list[Ran]:
-        """Return the functions of the product that were executed."""
-        ...
 
 
 class SpectrumRecorder:
@@ -138,13 +126,16 @@ class SpectrumRecorder:
         self._recorder.write_executed(nodeid, functions, found)
 
 
-def probe_of(is_product: Callable[[str], bool]) -> Probe:
+def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:
     """Return what this interpreter has to look with."""
     return _Monitor(is_product) if sys.version_info >= (3, 12) else _Tracer(is_product)
 
 
 class _Monitor:
-    """By ``sys.monitoring``: a line that has been seen costs nothing for the rest of the test."""
+    """By ``sys.monitoring``: a line that has been seen costs nothing for the rest of the test.
+
+    ``start`` returns whether it can look, ``stop`` the functions of the product that were executed.
+    """
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
         self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]

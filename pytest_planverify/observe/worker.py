@@ -210,6 +210,17 @@ class _Steps:
                 self._give_up(CannotServe(Level.PARSED, "a plugin has started a thread"))
             self._become_worker(session.config)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Leave out the summary of Hypothesis where no test used it.
+
+        Its plugin imports all of Hypothesis, for half a second of each worker, to find nothing to say.
+        """
+        plugins = session.config.pluginmanager
+        plugin = sys.modules.get("_hypothesis_pytestplugin")
+        if plugin is not None and "hypothesis" not in sys.modules and plugins.is_registered(plugin):
+            plugins.unregister(plugin)
+
     # -- in a worker that was forked on the way ---------------------------------------------------
 
     def _become_worker(self, config: pytest.Config) -> None:

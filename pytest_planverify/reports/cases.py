@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
+from planner.text.display import counted
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.reports.details import headline
@@ -20,7 +21,7 @@ from pytest_planverify.reports.terminal import EXIT_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Check, Failure, Hunk, Location, Outcome, OutcomeDocument
+    from planner.model.outcome import Check, Failure, Hunk, Outcome, OutcomeDocument
     from planner.model.plan import Todo
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -52,7 +53,6 @@ class Problem:
     signature: str
     todos: tuple[str, ...]
     tests: tuple[str, ...]
-    test_count: int
     path: str
     """Of the fault, as it is seen from the top of the repository; of the plan where nothing is known."""
     line: int = 1
@@ -70,9 +70,7 @@ class Problem:
         shown = ", ".join(self.todos[:5]) + (
             f" and {left} more" if (left := len(self.todos) - 5) > 0 else ""
         )
-        tests = (
-            f"{self.test_count} test{'s' if self.test_count != 1 else ''} in " if self.test_count else ""
-        )
+        tests = f"{counted(len(self.tests), 'test')} in " if self.tests else ""
         return tests + shown
 
 
@@ -151,18 +149,17 @@ class ReportInput:
         tests = tuple(
             dict.fromkeys(test for _, each in members for test in (each.tests or each.top_failing_tests))
         )
-        place = _place(members)
         path, line = self._plan_path(outcome), 1
-        if place is not None:
-            at, found = place
-            path, line = self.placed(at.plan, found.path), found.line or 1
+        for at, each in members:
+            if each.location is not None:
+                path, line = self.placed(at.plan, each.location.path), each.location.line or 1
+                break
         return Problem(
             category=str(failure.category),
             headline=safe(headline(failure)),
             signature=failure.signature or f"{outcome.todo_id} {failure.check_id}",
             todos=tuple(dict.fromkeys(each.todo_id for each, _ in members)),
             tests=tests,
-            test_count=len(tests),
             path=path,
             line=max(line, 1),
             failure=failure,
@@ -175,7 +172,6 @@ class ReportInput:
             signature=f"{outcome.todo_id} {check.id}",
             todos=(outcome.todo_id,),
             tests=(),
-            test_count=0,
             path=self._plan_path(outcome),
         )
 
@@ -190,19 +186,17 @@ def safe(text: str, limit: int = _LONGEST_TEXT) -> str:
     return clean(redact(text), limit=limit).replace("\ufffe", "").replace("\uffff", "")
 
 
-def _place(members: list[tuple[Outcome, Failure]]) -> tuple[Outcome, Location] | None:
-    return next(((outcome, each.location) for outcome, each in members if each.location is not None), None)
-
-
 def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
     failures = list(failures_of(outcome))
     for check in outcome.checks:
-        status = _status(check.counts_as, counts=counts)
+        passed = check.counts_as is Verdict.PASSED
+        status = PASSED if passed else FAILED if check.counts_as.is_red and counts else SKIPPED
         flaky = check.verdict is Verdict.FLAKY
         red_tests = False
         for test in check.tests:
-            told = _test_status(test.outcome, status)
-            red_tests |= told == FAILED
+            told = PASSED if test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) else SKIPPED
+            if test.outcome.is_red and status == FAILED:  # the plan may bear a red test
+                told, red_tests = FAILED, True
             failure = _failure_of(failures, check, test.nodeid)
             message, text = (
                 _said(failure) if told != PASSED and test.outcome.is_red else (test.reason or "", "")
@@ -212,7 +206,7 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
             yield ReportCase(
                 outcome.todo_id, safe(test.nodeid), told, safe(message), text, test.duration_ms, flaky
             )
-        if not check.tests or (check.counts_as is not Verdict.PASSED and not red_tests):
+        if not check.tests or not (passed or red_tests):
             failure = _failure_of(failures, check, None)
             message, text = _said(failure) if status == FAILED else ("", "")
             reason = check.reason or ("" if status == PASSED else check.verdict.value)
@@ -220,18 +214,6 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
             yield ReportCase(
                 outcome.todo_id, safe(name), status, safe(message or reason), text, check.duration_ms, flaky
             )
-
-
-def _status(verdict: Verdict, *, counts: bool) -> str:
-    if verdict is Verdict.PASSED:
-        return PASSED
-    return FAILED if verdict.is_red and counts else SKIPPED
-
-
-def _test_status(outcome: TestOutcome, check: str) -> str:
-    if outcome.is_red:  # a criterion may pass with a red test: the plan bears it
-        return FAILED if check == FAILED else SKIPPED
-    return PASSED if outcome is TestOutcome.PASSED or outcome is TestOutcome.XPASSED else SKIPPED
 
 
 def _failure_of(failures: list[Failure], check: Check, nodeid: str | None) -> Failure | None:

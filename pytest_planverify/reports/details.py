@@ -6,9 +6,9 @@ words; node ids, commands and paths stand whole, so that they can be copied.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from planner.brief.instructions import asks_for_work
 from planner.model.verdicts import Isolation, Since, Verdict
 from planner.policy.outcomes import consequences, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
@@ -21,6 +21,7 @@ from pytest_planverify.reports.words import (
     VERDICT_WORDS,
     duration,
     standing,
+    suggestion_label,
     tests_of,
 )
 
@@ -50,24 +51,20 @@ ISOLATIONS: Mapping[Isolation, str] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class Details:
     """Writes the details of the todos of one run; what two todos share is written in full once."""
 
-    def __init__(
-        self,
-        screen: ReportScreen,
-        *,
-        verbosity: int = 0,
-        outcomes_path: str | None = None,
-        causes: Sequence[Cause] = (),
-    ) -> None:
-        self._screen = screen
-        self._is_verbose = verbosity > 0
-        self._verbosity = verbosity
-        self._outcomes_path = outcomes_path
-        self._ranks = {signature: cause.rank for cause in causes for signature in cause.signatures}
-        self._written: dict[tuple[object, ...], str] = {}
-        """What a failure says, to the todo under which it stands in full."""
+    screen: ReportScreen
+    verbosity: int = 0
+    outcomes_path: str | None = None
+    causes: Sequence[Cause] = ()
+    _written: dict[tuple[object, ...], str] = field(default_factory=dict[tuple[object, ...], str])
+    """What a failure says, to the todo under which it stands in full."""
+
+    @property
+    def _is_verbose(self) -> bool:
+        return self.verbosity > 0
 
     def write(self, outcome: Outcome) -> bool:
         """Write everything under the line of one todo. Return whether the todo needs attention."""
@@ -84,8 +81,9 @@ class Details:
         if len(failures) > 1:
             self._write_others(failures[0], failures[1:])
         if failures and failures[0].rerun:
-            self._screen.line(StyledText("rerun", Style.QUIET), indent=INDENT)
-            self._write_pasted(failures[0].rerun)
+            self.screen.line(StyledText("rerun", Style.QUIET), indent=INDENT)
+            # What a reader copies has a line of its own.
+            self.screen.line(StyledText(self.screen.text(failures[0].rerun), Style.COMMAND), indent=INDENT)
         return True
 
     # -- one failure -----------------------------------------------------------------------------
@@ -102,11 +100,11 @@ class Details:
             self._write_tests(failure)
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
-                self._write_place(failure.location)
+                self._whole("where", *place(failure.location))
             if failure.since is not Since.PRE_EXISTING:  # no change of this work has made it red
                 self._write_changes(failure.candidates)
             if failure.suggestion:
-                self._label("fix" if asks_for_work(failure.suggestion) else "found", failure.suggestion)
+                self._label(suggestion_label(failure.suggestion), failure.suggestion)
         if failure.target_agent:
             self._label("who", failure.target_agent, Style.STRONG)
 
@@ -136,7 +134,7 @@ class Details:
         self._whole("test", first[0], f"and {more} more" if more > 0 else "")
 
     def _write_message(self, message: str) -> None:
-        screen = self._screen
+        screen = self.screen
         width = screen.width - INDENT - LABEL
         parts = [part for line in screen.texts(message) for part in wrapped(line, width)]
         most = len(parts) if self._is_verbose or len(parts) == MOST_LINES + 1 else MOST_LINES
@@ -149,24 +147,21 @@ class Details:
             left = f"and {len(parts) - most} more lines; -v shows them"
             screen.line(StyledText(left, Style.QUIET), indent=INDENT + LABEL)
 
-    def _write_place(self, location: Location) -> None:
-        self._whole("where", *place(location))
-
     def _write_changes(self, candidates: Sequence[Candidate]) -> None:
         """Write what was changed in the functions most likely to be at fault."""
         for hunk in [each.hunk for each in candidates if each.hunk is not None][:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             rest = f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}"
-            self._screen.line(
-                StyledText("changed ", Style.QUIET), StyledText(self._screen.text(rest)), indent=INDENT
+            self.screen.line(
+                StyledText("changed ", Style.QUIET), StyledText(self.screen.text(rest)), indent=INDENT
             )
 
     def _write_others(self, deciding: Failure, others: Sequence[Failure]) -> None:
         """Write a few of the todo's other failures, those of other causes first, and count the rest."""
 
         def is_same_cause(failure: Failure) -> bool:
-            rank = self._ranks.get(failure.signature or "")
-            return rank is not None and rank == self._ranks.get(deciding.signature or "")
+            both = {failure.signature, deciding.signature}
+            return any(both <= {*cause.signatures} for cause in self.causes)
 
         alike: dict[str, list[Failure]] = {}
         for failure in sorted(others, key=is_same_cause):
@@ -178,7 +173,7 @@ class Details:
         if left:
             count = sum(max(len(failure.tests), 1) for failure in left)
             cause = ", same cause" if all(map(is_same_cause, left)) else ""
-            where = f"; every node id is in {self._outcomes_path}" if self._outcomes_path else ""
+            where = f"; every node id is in {self.outcomes_path}" if self.outcomes_path else ""
             self._label("", f"and {count} more{cause}{where}")
 
     # -- what no diagnosis explains ----------------------------------------------------------------
@@ -229,7 +224,7 @@ class Details:
     # -- every check -------------------------------------------------------------------------------
 
     def _write_checks(self, checks: Sequence[Check]) -> None:
-        screen = self._screen
+        screen = self.screen
         words = widest([VERDICT_WORDS[check.verdict].shown(screen.glyphs) for check in checks])
         ids = widest([screen.text(check.id) for check in checks])
         for check in checks:
@@ -251,7 +246,7 @@ class Details:
                 screen.paragraph(facts.strip(), style=Style.QUIET, indent=INDENT * 2)
             for remark in _remarks(check):
                 screen.paragraph(screen.text(remark), style=Style.QUIET, indent=INDENT * 2)
-            if self._verbosity > 1:
+            if self.verbosity > 1:
                 self._write_results(check.tests)
 
     def _write_results(self, tests: Sequence[TestResult]) -> None:
@@ -259,11 +254,11 @@ class Details:
         times = widest([duration(test.duration_ms) for test in tests])
         for test in tests:
             word = TEST_WORDS[test.outcome]
-            self._screen.line(
+            self.screen.line(
                 StyledText(padded(word.text, words) + GAP, word.style),
                 StyledText(padded(duration(test.duration_ms), times, right=True) + GAP, Style.QUIET),
-                StyledText(self._screen.text(test.nodeid)),
-                StyledText(f" ({self._screen.text(test.reason)})" if test.reason else "", Style.QUIET),
+                StyledText(self.screen.text(test.nodeid)),
+                StyledText(f" ({self.screen.text(test.reason)})" if test.reason else "", Style.QUIET),
                 indent=INDENT * 2,
             )
 
@@ -271,26 +266,22 @@ class Details:
 
     def _label(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
         """Write a label and its prose, wrapped."""
-        self._screen.labelled(label, self._screen.text(text), style=style, indent=INDENT, column=LABEL)
-
-    def _write_pasted(self, text: str) -> None:
-        """Write what a reader copies, on a line of its own."""
-        self._screen.line(StyledText(self._screen.text(text), Style.COMMAND), indent=INDENT)
+        self.screen.labelled(label, self.screen.text(text), style=style, indent=INDENT, column=LABEL)
 
     def _whole(self, label: str, text: str, rest: str = "") -> None:
         """Write a label, a text that is never broken, and what follows it, below where there is no room."""
-        text, rest = self._screen.text(text), self._screen.text(rest)
+        text, rest = self.screen.text(text), self.screen.text(rest)
         head = StyledText(label.ljust(LABEL), Style.QUIET)
-        room = self._screen.width - INDENT - LABEL - cells(text)
+        room = self.screen.width - INDENT - LABEL - cells(text)
         if room >= (1 + cells(rest) if rest else 0):
-            self._screen.line(head, StyledText(f"{text} {rest}"), indent=INDENT)
+            self.screen.line(head, StyledText(f"{text} {rest}"), indent=INDENT)
             return
         if room >= 0:
-            self._screen.line(head, StyledText(text), indent=INDENT)
+            self.screen.line(head, StyledText(text), indent=INDENT)
         else:
-            self._screen.line(head, indent=INDENT)
-            self._screen.line(StyledText(text), indent=INDENT)
-        self._screen.paragraph(rest, indent=INDENT + LABEL)
+            self.screen.line(head, indent=INDENT)
+            self.screen.line(StyledText(text), indent=INDENT)
+        self.screen.paragraph(rest, indent=INDENT + LABEL)
 
 
 def distinct_failures(outcome: Outcome) -> list[Failure]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
 from planner.model.failure_report import (
@@ -28,13 +28,14 @@ from planner.planfile.source_excerpts import read_excerpts
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.paths import is_regular_file
+from pytest_planverify.reports.details import distinct_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Evidence
-    from planner.model.outcome import Cause, Check, Failure, Outcome
+    from planner.model.outcome import Cause, Outcome
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
 
@@ -65,7 +66,7 @@ def failure_report(
     ``evidence`` is all that was seen of the todo's failures, in any order; ``causes`` are those of the run.
     """
     todo = next((item for item in plan.plan.items if item.id == outcome.todo_id), None)
-    failures = _deciding_first(outcome)
+    failures = distinct_failures(outcome)
     files = RootedFiles(plan.root)
     facts = list({fact.model_dump_json(): fact for fact in evidence}.values())
     shown: dict[int, Evidence] = {}
@@ -77,6 +78,7 @@ def failure_report(
         for excerpt in read_excerpts(files, failure, mine):
             excerpts.setdefault((excerpt.path, excerpt.first_line), excerpt)
     shown |= {id(fact): fact for fact in facts[:MOST_EVIDENCE]}
+    signatures = {failure.signature for failure in failures if failure.signature}
     report = FailureReport(
         run_id=run_id,
         plan=PlanRef(
@@ -84,11 +86,16 @@ def failure_report(
         ),
         todo=_reported_todo(outcome, todo),
         state=outcome.state,
-        checks=tuple(_with_red_tests(check) for check in outcome.checks),
+        checks=tuple(
+            check.model_copy(update={"tests": tuple(test for test in check.tests if test.outcome.is_red)})
+            for check in outcome.checks
+        ),
         failures=tuple(failures),
-        evidence=tuple(map(_without_spectrum, shown.values())),
+        # Without what only a diagnosis needs: the candidates say what follows.
+        evidence=tuple(fact.model_copy(update={"executed": (), "hunks": ()}) for fact in shown.values()),
         excerpts=tuple(excerpts.values()),
-        causes=tuple(_concerning(failures, causes)),
+        # Those that the failures belong to, and those that probably explain them.
+        causes=tuple(each for each in causes if signatures & {*each.signatures, *each.explains}),
     )
     # A null or an empty list a field would be most of the file.
     data: dict[str, Any] = _cleaned(report.model_dump(mode="json", exclude_defaults=True))
@@ -130,27 +137,6 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
                 path.unlink()
 
 
-def _deciding_first(outcome: Outcome) -> list[Failure]:
-    deciding = outcome.failure_evidence
-    rest = [
-        failure
-        for failure in outcome.failures
-        if deciding is None
-        or (failure.signature, failure.check_id) != (deciding.signature, deciding.check_id)
-    ]
-    return rest if deciding is None else [deciding, *rest]
-
-
-def _with_red_tests(check: Check) -> Check:
-    return check.model_copy(update={"tests": tuple(test for test in check.tests if test.outcome.is_red)})
-
-
-def _concerning(failures: Sequence[Failure], causes: Sequence[Cause]) -> list[Cause]:
-    """The causes that the failures belong to, and those that probably explain them."""
-    signatures = {failure.signature for failure in failures if failure.signature}
-    return [each for each in causes if signatures & {*each.signatures, *each.explains}]
-
-
 def _reported_todo(outcome: Outcome, todo: Todo | None) -> ReportedTodo:
     if todo is None:
         return ReportedTodo(id=outcome.todo_id, title=outcome.title)
@@ -168,32 +154,21 @@ def _reported_todo(outcome: Outcome, todo: Todo | None) -> ReportedTodo:
     )
 
 
-def _without_spectrum(fact: Evidence) -> Evidence:
-    """Return the evidence without what only a diagnosis needs: the candidates say what follows."""
-    return fact.model_copy(update={"executed": (), "hunks": ()})
-
-
 def _below(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _cleaned(value: Any) -> Any:
+def _cleaned(value: Any, key: str = "") -> Any:
     """The same data, every text in it without control sequences, invisible characters and secrets."""
     if isinstance(value, str):
-        return redact(clean(value))
+        return clean(value) if key in _IDS else redact(clean(value))
+    if key == "argv":
+        return _cleaned_words(value)
     if isinstance(value, list):
         return [_cleaned(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
-        return {key: _cleaned_member(key, entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {key: _cleaned(entry, key) for key, entry in cast("dict[str, Any]", value).items()}
     return value
-
-
-def _cleaned_member(key: str, value: Any) -> Any:
-    if key in _IDS and isinstance(value, str):
-        return clean(value)
-    if key == "argv":
-        return _cleaned_words(value)
-    return _cleaned(value)
 
 
 def _cleaned_words(words: Sequence[str]) -> list[str]:

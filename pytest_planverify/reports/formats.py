@@ -21,19 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
+    from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
 
 FOLDER = f"{HOME}/reports"
 
 
-def told(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
+def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
     """Return the outcomes with what formats show of the plans: places in the repository, and todos."""
-    loaded = [flat.loaded for flat in plans]
-    return ReportInput(
-        document,
-        {each.plan.todo_list_id: _below_the_top(each.root) for each in loaded},
-        {each.plan.todo_list_id: each.plan.items for each in loaded},
-    )
+    folders: dict[str, str] = {}
+    todos: dict[str, Sequence[Todo]] = {}
+    for loaded in (flat.loaded for flat in plans):
+        root = loaded.root
+        tops = (folder for folder in (root, *root.parents) if (folder / ".git").exists())
+        relative = os.path.relpath(root, next(tops, Path.cwd())).replace(os.sep, "/")
+        folders[loaded.plan.todo_list_id] = "" if relative == "." else relative
+        todos[loaded.plan.todo_list_id] = loaded.plan.items
+    return ReportInput(document, folders, todos)
 
 
 def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:
@@ -62,7 +66,7 @@ def report_command(asked: str, plan: Path) -> int:
     if found.document is None:
         print(f"{found.path}: there are no outcomes; run first: {found.verify}", file=sys.stderr)
         return 4
-    problems = list(write_reports(told(found.document, [flat]), [report], flat.loaded.root))
+    problems = list(write_reports(report_input(found.document, [flat]), [report], flat.loaded.root))
     for line in problems:
         print(line, file=sys.stderr)
     return 4 if problems else 0
@@ -85,10 +89,3 @@ def tell_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[
             append_summary(given, Path(summary))
     except Exception as error:  # as above
         yield one_line(f"GITHUB_STEP_SUMMARY: cannot be written: {error}", limit=500)
-
-
-def _below_the_top(root: Path) -> str:
-    """Return the folder as it is seen from the top of the repository, or of the current folder."""
-    tops = (folder for folder in (root, *root.parents) if (folder / ".git").exists())
-    relative = os.path.relpath(root, next(tops, Path.cwd()))
-    return "" if relative == "." else relative.replace(os.sep, "/")

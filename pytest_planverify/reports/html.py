@@ -11,7 +11,15 @@ from planner.model.verdicts import Since
 from planner.policy.dependencies import waves
 from pytest_planverify.reports.cases import safe
 from pytest_planverify.reports.terminal import final_line
-from pytest_planverify.reports.words import OWNERS, SINCE, VERDICT_WORDS, WORDS, duration, standing
+from pytest_planverify.reports.words import (
+    OWNERS,
+    SINCE,
+    VERDICT_WORDS,
+    WORDS,
+    duration,
+    standing,
+    suggestion_label,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +62,11 @@ def render(told: ReportInput) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"safe_text": lambda text: safe(str(text)), "duration": duration}
+    environment.filters |= {
+        "safe_text": lambda text: safe(str(text)),
+        "duration": duration,
+        "suggestion_label": suggestion_label,
+    }
     page = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
     document = told.document
     reds = [
@@ -101,11 +113,9 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
             nodes[todo_id] = GraphNode(todo_id, label, state, column * _ACROSS, row * _DOWN, is_branch)
     ends = [(nodes[each], nodes[todo.id]) for todo in todos for each in todo.dependencies if each in nodes]
     rows = max((len(ids) for ids in columns), default=0)
-    edges = [_edge(one, other) for one, other in ends[:MOST_EDGES]]
+    edges: list[str] = []
+    for one, other in ends[:MOST_EDGES]:
+        x, y, end_x, end_y = one.x + _WIDTH, one.y + _HEIGHT // 2, other.x, other.y + _HEIGHT // 2
+        middle = (x + end_x) // 2
+        edges.append(f"M{x} {y} C{middle} {y} {middle} {end_y} {end_x} {end_y}")
     return Graph(list(nodes.values()), edges, len(columns) * _ACROSS, rows * _DOWN)
-
-
-def _edge(one: GraphNode, other: GraphNode) -> str:
-    x, y, end_x, end_y = one.x + _WIDTH, one.y + _HEIGHT // 2, other.x, other.y + _HEIGHT // 2
-    middle = (x + end_x) // 2
-    return f"M{x} {y} C{middle} {y} {middle} {end_y} {end_x} {end_y}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from planner.text.fencing import fence, inline
 from pytest_planverify.reports.cases import safe
 from pytest_planverify.reports.terminal import final_line
-from pytest_planverify.reports.words import WORDS, Standing, duration, standing
+from pytest_planverify.reports.words import WORDS, Standing, duration, standing, suggestion_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,9 @@ def _problem(problem: Problem) -> Iterator[str]:
     facts = []
     if failure is not None:
         facts = [
-            f"- fix: {inline(safe(failure.suggestion))}" if failure.suggestion else "",
+            f"- {suggestion_label(failure.suggestion)}: {inline(safe(failure.suggestion))}"
+            if failure.suggestion
+            else "",
             f"- who: {failure.target_agent}" if failure.target_agent else "",
             f"- rerun: {inline(safe(failure.rerun))}" if failure.rerun else "",
         ]

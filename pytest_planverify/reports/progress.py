@@ -64,7 +64,10 @@ class Progress:
         """
         self._screen = ReportScreen(tw)
         self._verbosity = verbosity
-        self._is_live = verbosity == 0 and (self._can_rewrite() if live is None else live)
+        if live is None:  # a person watches, at a terminal that can move its cursor
+            is_plain = os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("CI")
+            live = self._screen.terminal_size() is not None and not is_plain
+        self._is_live = verbosity == 0 and live
         self._clock = clock
         self._criteria = self._passed = self._failed = self._other = 0
         self._most = 1
@@ -173,12 +176,6 @@ class Progress:
         self._due = self._clock()
 
     # -- the block -------------------------------------------------------------------------------
-
-    def _can_rewrite(self) -> bool:
-        """Tell whether a person watches, at a terminal that can move its cursor."""
-        environment = os.environ
-        is_terminal = self._screen.terminal_size() is not None
-        return is_terminal and environment.get("TERM", "dumb") != "dumb" and not environment.get("CI")
 
     def _draw(self, moment: float) -> None:
         size = self._screen.terminal_size() or UNSIZED

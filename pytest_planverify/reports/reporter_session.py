@@ -4,9 +4,7 @@ It is what the controller of pytest-xdist is. It has the user's options, plugins
 runs nothing, and replays the reports that the workers wrote (:mod:`pytest_planverify.observe.relay`) and
 those of criteria that are no tests, each test once. So reporters write one file
 of the whole, coverage is combined, reported and held to its limit, and what plugins say after the tests is
-said once. It is a process of its own, started once all reports are known::
-
-    python -m pytest_planverify.reports.reporter_session SPECFILE
+said once. It is a process of its own, started once all reports are known.
 
 Reporters know nothing but reports of tests, so a criterion that is no test becomes one whose node id names
 plan file, todo and criterion: ``plan.yaml::t2_indicators::artifact out/x.json``. What failed is a failure
@@ -18,73 +16,69 @@ from __future__ import annotations
 
 import builtins
 import io
+import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from planner.catalog.pytest_arguments import split_options
-from pytest_planverify.observe.relay import dump_line, load_lines
 from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from planner.model.outcome import Check, Outcome, OutcomeDocument
+    from planner.model.outcome import OutcomeDocument
+    from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.reports.reporters import GivenOptions, Reporting
 
-_MODULE = "pytest_planverify.reports.reporter_session"
-
-_ANSWER = "answer.json"
-"""Beside the spec of a session: what became of it."""
+_PROGRAM = (
+    "import sys; from pytest_planverify.reports.reporter_session import main; sys.exit(main(sys.argv[1]))"
+)
 
 TIME_LIMIT_SECONDS = 600.0
 """Reporters that upload something may be slow; one that hangs must not hold up the run for ever."""
-
 
 _RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
-    """Verdict of one criterion, and the file with the reports of its tests."""
+    """Verdict of one criterion, and the file with the reports of its tests.
+
+    It is all that the session is told: it loads the user's conftests, and so none of our models.
+    """
 
     nodeid: str
     """Under which it is reported itself."""
-    todo: str
     plan: str
     """The plan's file, relative to the root of the top plan."""
     kind: str
     verdict: str
-    quarantined: bool
+    outcome: str
+    """The outcome of the criterion as reporters know outcomes."""
     reason: str
     details: str
     """What the diagnosis adds to the reason; may be empty."""
     seconds: float
-    taken_from: str | None
-    """The run that reached the verdict, where it was not this one."""
+    properties: tuple[tuple[str, str], ...]
+    """User properties that say which todo a report belongs to, and the run that reached its verdict."""
     root: str
     """The node ids of its tests start here."""
     relay: str | None
     """The file with the reports of its worker."""
     tests: tuple[tuple[str, str, float, str], ...]
     """Node id, outcome, seconds, reason: of every test, also of those that the worker could not report."""
-
-    @property
-    def outcome(self) -> str:
-        """The outcome of the criterion as reporters know outcomes."""
-        if self.verdict in _RED and not self.quarantined:
-            return "failed"
-        return "passed" if self.verdict == "passed" else "skipped"
 
     def own_reports(self) -> list[dict[str, Any]]:
         """Return the reports of the criterion itself, as of a test."""
@@ -97,9 +91,9 @@ class CriterionResult:
         self, nodeid: str, outcome: str, seconds: float, reason: str
     ) -> list[dict[str, Any]]:
         """Return reports of a test that no worker reported to its end, by what the outcome says of it."""
-        told = "passed" if outcome in ("passed", "xpassed") else "failed" if outcome in _RED else "skipped"
         why = reason or self.reason or f"the test was not reported: {outcome}"
-        reports = self._reports(nodeid, nodeid.partition("::")[0], told, why, seconds)
+        path = nodeid.partition("::")[0]
+        reports = self._reports(nodeid, path, _reported_outcome(outcome), why, seconds)
         if outcome in ("xfailed", "xpassed"):
             reports[-2]["wasxfail"] = reason
         return reports
@@ -110,7 +104,15 @@ class CriterionResult:
         """Return the reports of the phases; the one before the last is that of the outcome."""
         longrepr: object = None
         if outcome == "failed":
-            longrepr = _failure(path, reason, f"{reason}\n\n{self.details}" if self.details else reason)
+            # What pytest serializes of an exception: summaries show its message, reports its text.
+            text = f"{reason}\n\n{self.details}" if self.details else reason
+            entry = {"type": "ReprEntryNative", "data": {"lines": [f"{text}\n"]}}
+            longrepr = {
+                "reprcrash": {"path": path, "lineno": 1, "message": reason},
+                "reprtraceback": {"reprentries": [entry], "extraline": None, "style": "native"},
+                "sections": [],
+                "chain": None,
+            }
         elif outcome == "skipped":
             longrepr = (path, 1, f"Skipped: {reason}")
         common: dict[str, Any] = {
@@ -121,7 +123,7 @@ class CriterionResult:
             "sections": [],
             "start": 0,
             "stop": 0,
-            "user_properties": self.properties,
+            "user_properties": [*self.properties],
         }
         passed = {**common, "outcome": "passed", "longrepr": None, "duration": 0}
         found = {**common, "outcome": outcome, "longrepr": longrepr, "duration": seconds}
@@ -129,52 +131,57 @@ class CriterionResult:
             return [{**found, "when": "setup"}, {**passed, "when": "teardown"}]
         return [{**passed, "when": "setup"}, {**found, "when": "call"}, {**passed, "when": "teardown"}]
 
-    @property
-    def properties(self) -> list[tuple[str, str]]:
-        """User properties that say which todo a report belongs to."""
-        taken = [] if self.taken_from is None else [("from_run", self.taken_from)]
-        return [("todo", self.todo), *taken]
+
+def _reported_outcome(outcome: str) -> str:
+    """Return the outcome of a test, or the verdict of a criterion, as one of pytest's three outcomes."""
+    return "passed" if outcome in ("passed", "xpassed") else "failed" if outcome in _RED else "skipped"
 
 
 def criterion_results(
     document: OutcomeDocument,
-    *,
-    roots: Callable[[Outcome], Path],
-    relays: Callable[[Outcome, Check], Path | None],
+    owners: Mapping[tuple[str, str], LoadedPlan],
+    relays: Mapping[tuple[Path, str, str], Path],
 ) -> Iterator[CriterionResult]:
     """Return the criteria of a run in the order of its outcomes, which is the plan's.
 
-    ``roots`` gives the root that a todo's node ids start from, ``relays`` the file of a criterion's worker.
+    ``owners`` are the plans that todos stand in, ``relays`` the files of workers by plan file, todo and
+    criterion.
     """
     paths = {plan.todo_list_id: plan.path for plan in document.plans}
     for outcome in document.outcomes:
         plan = paths.get(outcome.plan or "", outcome.plan or document.plans[0].path)
+        owner = owners[outcome.plan or "", outcome.todo_id]
         taken: set[str] = set()
         for check in outcome.checks:
+            relay = relays.get((owner.path, outcome.todo_id, check.id))
             failures = [each for each in outcome.failures if each.check_id == check.id]
+            said = (
+                text
+                for each in failures
+                for text in (each.stack_trace_head, f"{each.category}: {each.suggestion or each.because}")
+            )
+            # No reporter must take the name apart at brackets or double colons.
+            text = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
+            name = f"{check.kind} ".replace("_", " ") + text.translate(_BRACKETS).replace("::", ":")
+            nodeid = f"{plan}::{outcome.todo_id}::{name}"
+            if nodeid in taken:
+                nodeid += f" ({check.id.replace('[', ' ').replace(']', '')})"
+            taken.add(nodeid)
+            origin = () if check.taken_from is None else (("from_run", check.taken_from),)
             yield CriterionResult(
-                nodeid=_unique(f"{plan}::{outcome.todo_id}::{_name(check)}", check.id, taken),
-                todo=outcome.todo_id,
+                nodeid=nodeid,
                 plan=plan,
                 kind=check.kind,
                 verdict=check.verdict,
-                quarantined=check.quarantined is not None,
+                outcome="skipped" if check.quarantined is not None else _reported_outcome(check.verdict),
                 reason=check.reason
                 or next((each.because for each in failures if each.because), "")
                 or f"the verdict is {check.verdict}",
-                details="\n\n".join(
-                    text
-                    for each in failures
-                    for text in (
-                        each.stack_trace_head,
-                        f"{each.category}: {each.suggestion or each.because}",
-                    )
-                    if text and text != check.reason
-                ),
+                details="\n\n".join(text for text in said if text and text != check.reason),
                 seconds=check.duration_ms / 1000,
-                taken_from=check.taken_from,
-                root=str(roots(outcome)),
-                relay=None if (path := relays(outcome, check)) is None else str(path),
+                properties=(("todo", outcome.todo_id), *origin),
+                root=str(owner.root),
+                relay=None if relay is None else str(relay),
                 tests=tuple(
                     (test.nodeid, str(test.outcome), test.duration_ms / 1000, test.reason or "")
                     for test in check.tests
@@ -182,52 +189,7 @@ def criterion_results(
             )
 
 
-def _failure(path: str, reason: str, text: str) -> dict[str, Any]:
-    """Return what pytest serializes of an exception: summaries show its message, reports its text."""
-    entry = {"type": "ReprEntryNative", "data": {"lines": [f"{text}\n"]}}
-    return {
-        "reprcrash": {"path": path, "lineno": 1, "message": reason},
-        "reprtraceback": {"reprentries": [entry], "extraline": None, "style": "native"},
-        "sections": [],
-        "chain": None,
-    }
-
-
-def _name(check: Check) -> str:
-    """Name a criterion so that no reporter takes the name apart at brackets or double colons."""
-    text = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
-    kind = f"{check.kind} ".replace("_", " ")
-    return kind + text.replace("::", ":").replace("[", "(").replace("]", ")")
-
-
-def _unique(nodeid: str, check_id: str, taken: set[str]) -> str:
-    if nodeid in taken:
-        nodeid += f" ({check_id.replace('[', ' ').replace(']', '')})"
-    taken.add(nodeid)
-    return nodeid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportingSpec:
-    """Instructions for one reporting session."""
-
-    root: str
-    """The top plan's root, absolute: the session's folder, from which all tests are named."""
-    args: tuple[str, ...]
-    """Options and paths, as :func:`reporting_spec` puts them together."""
-    env: dict[str, str]
-    python_path: tuple[str, ...]
-    """Entries of ``sys.path`` that are there because of how the run was started."""
-    criteria: tuple[CriterionResult, ...]
-    """In the order of the plan."""
-    measured: tuple[str, ...]
-    """Data files of coverage, which the workers have left; they are used up."""
-    allure: tuple[str, bool, tuple[str, ...]] | None
-    """The folder of Allure's results, if it is to be emptied first, and the folders of the workers."""
-    started: float
-    """When the run began, in seconds since the epoch."""
-    shows_failures: bool
-    shows_summary: bool
+_BRACKETS = str.maketrans("[]", "()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,47 +204,6 @@ class ReportingResult:
     """Why the status is not the one that tests explain: ``coverage 71 % is under --cov-fail-under 80``."""
     tests: int = 0
     failed: int = 0
-
-
-def reporting_spec(
-    given: GivenOptions,
-    *,
-    root: Path,
-    selections: Iterable[str],
-    criteria: Iterable[CriterionResult],
-    scratch: Path,
-    started: float,
-    python_path: Iterable[str] = (),
-    color: bool = False,
-) -> ReportingSpec:
-    """Put together the spec of a session.
-
-    ``selections`` are those of all commands, by which pytest finds the ini file and the first conftests;
-    ``scratch`` is the folder that :func:`.reporters.worker_start` was given. pytest's own summary is
-    shown where ``-r`` asks for it, and its tracebacks where ``--tb`` does: the run's own screen has both.
-    """
-    start, results = reporting_start(given), tuple(criteria)
-    allure = allure_folder(given)
-    paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
-    existing = [path for path in paths if path and (root / path).exists()]
-    options = [f"--rootdir={root}", "-o", "log_file=", *(["--color=yes"] if color else [])]
-    return ReportingSpec(
-        root=str(root),
-        args=(*start.args, *options, "--", *existing),
-        env=start.env,
-        python_path=tuple(python_path),
-        criteria=results,
-        allure=None if allure is None else (str(allure[0]), allure[1], _allure_parts(scratch, results)),
-        measured=tuple(str(path) for path in measured_files(scratch)),
-        started=started,
-        shows_failures=any(option.name == "--tb" for option in split_options(given.command_line)),
-        shows_summary=given.has("-r", "--report-chars"),
-    )
-
-
-def _allure_parts(scratch: Path, criteria: Iterable[CriterionResult]) -> tuple[str, ...]:
-    """Return the workers' folders in the order of the plan; a worker has one name for all its files."""
-    return tuple(str(scratch / "allure" / Path(each.relay).stem) for each in criteria if each.relay)
 
 
 def report_criteria(
@@ -306,57 +227,75 @@ def report_criteria(
         for flat in plans
         for todo in flat.loaded.plan.items
     }
-
-    def relay_of(outcome: Outcome, check: Check) -> Path | None:
-        owner = owners[outcome.plan or "", outcome.todo_id]
-        return reporting.relays.get((owner.path, outcome.todo_id, check.id))
-
     selections = [
         text
         for flat in plans
-        for criteria in flat.loaded.criteria.values()
-        for criterion in criteria
+        for each in flat.loaded.criteria.values()
+        for criterion in each
         if criterion.command is not None and criterion.command.pytest is not None
         for text in criterion.command.pytest.selections
     ]
-    spec = reporting_spec(
+    return run_reporting_session(
         reporting.given,
         root=plans[0].loaded.root,
         selections=selections,
-        criteria=criterion_results(
-            document,
-            roots=lambda outcome: owners[outcome.plan or "", outcome.todo_id].root,
-            relays=relay_of,
-        ),
+        criteria=criterion_results(document, owners, reporting.relays),
         scratch=scratch,
         started=started,
         python_path=script_paths,
         color=color,
     )
-    return run_reporting_session(spec)
 
 
-def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None = None) -> ReportingResult:
+def run_reporting_session(
+    given: GivenOptions,
+    *,
+    root: Path,
+    selections: Iterable[str],
+    criteria: Iterable[CriterionResult],
+    scratch: Path,
+    started: float,
+    python_path: Iterable[str] = (),
+    color: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> ReportingResult:
     """Run the session in an interpreter of its own, and wait for it.
 
-    ``env`` is the environment of the run, by default this process's. Raises ``OSError`` where the folder
-    for Allure's results cannot be written.
+    ``root`` is the top plan's, in which it runs and from which all tests are named. ``selections`` are
+    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is
+    the folder that :func:`.reporters.worker_start` was given; ``env`` is the environment of the run, by
+    default this process's. pytest's own summary is shown where ``-r`` asks for it, and its tracebacks
+    where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where the folder for Allure's
+    results cannot be written.
     """
-    if spec.allure is not None:
-        from pytest_planverify.reports.allure import merge_allure_results
-
-        folder, clean, parts = spec.allure
-        merge_allure_results(map(Path, parts), Path(folder), clean=clean)
+    start, results = reporting_start(given), tuple(criteria)
+    paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
+    existing = [path for path in paths if path and (root / path).exists()]
+    options = [f"--rootdir={root}", "-o", "log_file=", *(["--color=yes"] if color else [])]
+    spec = _Spec(
+        root=str(root),
+        args=(*start.args, *options, "--", *existing),
+        python_path=tuple(python_path),
+        criteria=results,
+        measured=tuple(map(str, measured_files(scratch))),
+        started=started,
+        shows_failures=any(option.name == "--tb" for option in split_options(given.command_line)),
+        shows_summary=given.has("-r", "--report-chars"),
+    )
+    if (allure := allure_folder(given)) is not None:
+        # In the order of the plan; a worker has one name for all its files.
+        parts = (scratch / "allure" / Path(each.relay).stem for each in results if each.relay)
+        merge_allure_results(parts, allure[0], clean=allure[1])
     with tempfile.TemporaryDirectory(prefix="planverify-reporting-") as folder:
-        spec_file, output = Path(folder, "spec.json"), Path(folder, "output")
-        spec_file.write_bytes(dump_line(asdict(spec)))
+        spec_file, output = Path(folder, "spec"), Path(folder, "output")
+        spec_file.write_bytes(pickle.dumps(spec))
         timed_out = False
         with output.open("wb") as stream:  # a file: what a plugin leaves running may hold a pipe open
             try:
                 status = subprocess.run(
-                    [sys.executable, "-P", "-m", _MODULE, str(spec_file)],
-                    cwd=spec.root,
-                    env={**(os.environ if env is None else env), **spec.env},
+                    [sys.executable, "-P", "-c", _PROGRAM, str(spec_file)],
+                    cwd=root,
+                    env={**(os.environ if env is None else env), **start.env},
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
@@ -366,7 +305,7 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
             except subprocess.TimeoutExpired:
                 status, timed_out = pytest.ExitCode.INTERNAL_ERROR, True
         text = output.read_bytes().decode("utf-8", "replace").strip("\n")
-        answer = next(load_lines(_lines(spec_file.with_name(_ANSWER))), None)
+        answer = next(_records(_answer_file(spec_file)), None)
     if answer is not None:
         return ReportingResult(**answer, exit_status=status, text=text)
     what = f"went on for {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
@@ -377,11 +316,73 @@ def run_reporting_session(spec: ReportingSpec, *, env: Mapping[str, str] | None 
     )
 
 
-def _lines(path: Path) -> list[bytes]:
+def _answer_file(spec_file: Path) -> Path:
+    return spec_file.with_name("answer.json")
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of JSON; one that was not written to its end, when the process died, is left out."""
     try:
-        return path.read_bytes().splitlines()
+        lines = path.read_bytes().splitlines()
     except OSError:
-        return []
+        return
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) -> None:
+    """Move what the workers wrote to ``target``, which is emptied first where it is to be ``clean``.
+
+    allure-pytest writes a file a test, a file a fixture, and attachments, while tests run; so each worker
+    has a folder of its own. Two results of one ``historyId`` would be shown as a retry, of which the
+    later hides the earlier: of several criteria that ran a test, the first counts, unless only a later
+    one is red. Raises ``OSError`` where the folder cannot be written.
+    """
+    folders = [part for part in parts if part.is_dir()]
+    if clean:
+        shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True, exist_ok=True)
+    chosen: dict[str, tuple[Path, bool]] = {}
+    results: list[tuple[Path, Path, str, bool]] = []
+    for folder in folders:
+        for path in sorted(folder.glob("*-result.json")):
+            result = json.loads(path.read_text(encoding="utf-8"))
+            # What Allure knows a test by: its name and parameters.
+            test = str(result.get("historyId") or result.get("fullName") or result.get("uuid"))
+            results.append((folder, path, test, result.get("status") in ("failed", "broken")))
+    for folder, _, test, red in results:
+        if test not in chosen or (red and not chosen[test][1] and chosen[test][0] != folder):
+            chosen[test] = (folder, red)
+        elif chosen[test][0] == folder:  # rerun by the worker itself
+            chosen[test] = (folder, chosen[test][1] or red)
+    for folder, path, test, _ in results:
+        if chosen[test][0] != folder:
+            path.unlink()
+    for folder in folders:
+        for path in sorted(folder.iterdir()):
+            shutil.move(path, target / path.name)
+
+
+# -- in the session -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spec:
+    """Instructions for one reporting session."""
+
+    root: str
+    args: tuple[str, ...]
+    python_path: tuple[str, ...]
+    """Entries of ``sys.path`` that are there because of how the run was started."""
+    criteria: tuple[CriterionResult, ...]
+    measured: tuple[str, ...]
+    """Data files of coverage, which the workers have left; they are used up."""
+    started: float
+    shows_failures: bool
+    shows_summary: bool
 
 
 def main(spec_path: str) -> int:
@@ -389,32 +390,25 @@ def main(spec_path: str) -> int:
     from pytest_planverify.observe import become_worker
 
     become_worker()  # an `addopts` with --planverify must not start a run within the run
-    (record,) = load_lines(_lines(Path(spec_path)))
-    record["criteria"] = tuple(CriterionResult(**each) for each in record["criteria"])
-    spec = ReportingSpec(**record)
+    spec: _Spec = pickle.loads(Path(spec_path).read_bytes())
     sys.path[:0] = spec.python_path
     sys.argv[:] = ["pytest", *spec.args]
     replay = _Replay(spec)
     status = int(pytest.main(list(spec.args), plugins=[replay]))
     if replay.is_done:
-        answer: dict[str, object] = {
-            "reason": replay.reason(status),
-            "tests": replay.tests,
-            "failed": replay.failed,
-        }
-        Path(spec_path).with_name(_ANSWER).write_bytes(dump_line(answer))
+        answer = {"reason": replay.reason(status), "tests": replay.tests, "failed": replay.failed}
+        _answer_file(Path(spec_path)).write_text(json.dumps(answer))
     return status
 
 
+@dataclass
 class _Test:
     """The reports of one test by one worker, and what else was relayed of it."""
 
-    def __init__(self, nodeid: str, reports: Iterable[dict[str, Any]] = ()) -> None:
-        self.nodeid = nodeid
-        self.location: Any = None
-        self.reports = list(reports)
-        self.warnings: list[dict[str, Any]] = []
-        self.xml_attributes: dict[str, str] = {}
+    nodeid: str
+    reports: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    warnings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    location: Any = None
 
     @property
     def has_failed(self) -> bool:
@@ -428,64 +422,59 @@ class _Test:
 class _Worker:
     """Reports that one worker relayed, by node id, all named from the session's root."""
 
-    def __init__(self, path: str, root: str) -> None:
+    def __init__(self, path: str | None, root: str) -> None:
+        """Without a ``path`` there is nothing: the criterion had no worker."""
         self.tests: dict[str, _Test] = {}
         self.collect_reports: list[dict[str, Any]] = []
         self.warnings: list[dict[str, Any]] = []
         self.suite_properties: list[tuple[str, str]] = []
         self._rootdir = self._cwd = self._root = root
-        for record in load_lines(_lines(Path(path))):
-            self._take(record)
+        for record in () if path is None else _records(Path(path)):
+            match record["kind"]:
+                case "session":
+                    self._rootdir, self._cwd = record["rootdir"], record["cwd"]
+                case "start":
+                    self._test(record["nodeid"]).location = self._named_from_root(record["location"])
+                case "report":
+                    self._test(record["data"]["nodeid"]).reports.append(self._relocated(record["data"]))
+                case "collect":
+                    self.collect_reports.append(self._relocated(record["data"]))
+                case "suite_property":
+                    self.suite_properties.append((record["name"], record["value"]))
+                case "warning" if record["nodeid"]:
+                    test = self._test(record["nodeid"])
+                    test.warnings.append({**record, "nodeid": test.nodeid})
+                case _:
+                    self.warnings.append(record)
 
     def _test(self, nodeid: str) -> _Test:
         nodeid = renamed(nodeid, self._rootdir, self._root)
         return self.tests.setdefault(nodeid, _Test(nodeid))
 
-    def _take(self, record: dict[str, Any]) -> None:
-        match record["kind"]:
-            case "session":
-                self._rootdir, self._cwd = record["rootdir"], record["cwd"]
-            case "start":
-                self._test(record["nodeid"]).location = self._moved(record["location"])
-            case "report":
-                data = self._relocated(record["data"])
-                self._test(record["data"]["nodeid"]).reports.append(data)
-            case "collect":
-                self.collect_reports.append(self._relocated(record["data"]))
-            case "xml_attributes":
-                self._test(record["nodeid"]).xml_attributes |= record["attributes"]
-            case "suite_property":
-                self.suite_properties.append((record["name"], record["value"]))
-            case "warning" if record["nodeid"]:
-                test = self._test(record["nodeid"])
-                test.warnings.append({**record, "nodeid": test.nodeid})
-            case "warning":
-                self.warnings.append(record)
-            case _:
-                pass
-
     def _relocated(self, data: dict[str, Any]) -> dict[str, Any]:
         data = {**data, "nodeid": renamed(data["nodeid"], self._rootdir, self._root)}
         if "location" in data:
-            data["location"] = self._moved(data["location"])
+            data["location"] = self._named_from_root(data["location"])
         longrepr: Any = data.get("longrepr")
-        if self._cwd != self._root and isinstance(longrepr, dict):
-            self._relocate_traceback(cast("dict[str, Any]", longrepr))
+        if isinstance(longrepr, list):
+            # Of what was skipped: pytest's own reporters insist on it.
+            data["longrepr"] = tuple(cast("list[Any]", longrepr))
+        elif self._cwd != self._root and isinstance(longrepr, dict):
+            # pytest writes the files of a traceback relative to the current folder.
+            told = cast("dict[str, Any]", longrepr)
+            tracebacks = [told["reprtraceback"], *(link[0] for link in told["chain"] or ())]
+            for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
+                place: dict[str, Any] | None = entry["data"].get("reprfileloc")
+                if place and not os.path.isabs(place["path"]):
+                    place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
         return data
 
-    def _relocate_traceback(self, longrepr: dict[str, Any]) -> None:
-        """Name files from the session's folder: pytest writes them relative to the current one."""
-        tracebacks = [longrepr["reprtraceback"], *(link[0] for link in longrepr["chain"] or ())]
-        for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
-            place: dict[str, Any] | None = entry["data"].get("reprfileloc")
-            if place and not os.path.isabs(place["path"]):
-                place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
-
-    def _moved(self, location: Any) -> Any:
-        if not location or self._rootdir == self._root:
+    def _named_from_root(self, location: Any) -> Any:
+        """Return pytest's triple of a test's file, line and name."""
+        if not location:
             return location
-        path, *rest = location
-        return (os.path.relpath(os.path.join(self._rootdir, path), self._root), *rest)
+        path, *more = location
+        return (renamed(path, self._rootdir, self._root), *more)
 
 
 def renamed(nodeid: str, rootdir: str, root: str) -> str:
@@ -500,7 +489,7 @@ def renamed(nodeid: str, rootdir: str, root: str) -> str:
 class _Replay:
     """A plugin that takes the place of collection and of the running of tests."""
 
-    def __init__(self, spec: ReportingSpec) -> None:
+    def __init__(self, spec: _Spec) -> None:
         self._spec = spec
         self._writer: Any = None
         self._limit_missed: str | None = None
@@ -552,13 +541,10 @@ class _Replay:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         config = session.config
         self._place_coverage(config)
-        workers = [
-            None if each.relay is None else _Worker(each.relay, self._spec.root)
-            for each in self._spec.criteria
-        ]
+        workers = [_Worker(each.relay, self._spec.root) for each in self._spec.criteria]
         told = list(self._told(workers))
         session.testscollected = self.tests = len(told)
-        self._replay_sessions(config, [worker for worker in workers if worker is not None])
+        self._replay_sessions(config, workers)
         for test in told:
             self._replay_test(config, test)
         self.failed = session.testsfailed
@@ -629,13 +615,13 @@ class _Replay:
         for number, path in enumerate(self._spec.measured):
             shutil.move(path, f"{data_file}.planverify-{number}")
 
-    def _told(self, workers: Iterable[_Worker | None]) -> Iterator[_Test]:
+    def _told(self, workers: Iterable[_Worker]) -> Iterator[_Test]:
         """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
         found: dict[str, _Test] = {}
         for criterion, worker in zip(self._spec.criteria, workers, strict=True):
             tests = self._tests_of(criterion, worker)
-            explained = any(test.has_failed for test in tests) or (
-                worker is not None and any(each["outcome"] == "failed" for each in worker.collect_reports)
+            explained = any(test.has_failed for test in tests) or any(
+                each["outcome"] == "failed" for each in worker.collect_reports
             )
             if criterion.kind != "test" or (criterion.outcome != "passed" and not explained):
                 tests.append(_Test(criterion.nodeid, criterion.own_reports()))
@@ -645,9 +631,9 @@ class _Replay:
                     found[test.nodeid] = test
         yield from found.values()
 
-    def _tests_of(self, criterion: CriterionResult, worker: _Worker | None) -> list[_Test]:
+    def _tests_of(self, criterion: CriterionResult, worker: _Worker) -> list[_Test]:
         """Return the tests of a criterion, those completed that the death of the worker cut short."""
-        tests = {} if worker is None else worker.tests
+        tests = worker.tests
         for test in tests.values():
             for data in test.reports:
                 data["user_properties"] = [*data.get("user_properties", ()), *criterion.properties]
@@ -690,18 +676,13 @@ class _Replay:
                     xml.add_global_property(name, value)
 
     def _replay_test(self, config: pytest.Config, test: _Test) -> None:
-        from _pytest.junitxml import xml_key
-
         hook = config.hook
         location = test.location or test.reports[0]["location"]
         hook.pytest_runtest_logstart(nodeid=test.nodeid, location=location)
-        xml: Any = config.stash.get(xml_key, None) if test.xml_attributes else None
         for data in test.reports:
             report = hook.pytest_report_from_serializable(config=config, data=data)
             if report is None:  # of a plugin that this session has not loaded
                 continue
-            if xml is not None and data.get("when") == "call":
-                xml.node_reporter(report).attrs.update(test.xml_attributes)
             hook.pytest_runtest_logreport(report=report)
         for record in test.warnings:
             _replay_warning(config, record)
@@ -710,7 +691,9 @@ class _Replay:
 
 def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
     module, name = record["category"]
-    category = _category(module, name)
+    known = getattr(builtins, name, None) if module == "builtins" else None
+    # A class of that name stands for one of the project, whose modules are not imported for it.
+    category = known or type(name.rpartition(".")[2], (Warning,), {"__module__": module})
     message = warnings.WarningMessage(
         category(record["message"]), category, record["filename"], record["lineno"], line=record["line"]
     )
@@ -724,12 +707,6 @@ def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
     )
 
 
-def _category(module: str, name: str) -> type[Warning]:
-    """Return the class of a warning, or one of its name: the project's modules are not imported for it."""
-    known = getattr(builtins, name, None) if module == "builtins" else None
-    return known or type(name.rpartition(".")[2], (Warning,), {"__module__": module})
-
-
 def _coverage_reason(config: pytest.Config) -> str | None:
     """Say by how much pytest-cov's limit is missed."""
     plugin: Any = config.pluginmanager.getplugin("_cov")
@@ -741,7 +718,3 @@ def _coverage_reason(config: pytest.Config) -> str | None:
     # Rounded down: 79.99 is not shown as the 80 that it misses.
     shown = int(total * 10**precision) / 10**precision
     return f"coverage {shown:.{precision}f} % is under --cov-fail-under {limit:g}"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,55 +23,40 @@ if TYPE_CHECKING:
     import pytest
 
 
-class ReporterPlace(Enum):
-    """The processes that an option is for."""
+_WORKER, _CONFIRMATION, _REPORTING = "wcr"
+"""The processes that an option may be for."""
 
-    REPORTING = "read by a reporter at the end: the reporting session alone"
-    MEASURING = "measures in each first run, and reports at the end"
-    FIRST_RUN = "writes while tests run: the workers, but no confirmation"
-    RUNNING = "chooses tests or how they run: the workers and confirmations"
-    EVERYWHERE = "whatever is not in the table"
-
-
-def _places(place: ReporterPlace, names: str) -> dict[str, ReporterPlace]:
-    return dict.fromkeys(names.split(), place)
-
-
-_PLACES: Mapping[str, ReporterPlace] = {
-    **_places(ReporterPlace.REPORTING, "-r --report-chars --no-fold-skipped --force-short-summary"),
-    **_places(ReporterPlace.REPORTING, "--durations --durations-min --pastebin --max-warnings"),
-    **_places(ReporterPlace.REPORTING, "--junitxml --junit-xml --junitprefix --junit-prefix"),
-    **_places(ReporterPlace.REPORTING, "--html --self-contained-html --css"),
-    **_places(ReporterPlace.REPORTING, "--json-report --json-report-file --json-report-summary"),
-    **_places(ReporterPlace.REPORTING, "--json-report-indent --json-report-verbosity"),
-    **_places(ReporterPlace.REPORTING, "--report-log --report-log-exclude-logs-on-passed-tests --ctrf"),
-    **_places(ReporterPlace.REPORTING, "--exclude-warning-annotations"),
-    **_places(
-        ReporterPlace.REPORTING,
-        "--cov-report --cov-fail-under --cov-append --no-cov-on-fail --cov-precision",
+_TABLE = (
+    # Read by a reporter at the end.
+    (
+        _REPORTING,
+        "-r --report-chars --no-fold-skipped --force-short-summary --durations --durations-min "
+        "--pastebin --max-warnings --junitxml --junit-xml --junitprefix --junit-prefix --html "
+        "--self-contained-html --css --json-report --json-report-file --json-report-summary "
+        "--json-report-indent --json-report-verbosity --report-log "
+        "--report-log-exclude-logs-on-passed-tests --ctrf --exclude-warning-annotations --cov-report "
+        "--cov-fail-under --cov-append --no-cov-on-fail --cov-precision",
     ),
-    **_places(
-        ReporterPlace.MEASURING, "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov"
+    # Measures in each first run, and reports at the end.
+    (
+        _WORKER + _REPORTING,
+        "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov --json-report-omit "
+        "--hypothesis-show-statistics",
     ),
-    **_places(ReporterPlace.MEASURING, "--json-report-omit --hypothesis-show-statistics"),
-    **_places(ReporterPlace.FIRST_RUN, "--alluredir --allure-no-capture"),
-    **_places(
-        ReporterPlace.RUNNING,
-        "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f",
+    # Writes while tests run.
+    (_WORKER, "--alluredir --allure-no-capture"),
+    # Chooses tests or how they run.
+    (
+        _WORKER + _CONFIRMATION,
+        "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f --rsyncdir "
+        "--rsyncignore --maxschedchunk --testrunuid --looponfail -x --exitfirst --maxfail -k -m "
+        "--deselect --co --collect-only --collectonly --lf --last-failed --ff --failed-first --nf "
+        "--new-first --lfnf --last-failed-no-failures --sw --stepwise --sw-skip --stepwise-skip "
+        "--sw-reset --stepwise-reset --cache-clear --pdb --trace --pdbcls --basetemp --log-file "
+        "--log-file-mode --debug --setup-show --setup-only --setup-plan",
     ),
-    **_places(ReporterPlace.RUNNING, "--rsyncdir --rsyncignore --maxschedchunk --testrunuid --looponfail"),
-    **_places(
-        ReporterPlace.RUNNING, "-x --exitfirst --maxfail -k -m --deselect --co --collect-only --collectonly"
-    ),
-    **_places(ReporterPlace.RUNNING, "--lf --last-failed --ff --failed-first --nf --new-first --lfnf"),
-    **_places(ReporterPlace.RUNNING, "--last-failed-no-failures --sw --stepwise --sw-skip --stepwise-skip"),
-    **_places(
-        ReporterPlace.RUNNING, "--sw-reset --stepwise-reset --cache-clear --pdb --trace --pdbcls --basetemp"
-    ),
-    **_places(
-        ReporterPlace.RUNNING, "--log-file --log-file-mode --debug --setup-show --setup-only --setup-plan"
-    ),
-}
+)
+_PLACES: Mapping[str, str] = {name: places for places, names in _TABLE for name in names.split()}
 """``--clean-alluredir`` is in no row: the folder is emptied when all results are known."""
 
 _IN_WORKERS: Mapping[str, tuple[str, ...]] = {
@@ -176,16 +160,13 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
             return ()
         if given.demands_coverage and option.name in _DECIDING:
             return option.words
-        return option.words if _place(option) not in (ReporterPlace.REPORTING, None) else ()
+        return option.words if _WORKER in _place(option) else ()
 
     start = _start(given, keep)
-    args, env = (
-        [*start.args, *_without_annotations(given, own)],
-        dict(start.env),
-    )
+    args, env = [*start.args, *_without_annotations(given, own)], dict(start.env)
     if given.has("--cov") and not measures:
         args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
-        env["COVERAGE_FILE"] = str(coverage_file(scratch, name))
+        env["COVERAGE_FILE"] = str(scratch / "coverage" / f"measured-{name}")
     # Between the user's words and the command's: `--cov` and `--json-report-omit` take what follows them.
     return ProcessStart(args=(*args, *command), env=env)
 
@@ -197,23 +178,14 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
     """
 
     def keep(option: GivenOption) -> Iterable[str]:
-        measured = given.demands_coverage and (
-            option.name in _DECIDING or (_place(option) is ReporterPlace.MEASURING and "cov" in option.name)
-        )
-        return (
-            option.words
-            if measured or _place(option) in (ReporterPlace.RUNNING, ReporterPlace.EVERYWHERE)
-            else ()
-        )
+        is_measuring = _place(option) == _WORKER + _REPORTING and "cov" in option.name
+        is_kept = given.demands_coverage and (option.name in _DECIDING or is_measuring)
+        return option.words if is_kept or _CONFIRMATION in _place(option) else ()
 
     start = _start(given, keep)
     own = [option for option in split_options(command) if not _is_report_file(option.name)]
-    args = [
-        *start.args,
-        *_without_annotations(given, ()),
-        *(word for option in own for word in option.words),
-    ]
-    env = dict(start.env)
+    words = (word for option in own for word in option.words)
+    args, env = [*start.args, *_without_annotations(given, ()), *words], dict(start.env)
     if given.demands_coverage or any(option.name == "--cov" for option in own):
         args.append("--cov-report=")
         env["COVERAGE_FILE"] = str(scratch / "coverage" / "confirmation")
@@ -222,12 +194,7 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
 
 def reporting_start(given: GivenOptions) -> ProcessStart:
     """Return the options of the reporting session."""
-
-    def keep(option: GivenOption) -> Iterable[str]:
-        place = _place(option)
-        return () if place in (ReporterPlace.RUNNING, ReporterPlace.FIRST_RUN, None) else option.words
-
-    return _start(given, keep)
+    return _start(given, lambda option: option.words if _REPORTING in _place(option) else ())
 
 
 def relay_file(scratch: Path, name: str) -> Path:
@@ -244,13 +211,8 @@ def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, 
 def _is_report_file(name: str) -> bool:
     """Tell if an option of a command writes or sends something and decides no verdict."""
     return name in ("--json-report-omit", "--log-file", "--log-file-mode", _ONCE) or (
-        _PLACES.get(name) in (ReporterPlace.REPORTING, ReporterPlace.FIRST_RUN) and name not in _DECIDING
+        _PLACES.get(name) in (_REPORTING, _WORKER) and name not in _DECIDING
     )
-
-
-def coverage_file(scratch: Path, name: str) -> Path:
-    """Return where the worker of that name leaves what it measured."""
-    return scratch / "coverage" / f"measured-{name}"
 
 
 def measured_files(scratch: Path) -> list[Path]:
@@ -265,13 +227,13 @@ def allure_folder(given: GivenOptions) -> tuple[Path, bool] | None:
 
 
 def is_reporting_needed(
-    given: GivenOptions, plugins: Iterable[tuple[str, object]], conftests: Iterable[Path]
+    given: GivenOptions, plugins: Iterable[tuple[str, object]], conftests: Iterable[str]
 ) -> bool:
     """Tell if anything would be reported, so that a run without reporters need not pay for the session.
 
     It is needed for each option of the table's reporters; for an option that no table knows, which may
     belong to one; for a plugin that listens in every session, by ``plugins`` (names and plugins of a
-    configured or unconfigured pytest); and for a conftest file whose text names a hook that listens. A
+    configured or unconfigured pytest); and for a conftest whose text, in ``conftests``, has such a hook. A
     plugin that registers its listener only when it is configured, and has no option, is seen by nobody but
     the one for GitHub's annotations, whose condition is asked here.
     """
@@ -281,7 +243,7 @@ def is_reporting_needed(
             continue  # an ini file with a plain ``-ra`` is no reason to pay for the session
         if not option.known and not option.name.startswith("--planverify"):
             return True
-        if _place(option) not in (ReporterPlace.RUNNING, ReporterPlace.EVERYWHERE, None):
+        if _place(option) and _CONFIRMATION not in _place(option):
             return True
     for name, plugin in plugins:
         if name == ANNOTATIONS and given.on_github:
@@ -291,34 +253,15 @@ def is_reporting_needed(
             hasattr(plugin, hook) for hook in _LISTENING
         ):
             return True
-    return any(_listens(path) for path in conftests)
+    hooks = (*_LISTENING, "pytest_sessionfinish")
+    return any(f"def {hook}(" in text for text in conftests for hook in hooks)
 
 
-def initial_conftests(root: Path, selections: Iterable[str]) -> tuple[Path, ...]:
-    """Return the conftest files that pytest would load before it collects these selections."""
-    found: dict[Path, None] = {}
-    for selection in (".", *selections):
-        path = root / selection.partition("::")[0]
-        folder = path if path.is_dir() else path.parent
-        above = [parent for parent in reversed(folder.parents) if parent.is_relative_to(root)]
-        for each in (*above, folder, *sorted(folder.glob("test*"))):
-            found[each / "conftest.py"] = None
-    return tuple(path for path in found if path.is_file())
-
-
-def _listens(conftest: Path) -> bool:
-    try:
-        text = conftest.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return any(f"def {hook}(" in text for hook in (*_LISTENING, "pytest_sessionfinish"))
-
-
-def _place(option: GivenOption) -> ReporterPlace | None:
-    """Return the processes that an option is for; ``None`` for what the parent does itself."""
+def _place(option: GivenOption) -> str:
+    """Return the processes that an option is for, all if no table has it; none if it is our own."""
     if option.name == _ONCE or option.name.startswith("--planverify"):
-        return None
-    return _PLACES.get(option.name, ReporterPlace.EVERYWHERE)
+        return ""
+    return _PLACES.get(option.name, _WORKER + _CONFIRMATION + _REPORTING)
 
 
 def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) -> ProcessStart:
@@ -370,11 +313,10 @@ class Reporting:
         self.relays: dict[tuple[Path, str, str], Path] = {}
         """By plan file, todo and criterion, the file of its worker's serialized reports."""
 
-    def is_needed(self, given: GivenOptions, root: str, selections: Iterable[str]) -> bool:
+    def is_needed(self, given: GivenOptions, conftests: Iterable[str]) -> bool:
         """Return whether anybody asks for the reports, as the first command of the run shows."""
         if self._needed is None:
             plugins = self._config.pluginmanager.list_name_plugin()
-            conftests = initial_conftests(Path(root), selections)
             self._needed = self._wanted and is_reporting_needed(given, plugins, conftests)
             self.given = given if self._needed else None
         return self._needed

@@ -15,7 +15,7 @@ from planner.text.display import cells, cut, glyphs_for, wrapped
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from _pytest._io import TerminalWriter
 
@@ -97,7 +97,14 @@ class ReportScreen:
 
     def line(self, *spans: StyledText, indent: int = 0) -> None:
         """Write one line as it is, however wide."""
-        self._write(spans, indent)
+        kept = [span for span in spans if span.text]
+        if kept:
+            kept[-1] = StyledText(kept[-1].text.rstrip(), kept[-1].style)
+        if indent and kept:
+            self.tw.write(" " * indent)
+        for span in kept:
+            self.tw.write(span.text, **span.style.markup)
+        self.tw.line()
 
     def paragraph(self, text: str, *, style: Style = Style.PLAIN, indent: int = 0) -> None:
         """Write text wrapped at words."""
@@ -132,13 +139,13 @@ class ReportScreen:
 
     def text(self, raw: str) -> str:
         """One printable line of text from outside, in characters that the stream can show."""
-        return self.encodable(one_line(raw))
+        return self._encodable(one_line(raw))
 
     def texts(self, raw: str) -> list[str]:
         """The printable lines of text from outside."""
-        return [self.encodable(line) for line in many_lines(raw)]
+        return [self._encodable(line) for line in many_lines(raw)]
 
-    def encodable(self, text: str) -> str:
+    def _encodable(self, text: str) -> str:
         if text.isascii():
             return text
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
@@ -151,16 +158,6 @@ class ReportScreen:
         head = cut(text, room - room // 2)
         tail = cut(text[::-1], room // 2)[::-1]
         return cut(head + self.glyphs.ellipsis + tail, width)
-
-    def _write(self, spans: Iterable[StyledText], indent: int) -> None:
-        kept = [span for span in spans if span.text]
-        if kept:
-            kept[-1] = StyledText(kept[-1].text.rstrip(), kept[-1].style)
-        if indent and kept:
-            self.tw.write(" " * indent)
-        for span in kept:
-            self.tw.write(span.text, **span.style.markup)
-        self.tw.line()
 
 
 def one_line(raw: str) -> str:

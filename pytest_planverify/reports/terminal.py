@@ -74,10 +74,7 @@ def render_summary(
         if verbosity > 0 and longreprs:
             _write_tracebacks(longreprs, screen)
         details = Details(
-            screen,
-            verbosity=verbosity,
-            outcomes_path=outcomes_path,
-            causes=document.causes,
+            screen=screen, verbosity=verbosity, outcomes_path=outcomes_path, causes=document.causes
         )
         _write_plans(document, screen, details, {loaded.plan.todo_list_id: loaded for loaded in plans})
         write_causes(document.causes, screen, verbosity=verbosity)
@@ -129,29 +126,22 @@ def _write_plans(
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
-        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or _only(known)) == plan_id]
+        only = next(iter(known)) if len(known) == 1 else ""
+        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only) == plan_id]
         if not outcomes and plan_id not in known:
             continue
         path = known.get(plan_id)
         named = loaded.get(plan_id)
         name = (named.plan.workflow_name if named else None) or plan_id
-        _write_heading(screen.text(name), screen.text(path or ""), screen)
+        name, path = screen.text(name), screen.text(path or "")
+        if cells(name) + 2 + cells(path) <= screen.width:
+            screen.line(StyledText(name, Style.STRONG), StyledText(f"  {path}", Style.QUIET))
+        else:
+            screen.line(StyledText(name, Style.STRONG))
+            if path:
+                screen.line(StyledText(path, Style.QUIET))
         _write_todos(outcomes, screen, details)
         screen.blank()
-
-
-def _write_heading(name: str, path: str, screen: ReportScreen) -> None:
-    """The plan's name and, beside or below it, its file."""
-    if cells(name) + 2 + cells(path) <= screen.width:
-        screen.line(StyledText(name, Style.STRONG), StyledText(f"  {path}", Style.QUIET))
-        return
-    screen.line(StyledText(name, Style.STRONG))
-    if path:
-        screen.line(StyledText(path, Style.QUIET))
-
-
-def _only(known: Mapping[str, str]) -> str:
-    return next(iter(known)) if len(known) == 1 else ""
 
 
 def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
@@ -159,10 +149,14 @@ def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Det
     rows = [_row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
     columns = _fitted(rows, screen)
     detailed = False
+    told: set[str] = set()
     for outcome, row in zip(outcomes, rows, strict=True):
         if detailed:
             screen.blank()
-        _write_row(row, columns, screen)
+        # One run leaves out many todos for one reason: it is told with the first of them.
+        is_told = row.word is WORDS[Standing.NOT_RUN] and row.tail in told
+        told.add(row.tail)
+        _write_row(row._replace(tail="") if is_told else row, columns, screen)
         detailed = details.write(outcome)
 
 
@@ -186,22 +180,6 @@ class Row(NamedTuple):
     @property
     def whole_title(self) -> str:
         return " ".join(part for part in (self.title, self.progress) if part)
-
-
-class Columns(NamedTuple):
-    """The width of each column; a column of none is left out."""
-
-    word: int
-    id: int
-    title: int
-    checks: int
-    tests: int
-    time: int
-
-    @property
-    def total(self) -> int:
-        shown = [self.word, self.id, self.title, self.checks, self.tests, self.time]
-        return sum(shown) + len(GAP) * (sum(1 for width in shown if width) - 1)
 
 
 class Rank(NamedTuple):
@@ -235,57 +213,69 @@ def _row_of(outcome: Outcome, screen: ReportScreen, rank: Rank) -> Row:
     is_counted = not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN)
     title = screen.text(outcome.title or "")
     spent = outcome.metrics.duration_ms
+    held = [check.counts_as is Verdict.PASSED for check in outcome.checks]
+    done = sum(standing(part) is Standing.DONE for part in rank.parts)
+    seen = {  # a test that two checks share counts once
+        test.nodeid: not test.outcome.is_red
+        for check in outcome.checks
+        for test in check.tests
+        if test.outcome not in UNCOUNTED
+    }
     return Row(
         word=WORDS[name],
         id=GAP * rank.depth
         + screen.text(outcome.todo_id.rpartition("/")[2] if rank.depth else outcome.todo_id),
         title="" if title == outcome.todo_id else title,
-        progress=_progress(rank.parts),
-        checks=_ratio(*_checks_that_hold(outcome), "check") if is_counted else "",
-        tests=_ratio(*_tests_that_hold(outcome), "test") if is_counted else "",
+        progress=f"({done}/{len(rank.parts)})" if rank.parts else "",
+        checks=_ratio(held, "check") if is_counted else "",
+        tests=_ratio(list(seen.values()), "test") if is_counted else "",
         time=duration(spent) if is_counted and spent is not None else "",
         tail=screen.text(_tail(outcome, name)),
         is_quiet=is_quiet,
     )
 
 
-def _fitted(rows: Sequence[Row], screen: ReportScreen) -> Columns:
-    """Return the widths that show these rows best.
+def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
+    """Return the widths of the columns that show these rows best; a column of none is left out.
 
     Without a terminal they are as wide as their content. On one the title gives way, which is then wrapped
     in its column; then the count of tests goes; at last title and counts stand below.
     """
-    columns = Columns(
-        word=widest([row.word.shown(screen.glyphs) for row in rows]),
-        id=widest([row.id for row in rows]),
-        title=widest([row.whole_title for row in rows]),
-        checks=widest([row.checks for row in rows]),
-        tests=widest([row.tests for row in rows]),
-        time=widest([row.time for row in rows]),
-    )
-    for fewer in (columns, columns._replace(tests=0)):
-        room = max(fewer.title - fewer.total + (screen.columns or fewer.total), 0)
-        if room >= min(fewer.title, SHORTEST_TITLE):
-            return fewer._replace(title=min(fewer.title, room))
-    return columns._replace(title=0, checks=0, tests=0)
+    columns = {
+        "word": widest([row.word.shown(screen.glyphs) for row in rows]),
+        "id": widest([row.id for row in rows]),
+        "title": widest([row.whole_title for row in rows]),
+        "checks": widest([row.checks for row in rows]),
+        "tests": widest([row.tests for row in rows]),
+        "time": widest([row.time for row in rows]),
+    }
+    for fewer in (columns, columns | {"tests": 0}):
+        shown = [width for width in fewer.values() if width]
+        total, title = sum(shown) + len(GAP) * (len(shown) - 1), fewer["title"]
+        room = max(title - total + (screen.columns or total), 0)
+        if room >= min(title, SHORTEST_TITLE):
+            return fewer | {"title": min(title, room)}
+    return columns | {"title": 0, "checks": 0, "tests": 0}
 
 
-def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
+def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
     """Write the line of one todo, and below it what there is no room for beside."""
     quiet = Style.QUIET if row.is_quiet else None
-    titles = wrapped(row.whole_title, columns.title) if columns.title else []
+    room = columns["title"]
+    titles = wrapped(row.whole_title, room) if room else []
     left = [
-        StyledText(padded(row.word.shown(screen.glyphs), columns.word), quiet or row.word.style),
-        StyledText(GAP + padded(row.id, columns.id), quiet or Style.STRONG),
+        StyledText(padded(row.word.shown(screen.glyphs), columns["word"]), quiet or row.word.style),
+        StyledText(GAP + padded(row.id, columns["id"]), quiet or Style.STRONG),
     ]
-    if columns.title:
-        left.append(
-            StyledText(GAP + padded(titles[0] if titles else "", columns.title), quiet or Style.PLAIN)
-        )
-    counts = ((row.checks, columns.checks), (row.tests, columns.tests), (row.time, columns.time))
-    if any(text for text, _ in counts):
+    counts = ((row.checks, columns["checks"]), (row.tests, columns["tests"]), (row.time, columns["time"]))
+    is_counted = any(text for text, _ in counts)
+    if room:
+        title = titles[0] if titles else ""
+        is_last = not is_counted and not row.tail
+        left.append(StyledText(GAP + (title if is_last else padded(title, room)), quiet or Style.PLAIN))
+    if is_counted:
         left += [StyledText(GAP + padded(text, width, right=True)) for text, width in counts if width]
-    below = [] if columns.title else [row.whole_title, row.checks.strip(), row.tests.strip()]
+    below = [] if room else [row.whole_title, row.checks.strip(), row.tests.strip()]
     used = sum(cells(span.text) for span in left)
     if not any(below) and used + len(GAP) + cells(row.tail) <= (screen.columns or sys.maxsize):
         left.append(StyledText(GAP + row.tail, Style.QUIET))
@@ -293,16 +283,9 @@ def _write_row(row: Row, columns: Columns, screen: ReportScreen) -> None:
         below.append(row.tail)
     screen.line(*left)
     for title in titles[1:]:
-        screen.line(
-            StyledText(title, quiet or Style.PLAIN), indent=columns.word + columns.id + 2 * len(GAP)
-        )
+        indent = columns["word"] + columns["id"] + 2 * len(GAP)
+        screen.line(StyledText(title, quiet or Style.PLAIN), indent=indent)
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
-
-
-def _blocked_by(outcome: Outcome) -> str:
-    """``blocked by t2_indicators``: the nearest todos that failed, the rest counted."""
-    nearest, *rest = outcome.blocked_by or ("a dependency",)
-    return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
 
 
 def _metric_values(outcome: Outcome) -> str:
@@ -320,27 +303,8 @@ def _metric_values(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-def _checks_that_hold(outcome: Outcome) -> tuple[int, int]:
-    return sum(1 for check in outcome.checks if check.counts_as is Verdict.PASSED), len(outcome.checks)
-
-
-def _tests_that_hold(outcome: Outcome) -> tuple[int, int]:
-    """Over all checks; a test that two checks share counts once."""
-    seen = {
-        test.nodeid: not test.outcome.is_red
-        for check in outcome.checks
-        for test in check.tests
-        if test.outcome not in UNCOUNTED
-    }
-    return sum(seen.values()), len(seen)
-
-
-def _progress(parts: Sequence[Outcome]) -> str:
-    done = sum(standing(part) is Standing.DONE for part in parts)
-    return f"({done}/{len(parts)})" if parts else ""
-
-
-def _ratio(good: int, of: int, noun: str) -> str:
+def _ratio(held: Sequence[bool], noun: str) -> str:
+    good, of = sum(held), len(held)
     if not of:
         return "" if noun == "test" else f"no {noun}s"
     total = counted(of, noun).ljust(len(f"{of} {noun}s"))  # so that "1 check" ends where "2 checks" does
@@ -349,7 +313,8 @@ def _ratio(good: int, of: int, noun: str) -> str:
 
 def _tail(outcome: Outcome, name: Standing) -> str:
     if name is Standing.BLOCKED:
-        return _blocked_by(outcome)
+        nearest, *rest = outcome.blocked_by or ("a dependency",)
+        return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
     if name is Standing.NOT_RUN:
         reasons = dict.fromkeys(check.reason for check in outcome.checks if check.reason)
         return "; ".join(reason for reason in reasons if reason)

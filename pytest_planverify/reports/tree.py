@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind
@@ -44,72 +43,51 @@ def render_tree(
         return
     todos = [todo for todo in plan.plan.items if todo_ids is None or todo.id in todo_ids]
     name = plan.plan.workflow_name or plan.plan.todo_list_id
-    _write_line(screen, name, _totals(len(todos), selected), Style.STRONG)
-    tree = _Tree(screen, plan, selected, problems or {}, _nested(todos))
-    tree.write_todos("", "")
-
-
-def _nested(todos: Sequence[Todo]) -> dict[str, list[Todo]]:
-    """By the id of a parent that is shown the todos of its sub-plan; by no id those at the top."""
+    tests = len({nodeid for nodeids in selected.values() for nodeid in nodeids})
+    totals = f"{counted(len(todos), 'todo')}, {counted(tests, 'test')}"
+    _write_line(screen, name, totals, Style.STRONG)
     shown = {todo.id for todo in todos}
-    found: dict[str, list[Todo]] = {}
+    nested: dict[str, list[Todo]] = {}
+    """By the id of a parent that is shown the todos of its sub-plan; by no id those at the top."""
     for todo in todos:
         parent, _, _ = todo.id.rpartition("/")
-        found.setdefault(parent if parent in shown else "", []).append(todo)
-    return found
+        nested.setdefault(parent if parent in shown else "", []).append(todo)
+    glyphs = screen.glyphs
 
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    screen: ReportScreen
-    plan: LoadedPlan
-    selected: Selected
-    problems: Mapping[tuple[str, str], Sequence[str]]
-    nested: Mapping[str, Sequence[Todo]]
-
-    def write_todos(self, parent: str, stem: str) -> None:
+    def write_todos(parent: str, stem: str) -> None:
         """The todos of one plan, each with its criteria and then the todos of its sub-plan."""
-        todos = self.nested.get(parent, ())
-        for position, todo in enumerate(todos):
-            self._write_todo(todo, parent, stem, is_last=position == len(todos) - 1)
+        for todo in (todos := nested.get(parent, [])):
+            is_last = todo is todos[-1]
+            criteria, below = plan.criteria.get(todo.id, ()), nested.get(todo.id, ())
+            tests = {nodeid for each in criteria for nodeid in selected.get((todo.id, each.id), ())}
+            counts = [
+                *([counted(len(below), "todo")] if below else []),
+                *([] if below and not criteria else [counted(len(criteria), "criterion")]),
+                *([counted(len(tests), "test")] if tests else []),
+            ]
+            name = todo.id.removeprefix(f"{parent}/") if parent else todo.id
+            title = "" if todo.title == name else f"  {todo.title}"
+            prefix = stem + (glyphs.last if is_last else glyphs.tee)
+            _write_line(screen, f"{name}{title}", ", ".join(counts), Style.STRONG, prefix)
+            inner = stem + ("   " if is_last else glyphs.stem)
+            for criterion in criteria:
+                ends = criterion is criteria[-1] and not below
+                write_criterion(todo.id, criterion, inner, is_last=ends)
+            write_todos(todo.id, inner)
 
-    def _write_todo(self, todo: Todo, parent: str, stem: str, *, is_last: bool) -> None:
-        glyphs = self.screen.glyphs
-        criteria = self.plan.criteria.get(todo.id, ())
-        below = self.nested.get(todo.id, ())
-        tests = {nodeid for each in criteria for nodeid in self.selected.get((todo.id, each.id), ())}
-        counts = [
-            *([counted(len(below), "todo")] if below else []),
-            *([] if below and not criteria else [counted(len(criteria), "criterion")]),
-            *([counted(len(tests), "test")] if tests else []),
-        ]
-        name = todo.id.removeprefix(f"{parent}/") if parent else todo.id
-        title = "" if todo.title == name else f"  {todo.title}"
-        prefix = stem + (glyphs.last if is_last else glyphs.tee)
-        _write_line(self.screen, f"{name}{title}", ", ".join(counts), Style.STRONG, prefix)
-        stem += "   " if is_last else glyphs.stem
-        for position, criterion in enumerate(criteria):
-            ends = position == len(criteria) - 1 and not below
-            self._write_criterion(todo, criterion, stem, is_last=ends)
-        self.write_todos(todo.id, stem)
-
-    def _write_criterion(self, todo: Todo, criterion: Criterion, stem: str, *, is_last: bool) -> None:
-        screen, glyphs = self.screen, self.screen.glyphs
-        nodeids = self.selected.get((todo.id, criterion.id), ())
-        is_test = criterion.kind is CheckKind.TEST
-        _write_line(
-            screen,
-            f"{criterion.id}  {title_of(criterion)}",
-            counted(len(nodeids), "test") if is_test else "",
-            Style.PLAIN,
-            stem + (glyphs.last if is_last else glyphs.tee),
-        )
+    def write_criterion(todo_id: str, criterion: Criterion, stem: str, *, is_last: bool) -> None:
+        nodeids = selected.get((todo_id, criterion.id), ())
+        count = counted(len(nodeids), "test") if criterion.kind is CheckKind.TEST else ""
+        text = f"{criterion.id}  {title_of(criterion)}"
+        _write_line(screen, text, count, Style.PLAIN, stem + (glyphs.last if is_last else glyphs.tee))
         below = stem + ("   " if is_last else glyphs.stem) + "  "
-        for problem in self.problems.get((todo.id, criterion.id), ()):
+        for problem in (problems or {}).get((todo_id, criterion.id), ()):
             for line in wrapped(screen.text(problem), screen.width - cells(below) - 2):
                 screen.line(StyledText(below), StyledText("! ", Style.WARN), StyledText(line, Style.WARN))
         for nodeid in nodeids:
             screen.line(StyledText(below), StyledText(screen.text(nodeid), Style.QUIET))
+
+    write_todos("", "")
 
 
 def _write_line(screen: ReportScreen, text: str, counts: str, style: Style, prefix: str = "") -> None:
@@ -118,8 +96,3 @@ def _write_line(screen: ReportScreen, text: str, counts: str, style: Style, pref
         StyledText(screen.text(text), style),
         StyledText(f"  ({counts})" if counts else "", Style.QUIET),
     )
-
-
-def _totals(todos: int, selected: Selected) -> str:
-    tests = len({nodeid for nodeids in selected.values() for nodeid in nodeids})
-    return f"{counted(todos, 'todo')}, {counted(tests, 'test')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from planner.brief.instructions import asks_for_work
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.screen import Style
@@ -145,17 +146,13 @@ def standing(outcome: Outcome) -> Standing:
     seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
         return Standing.FLAKY
-    if state is TodoState.TESTING and _waits_for_its_todos(outcome):
-        return Standing.IN_PROGRESS
-    if state is TodoState.TESTING:
-        return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
-    return _STANDINGS[state]
-
-
-def _waits_for_its_todos(outcome: Outcome) -> bool:
+    if state is not TodoState.TESTING:
+        return _STANDINGS[state]
     own = {check.counts_as for check in outcome.checks if check.kind is not CheckKind.SUB_PLAN}
     below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
-    return Verdict.FAILED in below or (bool(below - {Verdict.PASSED}) and own <= {Verdict.PASSED})
+    if Verdict.FAILED in below or (below - {Verdict.PASSED} and own <= {Verdict.PASSED}):
+        return Standing.IN_PROGRESS
+    return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
 
 
 def word_of(state: str) -> Word:
@@ -170,6 +167,11 @@ def tests_of(check: Check) -> tuple[int, int]:
     """Return how many tests of the check hold, of how many that were run."""
     run = [test for test in check.tests if test.outcome not in UNCOUNTED]
     return sum(1 for test in run if not test.outcome.is_red), len(run)
+
+
+def suggestion_label(suggestion: str) -> str:
+    """Return ``fix`` where a suggestion asks for work, ``found`` where it states what was seen."""
+    return "fix" if asks_for_work(suggestion) else "found"
 
 
 def duration(milliseconds: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from pytest_planverify.checks.result import CheckRun, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
-    from pathlib import Path
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import Check, FixtureUse
@@ -22,9 +20,9 @@ if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
-    from pytest_planverify.checks.result import JudgedCommand, Judgement
+    from pytest_planverify.checks.manual import AnswersOnFile
+    from pytest_planverify.checks.result import Judgement
     from pytest_planverify.session.records import WorkerRecord
-    from pytest_planverify.session.schedule import Job
 
 
 @dataclass(slots=True)
@@ -194,16 +192,13 @@ def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quar
     An entry holds for its node id and for all parameters of it, and the longest for each test counts.
     ``None`` where the plan says nothing of one of the tests: a check is quarantined as a whole or not.
     """
-    longest = [
-        max(
-            (entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])),
-            key=lambda entry: entry.expires,
-            default=None,
-        )
-        for test in tests
-    ]
-    held = [entry for entry in longest if entry is not None]
-    return min(held, key=lambda entry: entry.expires) if held and len(held) == len(longest) else None
+    held: list[Quarantine] = []
+    for test in tests:
+        mine = [entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])]
+        if not mine:
+            return None
+        held.append(max(mine, key=lambda entry: entry.expires))
+    return min(held, key=lambda entry: entry.expires, default=None)
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:
@@ -220,61 +215,35 @@ def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
     return values
 
 
-class Evaluator:
-    """Looks at the criteria below one root that are no forked sessions."""
+def evaluate(
+    flat: FlatPlan,
+    todo: Todo,
+    criterion: Criterion,
+    before: Sequence[CheckRun],
+    answers: Callable[[], AnswersOnFile],
+) -> CheckRun:
+    """Look at a criterion that is no command, after the todo's commands in ``before``.
 
-    def __init__(self, plan: LoadedPlan, root: Path, watch: Callable[[], None]) -> None:
-        """``root`` is the plan's own or a sub-plan's; answers are given beside the plan's outcomes.
+    Paths start from the root of the todo's own plan. ``answers`` returns those of people.
+    """
+    from pytest_planverify.checks.artifact import check_artifact
+    from pytest_planverify.checks.manual import check_manual
+    from pytest_planverify.checks.metric import check_metric
 
-        ``watch`` is called while a command runs; what it raises ends the command.
-        """
-        from pytest_planverify.checks.manual import read_answers  # many runs have tests only
+    spec, name, root = criterion.spec, criterion.id, flat.owner(todo.id).root
+    if isinstance(spec, ArtifactSpec):
+        found = check_artifact(spec, root, check_id=name)
+    elif isinstance(spec, ManualSpec):
+        found = check_manual(spec, flat.loaded.plan.todo_list_id, todo.id, name, answers())
+    elif isinstance(spec, MetricSpec):
+        values = recorded_values(before).get(spec.name, [])
+        waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)
+        if not values and waiting is not None:
+            reason = f"nothing recorded it, for {waiting.check.id} did not pass"
+            return skipped(criterion, reason, Verdict.INCONCLUSIVE)
+        found = check_metric(spec, values, check_id=name)
+    else:
+        from pytest_planverify.checks.contract import check_contract
 
-        self._watch = watch
-        self._plan = plan
-        self._root = root
-        self._answers = read_answers(plan.root)
-
-    def command(self, job: Job) -> CheckRun:
-        """Run a command that is not pytest."""
-        from pytest_planverify.checks.command import run_command
-
-        command, limit = job.criterion.command, job.spec.timeout_seconds
-        assert command is not None
-        found = run_command(command, self._root, limit, check_id=job.criterion.id, watch=self._watch)
-        return check_run(job.todo, job.criterion, found, isolation=Isolation.SPAWNED)
-
-    def foreign(self, job: Job, judged: JudgedCommand, folder: Path) -> tuple[Judgement, Witness]:
-        """Run a pytest command of another interpreter; its reports are written into the folder."""
-        from pytest_planverify.checks.foreign_pytest import run_foreign
-
-        command = job.criterion.command
-        assert command is not None
-        assert command.pytest is not None
-        env = {**os.environ, **dict(command.env)}
-        args, root = command.pytest.args, self._root
-        return run_foreign(judged, job.launcher, args, root=root, env=env, folder=folder, watch=self._watch)
-
-    def criterion(self, todo: Todo, criterion: Criterion, before: Sequence[CheckRun]) -> CheckRun:
-        """Look at a criterion that is no command, after the todo's commands in ``before``."""
-        from pytest_planverify.checks.artifact import check_artifact
-        from pytest_planverify.checks.manual import check_manual
-        from pytest_planverify.checks.metric import check_metric
-
-        spec, name = criterion.spec, criterion.id
-        if isinstance(spec, ArtifactSpec):
-            found = check_artifact(spec, self._root, check_id=name)
-        elif isinstance(spec, ManualSpec):
-            found = check_manual(spec, self._plan.plan.todo_list_id, todo.id, name, self._answers)
-        elif isinstance(spec, MetricSpec):
-            values = recorded_values(before).get(spec.name, [])
-            waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)
-            if not values and waiting is not None:
-                reason = f"nothing recorded it, for {waiting.check.id} did not pass"
-                return skipped(criterion, reason, Verdict.INCONCLUSIVE)
-            found = check_metric(spec, values, check_id=name)
-        else:
-            from pytest_planverify.checks.contract import check_contract
-
-            found = check_contract(str(spec), self._root, check_id=name)
-        return check_run(todo, criterion, found)
+        found = check_contract(str(spec), root, check_id=name)
+    return check_run(todo, criterion, found)

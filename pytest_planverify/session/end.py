@@ -16,18 +16,19 @@ from planner.planfile.file_writer import STANDARD_OUTPUT
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import write_outcomes
 from pytest_planverify.guards.plan_guards import hygiene_of
-from pytest_planverify.session.exit_status import ExitStatus
+from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 from pytest_planverify.session.opinions import Opinions
 from pytest_planverify.session.outcomes import find_outcomes, summary_of
 from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
-from pytest_planverify.session.run_journal import append, close_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_planverify.session.outcomes import Found
+    from planner.model.outcome import Cause
+    from planner.model.plan import Todo
+    from pytest_planverify.session.outcomes import Assembled
     from pytest_planverify.session.plans import RunFacts
     from pytest_planverify.session.run import SessionRun
 
@@ -38,16 +39,16 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
 
     settings = facts.settings
     for each in runs:
-        each.plan.folder.restore()
+        each.folder.restore()
         if not settings.recording:
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
         elif written := each.guards.written():
-            append(each.plan.folder.journal, ("artifacts_written", {"artifacts": written}))
+            each.journal.append("artifacts_written", artifacts=written)
     opinions = Opinions(facts.config.pluginmanager)
-    found = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
+    results, causes = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)
-    told = Documents(facts, found, opinions.notes, interrupted, now(), duration_ms)
+    told = Documents(facts, results, causes, opinions.notes, interrupted, now(), duration_ms)
     document = told.document(runs)
     report = None
     if facts.reporting.given is not None:
@@ -56,8 +57,8 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
         report = report_criteria(
             facts.reporting,
             document,
-            [each.plan.flat for each in runs],
-            scratch=runs[0].plan.folder.path / "reports",
+            [each.flat for each in runs],
+            scratch=runs[0].folder.path / "reports",
             started=facts.started_epoch,
             script_paths=facts.script_paths,
             color=facts.tw.hasmarkup,
@@ -65,24 +66,35 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     if report is not None and report.reason is not None:
         for each in runs:
             each.explain(report.reason)
-        found.unexplained = frozenset(each.plan.id for each in runs)
         document = told.document(runs)
     parts = [document] if len(runs) == 1 else [told.document([each]) for each in runs]
     places = list(_write_documents(told, document, runs, parts))
+    longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    for each in results:
+        for piece in filter(lambda piece: piece.longrepr, each.evidence):
+            texts = longreprs.setdefault((each.plan_id, each.todo.id, piece.check_id), [])
+            texts.append((piece.nodeid or piece.check_id, piece.longrepr))
     for each, part in zip(runs, parts, strict=True):
         # Last, so that a journal with an end has all its files beside it.
-        close_journal(each.plan.folder.journal, each.plan.id, part)
+        each.journal.close(part)
     if report is not None and report.text:
         facts.tw.line(report.text)
     if not settings.recording:
-        _write_reports(facts, document, runs)
+        from pytest_planverify.reports.formats import report_input, tell_github, write_reports
+
+        # Once the outcomes are safe; a failure of a report is a line.
+        given = report_input(document, [each.flat for each in runs])
+        for line in write_reports(given, settings.reports, runs[0].loaded.root):
+            facts.tw.line(line)
+        for line in tell_github(given, os.environ):
+            facts.tw.line(line)
     render_summary(
         facts.tw,
         document,
-        plans=[each.plan.loaded for each in runs],
+        plans=[each.loaded for each in runs],
         verbosity=settings.verbosity,
         outcomes_path=", ".join(places),
-        longreprs=found.longreprs,
+        longreprs=longreprs,
     )
     return document.run.exit_status
 
@@ -104,11 +116,11 @@ def show_tree(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool)
         problems_found |= any(problems.values())
         render_tree(
             facts.tw,
-            each.plan.loaded,
+            each.loaded,
             selected,
             problems,
             verbosity=facts.settings.verbosity,
-            todo_ids=[todo.id for todo in each.plan.todos],
+            todo_ids=[todo.id for todo in each.todos],
         )
     if interrupted:
         return ExitStatus.INTERRUPTED
@@ -120,7 +132,8 @@ class Documents:
     """Builder of the outcome document of all plans of a run, or of some of them."""
 
     facts: RunFacts
-    found: Found
+    results: Sequence[Assembled]
+    causes: Sequence[Cause]
     opinions: Sequence[str]
     interrupted: bool
     finished_at: str
@@ -129,28 +142,38 @@ class Documents:
     def document(self, runs: Sequence[SessionRun]) -> OutcomeDocument:
         """The outcomes of these plans; the exit status is what they alone call for."""
         facts, settings = self.facts, self.facts.settings
-        found = self.found.of({each.plan.id for each in runs})
+        ids = {each.id for each in runs}
+        results = [each for each in self.results if each.plan_id in ids]
+        outcomes = tuple(each.outcome for each in results)
+        todos: dict[tuple[str | None, str], Todo] = {
+            (each.plan_id, each.todo.id): each.todo for each in results
+        }
+        # Todos that nobody asked for only keep their last verdicts.
+        asked = {(each.id, todo_id) for each in runs for todo_id in each.asked}
+        counted = counting(outcomes, todos, settings.scope, todos.keys() - asked)
+        unexplained = "; ".join(filter(None, (each.result.unexplained for each in runs))) or None
+        status = exit_status(counted, interrupted=self.interrupted, unexplained=unexplained is not None)
         run = RunInfo(
             run_id=facts.run_id,
             started_at=facts.started_at,
             finished_at=self.finished_at,
             duration_ms=self.duration_ms,
-            exit_status=int(found.status(settings.scope, interrupted=self.interrupted)),
+            exit_status=int(status),
             scope=settings.scope,
             python=platform.python_version(),
             pytest=pytest.__version__,
             hygiene=hygiene_of(each.guards.hygiene for each in runs),
             interrupted=self.interrupted,
-            unexplained="; ".join(filter(None, (each.result.unexplained for each in runs))) or None,
+            unexplained=unexplained,
             notes=(*_notes(facts, runs, interrupted=self.interrupted), *self.opinions),
         )
-        compared = [each.plan.id for each in runs if each.plan.baseline is not None]
+        compared = [each.id for each in runs if each.baseline is not None]
         return OutcomeDocument(
-            plans=tuple(each.plan.reference for each in runs),
+            plans=tuple(each.reference for each in runs),
             run=run,
-            summary=summary_of(found.outcomes, compared=compared),
-            outcomes=found.outcomes,
-            causes=found.causes,
+            summary=summary_of(outcomes, compared=compared),
+            outcomes=outcomes,
+            causes=tuple(each for each in self.causes if any(todo.plan in ids for todo in each.todos)),
         )
 
 
@@ -162,7 +185,7 @@ def _write_documents(
     """
     settings = told.facts.settings
     for each, part in zip(runs, parts, strict=True):
-        keep_outcomes(part, each.plan.folder.path / each.plan.folder.outcomes.name)  # for the history
+        keep_outcomes(part, each.folder.path / each.folder.outcomes.name)  # for the history
     if settings.outcomes is not None:
         given = settings.outcomes
         write_outcomes(document, given)
@@ -171,23 +194,12 @@ def _write_documents(
         return
     by_root: dict[Path, list[SessionRun]] = {}
     for each, part in zip(runs, parts, strict=True):
-        by_root.setdefault(each.plan.loaded.root, []).append(each)
-        keep_outcomes(part, PlanFolder(each.plan.loaded.root, each.plan.id).outcomes)
+        by_root.setdefault(each.loaded.root, []).append(each)
+        keep_outcomes(part, PlanFolder(each.loaded.root, each.id).outcomes)
     for those in by_root.values():
-        latest = those[0].plan.folder.outcomes
+        latest = those[0].folder.outcomes
         keep_outcomes(document if len(by_root) == 1 else told.document(those), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
-
-
-def _write_reports(facts: RunFacts, document: OutcomeDocument, runs: Sequence[SessionRun]) -> None:
-    """Write the reports that were asked for, once the outcomes are safe; a failure of one is a line."""
-    from pytest_planverify.reports.formats import tell_github, told, write_reports
-
-    given = told(document, [each.plan.flat for each in runs])
-    for line in write_reports(given, facts.settings.reports, runs[0].plan.loaded.root):
-        facts.tw.line(line)
-    for line in tell_github(given, os.environ):
-        facts.tw.line(line)
 
 
 def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:

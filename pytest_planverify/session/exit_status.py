@@ -57,7 +57,7 @@ def exit_status(
     )
     if any(map(_is_violated, entries)):
         return ExitStatus.VIOLATION
-    if any(map(_is_spent, entries)):
+    if any(_is_guilty(each, Family.BUDGET) for each in entries):
         return ExitStatus.BUDGET_EXCEEDED
     failed = (TodoState.TEST_FAILED, TodoState.BLOCKED)
     if Verdict.FAILED in verdicts or any(entry.state in failed for entry in entries):
@@ -74,20 +74,17 @@ def exit_status(
 def _is_violated(outcome: Outcome) -> bool:
     """Return whether a guard but the budget's found a violation, or something was denied."""
     denied = any(event.denied for check in outcome.checks for event in check.events)
-    return denied or _is_guilty(outcome, Family.SANDBOX, of_budget=False)
+    return denied or _is_guilty(outcome, Family.SANDBOX)
 
 
-def _is_spent(outcome: Outcome) -> bool:
-    return _is_guilty(outcome, Family.BUDGET, of_budget=True)
-
-
-def _is_guilty(outcome: Outcome, family: Family, *, of_budget: bool) -> bool:
+def _is_guilty(outcome: Outcome, family: Family) -> bool:
     """A guard's check stands for what has happened, even where the todo is blocked."""
-    guards = (each for each in outcome.checks if each.kind is CheckKind.GUARD)
-    return any(
-        (each.id == _BUDGET) is of_budget and (each.verdict.is_red or each.verdict is Verdict.BLOCKED)
-        for each in guards
-    ) or any(failure.category.facts.family is family for failure in outcome.failures)
+    return any(failure.category.facts.family is family for failure in outcome.failures) or any(
+        each.kind is CheckKind.GUARD
+        and (each.id == _BUDGET) is (family is Family.BUDGET)
+        and (each.verdict.is_red or each.verdict is Verdict.BLOCKED)
+        for each in outcome.checks
+    )
 
 
 def counting(
@@ -109,6 +106,6 @@ def counting(
         todo = todos[entry.plan, entry.todo_id]
         claimed = todo.status is TodoStatus.CLAIMED
         ready = scope == "ready" and all((entry.plan, name) in done for name in todo.dependencies)
-        if claimed or ready or _is_violated(entry) or _is_spent(entry):
+        if claimed or ready or _is_violated(entry) or _is_guilty(entry, Family.BUDGET):
             kept.append(entry)
     return kept

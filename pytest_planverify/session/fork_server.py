@@ -48,8 +48,6 @@ _PRELOAD = (
     "tomllib",
 )
 """Modules that every session imports anyhow."""
-_PRELOAD_FOR_PLUGINS = {"_hypothesis_pytestplugin": "hypothesis.internal.observability"}
-"""Plugins that import the bulk of their library at the end of every session, and what they import."""
 
 
 class ForkServerDied(Exception):
@@ -79,8 +77,7 @@ class Exited:
 class ForkServer:
     """The parent's handle on the base."""
 
-    def __init__(self, rewriting: Any = None) -> None:
-        """``rewriting`` is pytest's import hook, through which a session would import its plugins."""
+    def __init__(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         ours, theirs = socket.socketpair()
@@ -93,7 +90,7 @@ class ForkServer:
             code = 1
             try:
                 ours.close()
-                _serve_base(theirs, parent, rewriting)
+                _serve_base(theirs, parent)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -213,7 +210,7 @@ def _answer(connection: socket.socket) -> Any:
 # -- in the base --------------------------------------------------------------------------------------
 
 
-def _serve_base(requests: socket.socket, parent: int, rewriting: Any) -> None:
+def _serve_base(requests: socket.socket, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _MEANT_FOR_WORKERS:
         if number is not None:
@@ -224,7 +221,7 @@ def _serve_base(requests: socket.socket, parent: int, rewriting: Any) -> None:
         os.setpgid(0, 0)  # a signal that kills the parent's whole group must leave somebody to clear up
     _clear_up_after(parent)
     _become_subreaper()
-    _warm_up(rewriting)
+    _warm_up()
     gc.collect()
     gc.freeze()
     while True:
@@ -257,21 +254,10 @@ def _wait_for_servers() -> None:
                 time.sleep(0.001)
 
 
-def _warm_up(rewriting: Any) -> None:
-    """Import what every session imports, and find out what each asks for; nothing of a project is loaded.
-
-    ``rewriting`` is pytest's import hook, through which a session would import its plugins.
-    """
+def _warm_up() -> None:
+    """Import what every session imports, and ask what each asks for; nothing of a project is loaded."""
     for name in _PRELOAD:
         importlib.import_module(name)
-    if rewriting is not None:
-        # A session warns of a plugin's module that was imported by any other loader than pytest's own.
-        sys.meta_path.insert(0, rewriting)
-        for plugin, name in _PRELOAD_FOR_PLUGINS.items():
-            if plugin in sys.modules:
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(name)
-        sys.meta_path.remove(rewriting)
     if "pytest_metadata.plugin" in sys.modules:  # it asks at the start of every session, by another program
         platform.platform()
     from pytest_planverify.guards.tampering.judges import judges_at_start

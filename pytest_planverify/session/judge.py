@@ -16,12 +16,13 @@ from planner.catalog.pytest_arguments import known_options, split_options
 from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
+from planner.text.display import counted
 from pytest_planverify.checks.processes import signal_name
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.session.records import GREEN, PROVING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from planner.catalog import PytestInvocation
     from pytest_planverify.session.records import Death, TestRecord, WorkerRecord
@@ -95,7 +96,7 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         if record.narrowed:
             judgement.verdict = Verdict.NOT_RUN
             count = len(record.narrowed)
-            judgement.reason = f"{_count(count, 'of its tests was', 'of its tests were')} left out"
+            judgement.reason = f"{count} of its tests {'was' if count == 1 else 'were'} left out"
     elif record.narrowed and not judgement.is_red:
         judgement.verdict = Verdict.NOT_RUN
         judgement.reason = "all of its tests were left out"
@@ -109,13 +110,16 @@ def _judge_tests(
     evidence: list[Evidence],
 ) -> Judgement:
     found = [result for result in results if result is not None]
+    # The metrics of tests that were not skipped, and with them those that were recorded for the suite.
+    ran = [result for result in found if result.outcome in PROVING or result.outcome not in GREEN]
+    values = [value for result in ran for value in result.properties]
     judgement = Judgement(
         verdict=Verdict.FAILED,
         tests=tuple(
             _test_result(nodeid, result) for nodeid, result in zip(record.nodeids, results, strict=True)
         ),
         duration_ms=round(sum(result.duration_ms for result in found)),
-        properties=_properties(record, found),
+        properties=values + record.metrics if ran else values,
     )
     evidence += [
         piece for result in found if result.is_red for piece in test_evidence(command, record, result)
@@ -132,7 +136,10 @@ def _judge_tests(
         )
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
-        judgement.reason = f"{_count(missing, 'test', 'tests')} did not run: {_why_unfinished(record)}"
+        why = "the session ended before them"
+        if record.death is not None:
+            why = f"the session ended with {how_it_ended(record.death)}"
+        judgement.reason = f"{counted(missing, 'test')} did not run: {record.stopped or why}"
     elif overturned := [result for result in found if record.is_overturned(result)]:
         judgement.evidence = tuple(overturned_evidence(command, record, result) for result in overturned)
         judgement.reason = judgement.evidence[0].headline
@@ -164,13 +171,6 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
         duration_ms=round(result.duration_ms),
         reason=result.reason,
     )
-
-
-def _properties(record: WorkerRecord, results: Iterable[TestRecord]) -> list[tuple[str, Any]]:
-    """Return the metrics of tests that were not skipped, and those that were recorded for the suite."""
-    ran = [result for result in results if result.outcome in PROVING or result.outcome not in GREEN]
-    values = [value for result in ran for value in result.properties]
-    return values + record.metrics if ran else values
 
 
 _UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
@@ -244,18 +244,6 @@ def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgem
     judgement.reason = headline
     judgement.evidence = (session_evidence(command, record, headline=headline),)
     return judgement
-
-
-def _why_unfinished(record: WorkerRecord) -> str:
-    if record.stopped:
-        return record.stopped
-    if record.death is not None:
-        return f"the session ended with {how_it_ended(record.death)}"
-    return "the session ended before them"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 # -- evidence ------------------------------------------------------------------------------------------
@@ -373,11 +361,11 @@ def rerun_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRec
 
 def overturned_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRecord) -> Evidence:
     """A test whose body failed, and whose report says that it did not."""
-    raw = (record.attempts.get(result.nodeid) or [{}])[-1]
+    nodeid = result.nodeid
+    raw = (record.attempts.get(nodeid) or [{}])[-1]
     said = f": {raw['headline']}" if raw.get("headline") else ""
-    message = f"{result.nodeid} failed and was reported as {result.outcome}{said}"
-    tests = (result.nodeid,)
-    return _tampering(command, message, tests, sign="report-overturned", nodeid=result.nodeid)
+    message = f"{nodeid} failed and was reported as {result.outcome}{said}"
+    return _tampering(command, message, (nodeid,), sign="report-overturned", nodeid=nodeid)
 
 
 def records_evidence(command: JudgedCommand, tests: tuple[str, ...]) -> Evidence:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Verdict
@@ -21,13 +22,12 @@ from pytest_planverify.session.run_journal import TREE, PastRun, conditions, pas
 from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.journal import CheckJudged, RestsOn
+    from planner.model.journal import RestsOn
     from planner.model.outcome import PlanRef
     from planner.planfile.tree import FlatPlan
-    from planner.policy.criteria import Criterion
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.options import Settings
@@ -65,50 +65,25 @@ class LastVerdicts:
         return self.stale.get(key, NEVER)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Present:
-    """The plan, files and settings of now, and which verdicts of past runs hold under them."""
+    """The plan, files and settings of now, under which verdicts of past runs hold or do not."""
 
-    def __init__(
-        self,
-        *,
-        flat: FlatPlan,
-        settings: Settings,
-        reference: PlanRef,
-        tree: TreeState | None,
-        apart: Sequence[Path],
-        baseline: KeptBaseline | None = None,
-    ) -> None:
-        """``apart`` are files that are not compared: the plan's, and reports of our own."""
-        self.flat = flat
-        self.settings = settings
-        self.reference = reference
-        self.tree = tree
-        self.apart = apart
-        self._conditions = conditions(settings, baseline)
-        self._digests = FileDigests(flat.loaded.root)
-        self._run: PastRun
-        self._reason: str | None = None
-        self._difference: Difference | None = None
+    flat: FlatPlan
+    settings: Settings
+    reference: PlanRef
+    tree: TreeState | None
+    apart: Sequence[Path]
+    """Files that are not compared: the plan's, and reports of our own."""
+    baseline: KeptBaseline | None = None
 
-    def turn_to(self, run: PastRun) -> None:
-        """Look at the verdicts of this run from now on."""
-        self._run, self._difference = run, None
-        self._reason = self._why_none()
+    @cached_property
+    def _conditions(self) -> Mapping[str, str]:
+        return conditions(self.settings, self.baseline)
 
-    def why_not(self, criterion: Criterion, judged: CheckJudged) -> str | None:
-        """Return why a verdict of that run does not hold; ``None`` where it does."""
-        if self._reason is not None:
-            return self._reason
-        if not judged.final or judged.check.kind is not criterion.kind or not is_settled(judged.check):
-            return f"run {self._run.run_id} had reached no verdict on it that is final"
-        if self._difference is None:
-            self._difference = self._compare()
-        changed = self._digests.why_stale(judged.rests_on, self._difference)
-        return None if changed is None else f"{changed} since run {self._run.run_id}"
-
-    def _why_none(self) -> str | None:
+    def why_none(self, run: PastRun) -> str | None:
         """Return why none of the run's verdicts holds; ``None`` where that depends on the files."""
-        run, name = self._run, f"run {self._run.run_id}"
+        name = f"run {run.run_id}"
         if run.is_alive():
             return f"{name} is still going on"
         if run.unexplained is not None:
@@ -118,29 +93,24 @@ class Present:
         then, now = run.started.reference, self.reference
         if then is None or then.digest != now.digest:
             return f"the plan has changed since {name}"
-        before, after = _digests(then), _digests(now)
-        if any(after.get(parent, digest) != digest for parent, digest in before.items()):
+        after = {each.todo_id: each.digest for each in now.sub_plans}
+        if any(after.get(each.todo_id, each.digest) != each.digest for each in then.sub_plans):
             return f"a sub-plan has changed since {name}"
         for condition, value in self._conditions.items():
             if run.started.conditions.get(condition) != value:
                 return f"not the same {condition} as in {name}"
         return None
 
-    def _compare(self) -> Difference:
-        run = self._run
+    def changes_since(self, run: PastRun) -> Difference:
+        """Return what has changed of the files since the run began."""
         then = TreeState.read(run.folder / TREE)
         if then is None:
             return Difference(unknown=f"run {run.run_id} had not written down what they were like")
         if self.tree is None:
             return Difference(unknown="git does not answer, or there are too many of them")
-        return difference(
-            then,
-            self.tree,
-            self.flat.loaded.root,
-            began=run.started.at,
-            ended=run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS),
-            apart=self.apart,
-        )
+        ended = run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS)
+        root, began = self.flat.loaded.root, run.started.at
+        return difference(then, self.tree, root, began=began, ended=ended, apart=self.apart)
 
 
 def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
@@ -178,6 +148,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
     """
     found = LastVerdicts()
     plan = now.flat.loaded
+    digests = FileDigests(plan.root)
     missing = {
         (todo_id, each.id): each
         for todo_id, criteria in plan.criteria.items()
@@ -190,24 +161,24 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
             break
         if run.checks or run.finished is not None:
             found.newest = found.newest or run
-        now.turn_to(run)
+        why_none, changes = now.why_none(run), None
         for key in missing.keys() & run.checks.keys():
-            reason = now.why_not(missing.pop(key), run.checks[key])
-            if reason is None:
-                held = run.run_of(run.checks[key])
-                taken_from = held.check.taken_from or run.run_id
-                found.held[key] = replace(
-                    held, check=held.check.model_copy(update={"taken_from": taken_from})
-                )
+            criterion, held, why = missing.pop(key), run.checks[key], why_none
+            is_final = key in run.final and is_settled(held.check) and held.check.kind is criterion.kind
+            if why is None and not is_final:
+                why = f"run {run.run_id} had reached no verdict on it that is final"
+            elif why is None:
+                changes = changes or now.changes_since(run)
+                changed = digests.why_stale(held.rests_on, changes)
+                why = None if changed is None else f"{changed} since run {run.run_id}"
+            if why is None:
+                update = {"taken_from": held.check.taken_from or run.run_id}
+                found.held[key] = replace(held, check=held.check.model_copy(update=update))
             else:
-                found.stale[key] = reason
+                found.stale[key] = why
         if not missing:
             break
     return found
-
-
-def _digests(reference: PlanRef) -> Mapping[str, str]:
-    return {each.todo_id: each.digest for each in reference.sub_plans}
 
 
 _OF_EVERYBODY = frozenset({"pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".env"})
@@ -279,21 +250,22 @@ class FileDigests:
             return f"{name} is gone"
         for name in difference.added:
             return f"{name} is new"
-        if basis is None:
-            return next((f"{name} has changed" for name in difference.changed), None)
-        return next(self._stale(basis, difference), None)
-
-    def _stale(self, basis: RestsOn, difference: Difference) -> Iterator[str]:
         for name in difference.changed:
-            if name.rpartition("/")[2] in _OF_EVERYBODY or name.endswith(_LIBRARIES):
-                yield f"{name} has changed"
+            if basis is None or name.rpartition("/")[2] in _OF_EVERYBODY or name.endswith(_LIBRARIES):
+                return f"{name} has changed"
+        if basis is None:
+            return None
         for name, digest in basis.files.items():
             if self.of(name) != digest:
-                yield f"{name} has changed"
-        if basis.native:
-            for name in difference.changed:
-                if not name.endswith(_PYTHON):
-                    yield f"{name} has changed"
+                return f"{name} has changed"
+        return next(
+            (
+                f"{name} has changed"
+                for name in difference.changed
+                if basis.native and not name.endswith(_PYTHON)
+            ),
+            None,
+        )
 
 
 def _is_whole(record: WorkerRecord) -> bool:

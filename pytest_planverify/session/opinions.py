@@ -34,18 +34,44 @@ class Opinions:
     def __init__(self, pluginmanager: pytest.PytestPluginManager) -> None:
         self._plugins = pluginmanager
         self._notes: dict[str, None] = {}
-        self._corrections: dict[Path, Corrections] = {}
+        self._now = datetime.now(UTC)
+        self._corrections: dict[Path, tuple[Correction, ...]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Plugins that broke or answered nonsense, and stores that could not be read: one line each."""
-        stores = (note for each in self._corrections.values() for note in each.notes)
-        return (*self._notes, *stores)
+        return tuple(self._notes)
 
     def below(self, home: Path) -> Callable[[Evidence], Diagnosis]:
         """Return what asks about the failures of the plan whose ``.planverify`` folder it is."""
-        corrections = self._corrections.setdefault(home, Corrections(home))
-        return lambda evidence: self._of_plugins(evidence) or _of_rules(evidence, corrections)
+        return lambda evidence: self._of_plugins(evidence) or self._of_rules(evidence, home)
+
+    def _of_rules(self, evidence: Evidence, home: Path) -> Diagnosis:
+        from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
+        from pytest_planverify.diagnosis.corrections import learned, may_learn
+
+        diagnosis = diagnose(evidence)
+        if not may_learn(diagnosis):
+            return diagnosis
+        return learned(diagnosis, evidence, self.corrections(home), self._now)
+
+    def corrections(self, home: Path) -> tuple[Correction, ...]:
+        """Return what people corrected, the newest first; read once a run.
+
+        A log that cannot be read says nothing, and why is a note: no run fails for it.
+        """
+        file = home / FILE
+        if home not in self._corrections:
+            self._corrections[home] = ()
+            if os.path.lexists(file):  # else nothing is imported for it
+                from planner.errors import LogError
+                from planner.store.corrections import read_corrections
+
+                try:
+                    self._corrections[home] = read_corrections(file, self._now, MOST)
+                except LogError as error:
+                    self._notes[f"nothing was learned from corrections: {error}"] = None
+        return self._corrections[home]
 
     def _of_plugins(self, evidence: Evidence) -> Diagnosis | None:
         """Return the first answer of a plugin; one that breaks or answers nonsense is passed over.
@@ -81,41 +107,3 @@ class Opinions:
             f"the plugin {name} {what} in {HOOK} and was passed over; "
             f"fix it, or leave it out with -p no:{name}"
         ] = None
-
-
-def _of_rules(evidence: Evidence, corrections: Corrections) -> Diagnosis:
-    from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
-
-    diagnosis = diagnose(evidence)
-    from pytest_planverify.diagnosis.corrections import learned, may_learn
-
-    if not may_learn(diagnosis):
-        return diagnosis
-    return learned(diagnosis, evidence, corrections.all(), corrections.now)
-
-
-class Corrections:
-    """Read the corrections of the project whose ``.planverify`` folder it is.
-
-    A log that cannot be read says nothing, and why is a note: no run fails for it.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self.notes: list[str] = []
-        self.now = datetime.now(UTC)
-        self._file = home / FILE
-        self._read: tuple[Correction, ...] | None = None
-
-    def all(self) -> tuple[Correction, ...]:
-        """Return the newest first. Read once a run; where there is no log nothing is imported for it."""
-        if self._read is None:
-            self._read = ()
-            if os.path.lexists(self._file):
-                from planner.errors import LogError
-                from planner.store.corrections import read_corrections
-
-                try:
-                    self._read = read_corrections(self._file, self.now, MOST)
-                except LogError as error:
-                    self.notes.append(f"nothing was learned from corrections: {error}")
-        return self._read

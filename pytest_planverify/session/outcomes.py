@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.model.outcome import (
@@ -21,24 +22,20 @@ from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
 from planner.policy.branches import agent_at, route
 from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
-from pytest_planverify.checks.promises import with_promise
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
-from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import ChangedFile, Evidence, ProcessEnd
+    from planner.model.evidence import ChangedFile, Evidence
     from planner.model.outcome import Cause
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.baseline.changes import Changes
+    from pytest_planverify.baseline.changes import Changes, GreenRevisions
     from pytest_planverify.baseline.comparison import BaselineComparison
-    from pytest_planverify.baseline.green_revisions import GreenRevisions
-    from pytest_planverify.options import Scope
     from pytest_planverify.session.opinions import Opinions
     from pytest_planverify.session.run import SessionRun
 
@@ -72,68 +69,62 @@ class Assembled(NamedTuple):
         return tuple(piece for piece, _ in self.diagnosed)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Assembler:
     """Makes the outcomes of one plan."""
 
-    def __init__(
-        self,
-        result: PlanResult,
-        *,
-        shown_path: str,
-        changes: Mapping[Path, Changes],
-        first_opinion: Callable[[Evidence], Diagnosis | None],
-        recording: bool = False,
-        baseline: KeptBaseline | None = None,
-        green: GreenRevisions | None = None,
-    ) -> None:
-        self._result = result
-        self._shown_path = shown_path
-        self._changes = changes
-        self._first_opinion = first_opinion
-        self._recording = recording
-        self._changed: dict[Changes, dict[str, object]] = {}
-        """The members of evidence that tell what was changed, by the changes that they are made of."""
-        self._baseline = baseline
-        self._green = green
-        self._comparison: BaselineComparison | None = None
-        if baseline is not None:
-            from pytest_planverify.baseline.comparison import BaselineComparison
+    result: PlanResult
+    shown_path: str
+    changes: Mapping[Path, Changes] | None
+    """By the roots of the plan and its sub-plans; ``None`` where nobody knows."""
+    diagnose: Callable[[Evidence], Diagnosis]
+    recording: bool = False
+    baseline: KeptBaseline | None = None
+    green: GreenRevisions | None = None
+    _changed: dict[Changes, dict[str, object]] = field(default_factory=dict["Changes", dict[str, object]])
+    """The members of evidence that tell what was changed, by the changes that they are made of."""
 
-            self._comparison = BaselineComparison(result.flat, baseline)
+    @cached_property
+    def _comparison(self) -> BaselineComparison | None:
+        if self.baseline is None:
+            return None
+        from pytest_planverify.baseline.comparison import BaselineComparison
+
+        return BaselineComparison(self.result.flat, self.baseline)
 
     def assemble(self) -> list[Assembled]:
         """Return the outcome of each todo in the plan's order, with its diagnosed failures."""
         found: dict[str, Assembled] = {}
-        for todo in reversed(self._result.todos):  # the todos of a sub-plan stand after their parent
-            below = self._result.flat.children.get(todo.id, ())
+        for todo in reversed(self.result.todos):  # the todos of a sub-plan stand after their parent
+            below = self.result.flat.children.get(todo.id, ())
             found[todo.id] = self._todo(todo, [found[each].outcome for each in below if each in found])
-        return [found[todo.id] for todo in self._result.todos]
+        return [found[todo.id] for todo in self.result.todos]
 
     def _todo(self, todo: Todo, children: Sequence[Outcome]) -> Assembled:
-        criteria = self._result.plan.criteria[todo.id]
-        runs = self._result.checks[todo.id]
+        criteria = self.result.plan.criteria[todo.id]
+        runs = self.result.checks[todo.id]
         guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
         own = [*(runs[each.id] for each in criteria if each.id in runs), *guards]
-        blocked = self._result.blocked.get(todo.id, ())
+        blocked = self.result.blocked.get(todo.id, ())
         ordered = [self._of_children(todo, children, blocked), *own] if children else own
         verdicts = parent_verdicts(
             [run.check.counts_as for run in own], [verdict_of(child) for child in children]
         )
         state = todo_state(todo, verdicts, blocked=bool(blocked))
-        root = self._result.flat.owner(todo.id).root
+        root = self.result.flat.owner(todo.id).root
         counted = guards
-        if not blocked or self._recording:
+        if not blocked or self.recording:
             counted = [
                 self._told_more(run, root, todo)
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
-        diagnosed = self._diagnosed([piece for run in counted for piece in run.evidence])
+        diagnosed = tuple((piece, self.diagnose(piece)) for run in counted for piece in run.evidence)
         failures = self._failures(todo, diagnosed)
-        touched, digest = self._changes[root].of(todo.allowed_files)
+        touched, digest = ((), None) if self.changes is None else self.changes[root].of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
-            plan=self._result.plan.plan.todo_list_id,
+            plan=self.result.plan.plan.todo_list_id,
             title=todo.title,
             state=state,
             verified=bool(own) and state in (TodoState.DONE, TodoState.TEST_FAILED),
@@ -152,43 +143,46 @@ class Assembler:
             failure_evidence=failures[0] if failures else None,
             failures=tuple(failures),
         )
-        return Assembled(self._result.flat, todo, _own_first(todo, outcome), diagnosed)
+        return Assembled(self.result.flat, todo, _own_first(todo, outcome), diagnosed)
 
     def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """The check with what only the parent knows of its failures: promises, permissions and changes."""
         if not run.evidence:
             return run
-        from pytest_planverify.session.installation import with_installation  # no use for a green run
+        # No use for a green run.
+        from pytest_planverify.session.installation import with_installation, with_promise
 
-        flat, changes = self._result.flat, self._changes[root]
+        flat = self.result.flat
         todos = (todo, *(each for each in flat.loaded.plan.items if flat.owner(each.id).root == root))
         granted = [glob for each in todos for glob in each.allowed_files or ()]
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
-        if self._green is not None:
-            changes = self._green.changes_since(todo.id, changes) or changes
-        if changes not in self._changed:
-            self._changed[changes] = self._facts_of(root, changes)
+        changed = self._changes_as_evidence(root, todo)
         evidence: list[Evidence] = []
         for piece in run.evidence:
             told = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
-            update = self._changed[changes] if told.changed is None else {}
-            evidence.append(told.model_copy(update=update))
+            evidence.append(told.model_copy(update=changed) if told.changed is None else told)
         return replace(run, evidence=tuple(evidence))
 
-    def _facts_of(self, root: Path, changes: Changes) -> dict[str, object]:
+    def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, object]:
         """Return the members of evidence that tell what the work has changed; none where nothing tells."""
-        changed = changed_files(root, changes)
-        if changed is None:
+        if self.changes is None:
             return {}
-        kept = self._baseline if root == self._result.flat.loaded.root else None
-        before = None if kept is None else kept.snapshot()
-        hunks = changes.hunks({each.path: each.side for each in changed}, before)
-        return {"changed": changed, "changed_since": changes.since, "hunks": hunks}
+        changes = self.changes[root]
+        if self.green is not None:
+            changes = self.green.changes_since(todo.id, changes) or changes
+        if changes not in self._changed:
+            facts: dict[str, object] = {}
+            if (files := changed_files(root, changes)) is not None:
+                kept = self.baseline if root == self.result.flat.loaded.root else None
+                hunks = changes.hunks({each.path: each.side for each in files}, kept)
+                facts = {"changed": files, "changed_since": changes.since, "hunks": hunks}
+            self._changed[changes] = facts
+        return self._changed[changes]
 
     def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
         """The check of a parent that the todos of its sub-plan decide."""
         verdict = sub_plan_verdict(verdict_of(child) for child in children)
-        file = os.path.relpath(self._result.flat.files[todo.id].path, self._result.plan.root)
+        file = os.path.relpath(self.result.flat.files[todo.id].path, self.result.plan.root)
         check = Check(
             id=CHECK_ID,
             kind=CheckKind.SUB_PLAN,
@@ -203,7 +197,7 @@ class Assembler:
         """Every number that was recorded, and whatever stands for a metric that the plan asks for."""
         asked = {
             criterion.spec.name
-            for criterion in self._result.plan.criteria[todo.id]
+            for criterion in self.result.plan.criteria[todo.id]
             if isinstance(criterion.spec, MetricSpec)
         }
         found: dict[str, tuple[float | str, ...]] = {}
@@ -213,13 +207,6 @@ class Assembler:
                 found[name] = tuple(kept)
         return found
 
-    def _diagnosed(self, evidence: Sequence[Evidence]) -> tuple[tuple[Evidence, Diagnosis], ...]:
-        if not evidence:
-            return ()
-        from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
-
-        return tuple((piece, self._first_opinion(piece) or diagnose(piece)) for piece in evidence)
-
     def _failures(self, todo: Todo, diagnosed: Iterable[tuple[Evidence, Diagnosis]]) -> list[Failure]:
         """Return one failure a root cause, the one that decides the route first."""
         groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
@@ -228,65 +215,45 @@ class Assembler:
             if diagnosis.confidence > first.confidence:  # one cause, seen more clearly here
                 first, seen = diagnosis, evidence
             groups[diagnosis.signature] = first, seen, tests | dict.fromkeys(evidence.tests)
-        failures = [each for group in groups.values() for each in self._parts(todo, *group)]
+        failures: list[Failure] = []
+        for signature, (diagnosis, evidence, tests) in groups.items():
+            # Two where some of its tests failed before the work began, and others did not.
+            parts = [(Since.UNKNOWN, tuple(tests))]
+            if self._comparison is not None:
+                parts = self._comparison.parts(todo.id, evidence, signature, tuple(tests))
+            failures += [self._failure(todo, diagnosis, evidence, named, since) for since, named in parts]
         return sorted(
             failures,
             key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
         )
 
-    def _parts(
-        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Iterable[str]
-    ) -> Iterator[Failure]:
-        """One failure; two where some of its tests failed before the work began, and others did not."""
-        all_tests = tuple(tests)
-        if self._comparison is None:
-            yield self._failure(todo, diagnosis, evidence, all_tests)
-            return
-        for since, named in self._comparison.parts(todo.id, evidence, diagnosis.signature, all_tests):
-            failure = self._failure(todo, diagnosis, evidence, named)
-            yield failure.model_copy(update={"since": since})
-
     def _failure(
-        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str]
+        self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str], since: Since
     ) -> Failure:
         from pytest_planverify.diagnosis.corrections import features
 
-        return Failure(
-            category=diagnosis.category,
-            owner=diagnosis.owner,
-            repeatability=diagnosis.repeatability,
-            confidence=diagnosis.confidence,
-            rule=diagnosis.rule,
-            because=diagnosis.because,
-            signature=diagnosis.signature,
-            routing_key=diagnosis.category.facts.routing_key,
-            target_agent=route(
-                diagnosis.category,
-                todo.failure_routing,
-                diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.owner, diagnosis.location),
-            ),
-            runner_up=diagnosis.runner_up,
-            check_id=evidence.check_id,
-            phase=evidence.phase,
-            top_failing_tests=tuple(tests[:TOP_TESTS]),
-            tests=tuple(tests),
-            stack_trace_head=evidence.headline,
-            process=_shortened(evidence.process),
-            location=diagnosis.location,
-            candidates=diagnosis.candidates,
-            suggestion=diagnosis.suggestion,
-            rerun=f"pytest --planverify {shlex.quote(f'{self._shown_path}::{todo.id}')}",
-            features=features(evidence),
-            runs=len(evidence.confirmations) or None,
-            reds=sum(not each.passed for each in evidence.confirmations) or None,
-        )
-
-
-def _shortened(end: ProcessEnd | None) -> ProcessEnd | None:
-    """Shorten the stack of a process to its newest calls; all of it is in the failure report."""
-    if end is None or end.stack is None or len(end.stack) <= LONGEST_STACK:
-        return end
-    return end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
+        end = evidence.process
+        if end is not None and end.stack is not None and len(end.stack) > LONGEST_STACK:
+            # The newest calls stand first; all of it is in the failure report.
+            end = end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
+        agent = diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.owner, diagnosis.location)
+        facts: dict[str, Any] = dict(diagnosis)
+        facts |= {
+            "routing_key": diagnosis.category.facts.routing_key,
+            "target_agent": route(diagnosis.category, todo.failure_routing, agent),
+            "check_id": evidence.check_id,
+            "phase": evidence.phase,
+            "top_failing_tests": tuple(tests[:TOP_TESTS]),
+            "tests": tuple(tests),
+            "since": since,
+            "stack_trace_head": evidence.headline,
+            "process": end,
+            "rerun": f"pytest --planverify {shlex.quote(f'{self.shown_path}::{todo.id}')}",
+            "features": features(evidence),
+            "runs": len(evidence.confirmations) or None,
+            "reds": sum(not each.passed for each in evidence.confirmations) or None,
+        }
+        return Failure(**facts)
 
 
 def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
@@ -374,92 +341,42 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     return find_causes(seen, depends)
 
 
-@dataclass(slots=True)
-class Found:
-    """All that a run found."""
-
-    results: list[Assembled] = field(default_factory=list["Assembled"])
-    causes: tuple[Cause, ...] = ()
-    """Of all failures, the first to fix first."""
-    unasked: set[tuple[str | None, str]] = field(default_factory=set[tuple[str | None, str]])
-    """Todos that nobody asked for, and that only keep their last verdicts."""
-    unexplained: frozenset[str] = frozenset()
-    """The plans of which a session failed for no test's reason."""
-
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """The outcome of each todo, in the order of the plans."""
-        return tuple(each.outcome for each in self.results)
-
-    @property
-    def longreprs(self) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
-        """Titles and texts of pytest's own failure reports, by plan, todo and check."""
-        found: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-        for each in self.results:
-            for piece in filter(lambda piece: piece.longrepr, each.evidence):
-                texts = found.setdefault((each.plan_id, each.todo.id, piece.check_id), [])
-                texts.append((piece.nodeid or piece.check_id, piece.longrepr))
-        return found
-
-    def of(self, plan_ids: Collection[str]) -> Found:
-        """Return the part of the findings that concerns some of the plans."""
-        return replace(
-            self,
-            results=[each for each in self.results if each.plan_id in plan_ids],
-            causes=tuple(each for each in self.causes if any(todo.plan in plan_ids for todo in each.todos)),
-            unexplained=self.unexplained & frozenset(plan_ids),
-        )
-
-    def status(self, scope: Scope, *, interrupted: bool) -> ExitStatus:
-        """Return the exit status that follows."""
-        todos: dict[tuple[str | None, str], Todo] = {
-            (each.plan_id, each.todo.id): each.todo for each in self.results
-        }
-        counted = counting(self.outcomes, todos, scope, self.unasked)
-        return exit_status(counted, interrupted=interrupted, unexplained=bool(self.unexplained))
-
-
 def find_outcomes(
     runs: Sequence[SessionRun], opinions: Opinions, *, run_id: str, recording: bool = False
-) -> Found:
-    """Return the outcome of each todo, and the causes of all failures.
+) -> tuple[list[Assembled], tuple[Cause, ...]]:
+    """Return the outcome of each todo in the order of the plans, and the causes of all failures.
 
     A failed todo's report is written, that of one that is green now is removed. ``recording`` is of a run
     that is made to be compared with: it has the failures of blocked todos as well, and no reports.
     """
-    found = Found()
+    found: list[Assembled] = []
     for each in runs:
-        plan = each.plan
-        if each.result.unexplained is not None:
-            found.unexplained |= {plan.id}
-        found.unasked |= {(plan.id, todo.id) for todo in plan.todos if todo.id not in plan.asked}
-        changes = plan.changes[plan.loaded.root]
+        changes = each.changes[each.loaded.root]
         green = None
         if not recording and changes.under_git:
-            from pytest_planverify.baseline.green_revisions import GreenRevisions
+            from pytest_planverify.baseline.changes import GreenRevisions
 
-            green = GreenRevisions(plan.loaded.root, plan.id)
-        assembler = Assembler(
-            each.result,
-            shown_path=plan.shown,
-            changes=plan.changes,
-            first_opinion=opinions.below(plan.folder.home),
+            green = GreenRevisions(each.loaded.root, each.id)
+        results = Assembler(
+            result=each.result,
+            shown_path=each.shown,
+            changes=each.changes,
+            diagnose=opinions.below(each.folder.home),
             recording=recording,
-            baseline=plan.baseline,
+            baseline=each.baseline,
             green=green,
-        )
-        results = assembler.assemble()
+        ).assemble()
         if green is not None:
             made = (result.outcome for result in results)
             green.note([one.todo_id for one in made if one.success and one.verified], changes)
-        found.results += [_with_right_suggestions(result) for result in results]
-    found.causes = root_causes(found.results)
+        found += map(_with_right_suggestions, results)
+    causes = root_causes(found)
     if not recording:
-        write_reports(found.results, run_id, found.causes)
-        for result in found.results:
+        write_reports(found, run_id, causes)
+        for result in found:
             if result.outcome.success and result.outcome.state is TodoState.DONE:
                 _remove_report(result)
-    return found
+    return found, causes
 
 
 def _with_right_suggestions(result: Assembled) -> Assembled:

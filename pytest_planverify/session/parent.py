@@ -9,18 +9,20 @@ import os
 import sys
 import time
 import traceback
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.config import create_terminal_writer
 
 from planner.planfile.file_writer import prepare_place, screen_apart
-from pytest_planverify.options import REWRITING, Settings, read_settings, require_known_options
+from pytest_planverify.options import Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.interrupts import stop_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
@@ -35,7 +37,7 @@ def supervise(config: pytest.Config) -> int:
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend_global_capture(in_=True)
-    server = None if settings.isolate else ForkServer(config.stash.get(REWRITING, None))
+    server = None if settings.isolate else ForkServer()
     _put_last(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
@@ -82,7 +84,7 @@ def _verify(
         reconfigure(errors="backslashreplace")  # what its encoding lacks is shown escaped
     tw = create_terminal_writer(config, sys.stdout)
     try:
-        return _run(_facts(config, settings, server, paths, tw))
+        return _run(config, settings, server, paths, tw)
     except PlannerError as error:
         tw.line(str(error), red=True)
         return ExitStatus.USAGE_ERROR
@@ -98,35 +100,6 @@ def _verify(
         tw.line("".join(traceback.format_exception(error)))
         tw.line("internal error: this is a fault of pytest-planverify; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
-
-
-def _facts(
-    config: pytest.Config,
-    settings: Settings,
-    server: ForkServer | None,
-    paths: tuple[str, ...],
-    tw: TerminalWriter,
-) -> RunFacts:
-    from pytest_planverify.reports.progress import Progress
-    from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.confirm import ConfirmationBudget
-    from pytest_planverify.session.plans import RunFacts, now
-    from pytest_planverify.session.run_folder import new_run_id
-
-    return RunFacts(
-        run_id=new_run_id(),
-        config=config,
-        settings=settings,
-        server=server,
-        script_paths=paths,
-        tw=tw,
-        progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
-        budget=ConfirmationBudget(settings.confirmation_seconds),
-        reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
-        started_epoch=time.time(),
-        started=time.monotonic(),
-        started_at=now(),
-    )
 
 
 @contextlib.contextmanager
@@ -147,17 +120,47 @@ def _rare_collections() -> Generator[None]:
         atexit.register(gc.freeze)
 
 
-def _run(facts: RunFacts) -> int:
+def _run(
+    config: pytest.Config,
+    settings: Settings,
+    server: ForkServer | None,
+    paths: tuple[str, ...],
+    tw: TerminalWriter,
+) -> int:
     """Run one or several plans, and tell what was found. Returns the exit status."""
-    from pytest_planverify.session.plans import load_plans
-    from pytest_planverify.session.prepare import prepare_runs
+    from pytest_planverify.reports.progress import Progress
+    from pytest_planverify.reports.reporters import Reporting
+    from pytest_planverify.session.confirm import ConfirmationBudget
+    from pytest_planverify.session.plans import RunFacts, load_plans, now
+    from pytest_planverify.session.run import SessionRun
+    from pytest_planverify.session.run_folder import RunFolder, new_run_id
 
-    settings = facts.settings
+    facts = RunFacts(
+        run_id=new_run_id(),
+        config=config,
+        settings=settings,
+        server=server,
+        script_paths=paths,
+        tw=tw,
+        progress=Progress(tw, verbosity=settings.verbosity, live=False if settings.interactive else None),
+        budget=ConfirmationBudget(settings.confirmation_seconds),
+        reporting=Reporting(config, wanted=not (settings.recording or settings.collect_only)),
+        started_epoch=time.time(),
+        started=time.monotonic(),
+        started_at=now(),
+    )
     plans = load_plans(settings.plans)
     require_known_options(facts.config, settings, plans[0].plan.root)
     if settings.outcomes is not None:
         prepare_place(settings.outcomes)
-    runs = list(prepare_runs(facts, plans))
+    counts: Counter[Path] = Counter()
+    runs: list[SessionRun] = []
+    for chosen in plans:
+        root = chosen.plan.root
+        counts[root] += 1
+        # Further plans of the same root have folders, and so journals, of their own.
+        folder = RunFolder(root, facts.run_id if counts[root] == 1 else f"{facts.run_id}.{counts[root]}")
+        runs.append(SessionRun(facts, chosen, folder))
     interrupted = _run_plans(facts, runs)
     from pytest_planverify.session.end import conclude, show_tree
 
@@ -173,10 +176,10 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
     forget_files()
     settings, progress, pool = facts.settings, facts.progress, None
     if not settings.collect_only:
-        criteria = sum(len(each.plan.loaded.criteria[todo.id]) for each in runs for todo in each.plan.todos)
+        criteria = sum(len(each.loaded.criteria[todo.id]) for each in runs for todo in each.todos)
         progress.run_started(len(runs), criteria, settings.workers)
     if facts.server is not None:
-        pool = WarmPool(facts.server, runs[0].plan.folder.home)
+        pool = WarmPool(facts.server, runs[0].folder.home)
     try:
         if not settings.collect_only and not settings.recording:
             for each in runs:
@@ -184,7 +187,7 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
         reds = 0
         for each in runs:
             each.reds = reds
-            workers = Workers(facts, pool, each.plan.folder, each.plan.flat, each.look_around)
+            workers = Workers(facts, pool, each.folder, each.flat, each.look_around)
             each.run(workers)
             reds = each.reds
     except KeyboardInterrupt:

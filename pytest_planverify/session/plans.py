@@ -16,25 +16,18 @@ from planner.model.plan import TodoStatus
 from planner.planfile.tree import FlatPlan, load_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from _pytest._io import TerminalWriter
 
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
-    from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.baseline.changes import Changes
-    from pytest_planverify.baseline.demands import Demands
-    from pytest_planverify.guards.budget import BudgetWatch
     from pytest_planverify.options import PlanArgument, Scope, Settings
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.confirm import ConfirmationBudget
     from pytest_planverify.session.fork_server import ForkServer
-    from pytest_planverify.session.last_verdicts import LastVerdicts
-    from pytest_planverify.session.run_folder import RunFolder
-    from pytest_planverify.session.run_journal import RunJournal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,43 +60,6 @@ class RunFacts:
 def now() -> str:
     """The time, as RFC 3339 has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedPlan:
-    """One plan of the run, with what it is run with."""
-
-    flat: FlatPlan
-    shown: str
-    """The plan's path as the user is shown it."""
-    todos: list[Todo]
-    """Those that are verified, or keep their last verdicts, in the plan's order."""
-    asked: frozenset[str]
-    """Those of them that are verified, and that alone decide the exit status."""
-    folder: RunFolder
-    budget: BudgetWatch
-    changes: Mapping[Path, Changes]
-    """By the root of the plan and of each sub-plan."""
-    last: LastVerdicts
-    journal: RunJournal | None = None
-    baseline: KeptBaseline | None = None
-    """What the run is compared with."""
-    demands: Demands | None = None
-
-    @property
-    def loaded(self) -> LoadedPlan:
-        """The plan with the todos of its sub-plans."""
-        return self.flat.loaded
-
-    @property
-    def id(self) -> str:
-        """The plan's id."""
-        return self.flat.loaded.plan.todo_list_id
-
-    @property
-    def reference(self) -> PlanRef:
-        """The plan as the outcome file names it."""
-        return reference_of(self.flat, self.shown)
 
 
 def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
@@ -155,8 +111,8 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
     chosen: list[ChosenPlan] = []
     names: list[list[str]] = []
     for given in asked.values():
-        named = [each.todo_id for each in given if each.todo_id is not None]
-        wanted = named if len(named) == len(given) else None
+        named = [todo_id for each in given for todo_id in each.todo_ids]
+        wanted = named if all(each.todo_ids for each in given) else None
         whole = True
         try:
             try:
@@ -175,8 +131,11 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
     if errors:
         raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
     for each, named in zip(chosen, names, strict=True):
-        for todo_id in named:
-            _require_todo(each.plan, each.shown, todo_id)
+        known = [todo.id for todo in each.plan.plan.items]
+        if (todo_id := next((name for name in named if name not in known), None)) is not None:
+            alike = difflib.get_close_matches(todo_id, known, n=1)
+            hint = f"did you mean {each.shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
+            raise pytest.UsageError(f"{each.shown}: the plan has no todo {todo_id!r}; {hint}")
     seen: dict[str, LoadedPlan] = {}
     for plan in (each.plan for each in chosen):
         if (other := seen.setdefault(plan.plan.todo_list_id, plan)) is not plan:
@@ -214,11 +173,3 @@ def _closure(start: Iterable[str], following: Callable[[str], Iterable[str]]) ->
             wanted.add(name)
             pending += following(name)
     return wanted
-
-
-def _require_todo(plan: LoadedPlan, shown: str, todo_id: str) -> None:
-    known = [todo.id for todo in plan.plan.items]
-    if todo_id not in known:
-        alike = difflib.get_close_matches(todo_id, known, n=1)
-        hint = f"did you mean {shown}::{alike[0]}?" if alike else f"it has {', '.join(known[:8])}"
-        raise pytest.UsageError(f"{shown}: the plan has no todo {todo_id!r}; {hint}")

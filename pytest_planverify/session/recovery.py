@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
 from planner.planfile.plan_folder import PlanFolder
-from planner.planfile.record_files import write_outcomes
+from planner.planfile.record_files import read_outcomes, write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree
+from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembled, Assembler, root_causes, summary_of, write_reports
@@ -67,14 +68,8 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
     run = _chosen(runs, run_id, plan, loaded)
     latest = run is runs[0]
-    if run.finished is not None and run.finished.run is not None and run.started.reference is not None:
-        document = OutcomeDocument(
-            plans=(run.started.reference,),
-            run=run.finished.run,
-            summary=summary_of(run.outcomes.values()),
-            outcomes=tuple(run.outcomes.values()),
-            causes=run.finished.causes,
-        )
+    if run.finished is not None:  # it has written its outcomes beside its journal, before that ended
+        document = read_outcomes(run.folder / RunFolder(loaded.root, "").outcomes.name)
         return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run, latest=latest)
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
@@ -99,35 +94,31 @@ def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = 
     They are written to ``outcomes``; without it to the plan's folder, and as the latest of the root if
     it has no later run; or beside the journal where a later run of the plan is kept.
     """
-    try:
-        with screen_apart(outcomes):
-            return _recover(plan, run, outcomes)
-    except PlannerError as error:
-        print(error, file=sys.stderr)
-        return ExitStatus.USAGE_ERROR
-
-
-def _recover(plan: Path, run: str | None, outcomes: Path | None) -> int:
     from _pytest._io import TerminalWriter
 
     from pytest_planverify.reports.terminal import render_summary
 
-    found = recover(plan, run_id=run)
-    if outcomes is None and found.run.finished is not None:
-        raise RecoveryError(
-            f"{found.run.run_id}: the run came to its end, and has written its outcomes itself; nothing "
-            "was changed: name a file with --outcomes to have them written there"
-        )
-    target = _write(found, outcomes)
-    if found.latest:  # the reports of failed todos, which a run that was killed had not come to
-        write_reports(found.results, found.run.run_id, found.document.causes)
-    render_summary(
-        TerminalWriter(),
-        found.document,
-        plans=[found.flat.loaded],
-        outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
-    )
-    return found.document.run.exit_status
+    try:
+        with screen_apart(outcomes):
+            found = recover(plan, run_id=run)
+            if outcomes is None and found.run.finished is not None:
+                raise RecoveryError(
+                    f"{found.run.run_id}: the run came to its end, and has written its outcomes itself; "
+                    "nothing was changed: name a file with --outcomes to have them written there"
+                )
+            target = _write(found, outcomes)
+            if found.latest:  # the reports of failed todos, which a run that was killed had not come to
+                write_reports(found.results, found.run.run_id, found.document.causes)
+            render_summary(
+                TerminalWriter(),
+                found.document,
+                plans=[found.flat.loaded],
+                outcomes_path="standard output" if target == STANDARD_OUTPUT else os.path.relpath(target),
+            )
+            return found.document.run.exit_status
+    except PlannerError as error:
+        print(error, file=sys.stderr)
+        return ExitStatus.USAGE_ERROR
 
 
 def _chosen(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:
@@ -187,35 +178,19 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     chosen = set(run.started.todos)
     todos = [todo for todo in flat.loaded.plan.items if todo.id in chosen]
     result = PlanResult(flat, todos, {todo.id: {} for todo in todos})
-    known = {key: run.run_of(each) for key, each in run.checks.items()}
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
-            judged = known.get((todo.id, criterion.id))
+            judged = run.checks.get((todo.id, criterion.id))
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.settle(run_order(todos, flat.children))
     for todo, missing in result.fill_in(partial(_why, run), keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
-    roots = {part.root for part in flat.parts}
-    assembler = Assembler(
-        result,
-        shown_path="" if run.started.reference is None else run.started.reference.path,
-        changes=cast("Any", {root: _Unknown() for root in roots}),
-        first_opinion=lambda _: None,
-        baseline=baseline,
-    )
-    return assembler.assemble()
-
-
-class _Unknown:
-    """Placeholder for the changes of a killed run, which are unknown."""
-
-    def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
-        """No files and no digest."""
-        return (), None
-
-    def files_of_work(self) -> None:
-        """Return that nobody knows."""
+    shown = "" if run.started.reference is None else run.started.reference.path
+    # What had changed when it was killed nobody knows.
+    return Assembler(
+        result=result, shown_path=shown, changes=None, diagnose=diagnose, baseline=baseline
+    ).assemble()
 
 
 def _why(run: PastRun, todo_id: str, check_id: str) -> str:

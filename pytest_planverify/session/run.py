@@ -6,15 +6,22 @@ import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pytest
+
+from planner.model.plan import Budget
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
+from planner.planfile.project_files import OWN_REPORTS
+from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import CheckRun, JudgedCommand
-from pytest_planverify.guards.budget import BudgetExceeded
+from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch
+from pytest_planverify.guards.plan_guards import Guards
 from pytest_planverify.session.check_runs import (
-    Evaluator,
     PlanResult,
     check_run,
+    evaluate,
     is_settled,
     quarantined,
     skipped,
@@ -26,10 +33,19 @@ from pytest_planverify.session.judge import (
     judge,
     judge_missing_files,
 )
-from pytest_planverify.session.last_verdicts import COMMANDS, FileDigests
+from pytest_planverify.session.last_verdicts import (
+    COMMANDS,
+    FileDigests,
+    LastVerdicts,
+    Present,
+    verdicts_to_keep,
+)
+from pytest_planverify.session.plans import reference_of, todos_in_scope
+from pytest_planverify.session.run_journal import RunJournal
 from pytest_planverify.session.schedule import Job, Schedule, run_order
 from pytest_planverify.session.spectrum import Executed, choose_recorded_tests, with_executed
-from pytest_planverify.session.workers import file_part, line_of
+from pytest_planverify.session.tree_state import TreeWatch, read_tree
+from pytest_planverify.session.workers import file_part, line_of, planned_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,12 +55,18 @@ if TYPE_CHECKING:
     from planner.model.evidence import BudgetFact
     from planner.model.outcome import Check
     from planner.model.plan import Todo
+    from planner.planfile.loader import LoadedPlan
+    from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
+    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.demands import Demands
+    from pytest_planverify.checks.manual import AnswersOnFile
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation
-    from pytest_planverify.guards.plan_guards import Guards
-    from pytest_planverify.session.plans import PreparedPlan, RunFacts
+    from pytest_planverify.options import Settings
+    from pytest_planverify.session.plans import ChosenPlan, RunFacts
     from pytest_planverify.session.records import WorkerRecord
+    from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.workers import Workers
 
 LEFT_OUT = "left out of this run"
@@ -56,40 +78,102 @@ class Stopped(Exception):
 
 
 class SessionRun:
-    """One plan of the run, from its first worker to its last check."""
+    """One plan of the run, from what it is run with to its last check."""
 
-    def __init__(self, facts: RunFacts, plan: PreparedPlan, guards: Guards) -> None:
-        """Only the todos that are asked for are run; the others keep their last verdict."""
-        self.plan = plan
-        self.guards = guards
-        self._settings = facts.settings
-        self._progress = facts.progress
-        self._confirmations = facts.budget
-        self._flat = flat = plan.flat
-        self._last = plan.last
-        self._digests = FileDigests(plan.loaded.root)
-        self._by_id = {todo.id: todo for todo in plan.todos}
-        self._asked = {name: todo for name, todo in self._by_id.items() if name in plan.asked}
-        self._order = [todo.id for todo in run_order(plan.todos, flat.children)]
-        self._evaluators: dict[Path, Evaluator] = {}
+    def __init__(self, facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> None:
+        """Make it ready: folder, journal, baseline, guards, budget.
+
+        Raises :class:`pytest.UsageError` and :class:`planner.errors.PlannerError`.
+        """
+        flat, settings, root = chosen.flat, facts.settings, chosen.plan.root
+        self.flat, self.shown, self.folder = flat, chosen.shown, folder
+        self._settings, self._progress, self._confirmations = settings, facts.progress, facts.budget
+        self.baseline = _baseline(settings, chosen)
+        """What the run is compared with."""
+        try:
+            folder.create()
+        except OSError as error:
+            raise pytest.UsageError(
+                f"{folder.home}: the run's records cannot be written: {error.strerror}; make the plan's "
+                "root writable"
+            ) from None
+        asked = todos_in_scope(chosen, settings.scope)
+        self.asked = frozenset(todo.id for todo in asked)
+        """The todos that are verified, and that alone decide the exit status."""
+        # The todos that are not asked for are shown with their last verdicts.
+        keeps_others = chosen.whole and chosen.todo_ids is not None
+        keeps_others = keeps_others and not (settings.collect_only or settings.recording)
+        self.todos = list(flat.loaded.plan.items) if keeps_others else asked
+        """Those that are verified, or keep their last verdicts, in the plan's order."""
+        own = (*(part.path for part in flat.parts), root / OWN_REPORTS)
+        self.changes = _changes(flat, own, self.baseline)
+        """By the root of the plan and of each sub-plan."""
+        self.reference = reference_of(flat, chosen.shown)
+        self._last, watch = LastVerdicts(), None
+        if not settings.collect_only:
+            roots = [part.root for part in flat.parts]
+            tree = None
+            if settings.resume or settings.may_stop_or_narrow or len(asked) < len(self.todos):
+                tree = read_tree(roots, own)
+                now = Present(
+                    flat=flat,
+                    settings=settings,
+                    reference=self.reference,
+                    tree=tree,
+                    apart=own,
+                    baseline=self.baseline,
+                )
+                self._last = verdicts_to_keep(now, [todo.id for todo in asked])
+            watch = TreeWatch(roots, own, tree)
+        self.journal = RunJournal(folder.journal, self.id, watch)
+        self.journal.open(
+            facts.run_id,
+            self.reference,
+            settings,
+            self.todos,
+            boundary=chosen.boundary,
+            baseline=self.baseline,
+            remarks=self._last.remarks,
+        )
+        self.budget = _budget(facts, flat)
+        self._demands = _demands(settings, flat, asked, self.baseline)
+        self._digests = FileDigests(root)
+        self._by_id = {todo.id: todo for todo in self.todos}
+        self._order = [todo.id for todo in run_order(self.todos, flat.children)]
         self._stop = threading.Event()
         self._main = threading.get_ident()
         self._workers: Workers
         unasked = {
             (todo_id, each.id)
-            for todo_id in self._by_id.keys() - self._asked.keys()
+            for todo_id in self._by_id.keys() - self.asked
             for each in flat.loaded.criteria[todo_id]
             if each.kind in COMMANDS
         }
         self._decided = self._last.taken | unasked
         """Commands that are not run: they keep their last verdict, or were not asked for."""
-        self.schedule = Schedule(flat, plan.todos, self._decided)
-        self.result = PlanResult(flat, plan.todos, {todo.id: {} for todo in plan.todos}, plan.asked)
+        self._schedule = Schedule(flat, self.todos, self._decided)
+        self.result = PlanResult(flat, self.todos, {todo.id: {} for todo in self.todos}, self.asked)
         self.result.notes += self._last.remarks
         self.reds = 0
         """How many criteria of the run are red by now; set by the caller where a plan went before."""
         self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None
         """The limit of the budget that was passed, and the todos that were being verified then."""
+        kept = None if settings.baseline is None else self.baseline  # of the revision that is asked for
+        commit = None if kept is None else kept.document.revision
+        worked = (*(chosen.todo_ids or ()), *settings.worked)
+        self.guards = Guards(flat, asked, self.changes, worked, self.baseline, commit)
+        unwatched = (job for job in self._schedule.jobs if not job.is_pytest)
+        self.guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
+
+    @property
+    def loaded(self) -> LoadedPlan:
+        """The plan with the todos of its sub-plans."""
+        return self.flat.loaded
+
+    @property
+    def id(self) -> str:
+        """The plan's id."""
+        return self.flat.loaded.plan.todo_list_id
 
     @property
     def kept_note(self) -> str | None:
@@ -109,7 +193,7 @@ class SessionRun:
         """Raise where the run is to end, in whatever thread that is noticed; called again and again."""
         if threading.get_ident() == self._main:
             raise_if_requested()
-            self.plan.budget.check()
+            self.budget.check()
             self._progress.tick()
         elif self._stop.is_set():
             raise Stopped
@@ -120,10 +204,14 @@ class SessionRun:
         self._workers = workers
         running: dict[Future[Judgement], Job] = {}
         try:
-            self._add_decided()
-            self.plan.budget.start(self.guards.added)
+            for todo in self.result.todos:  # the last verdicts count of what is not run
+                for criterion in self.flat.loaded.criteria[todo.id]:
+                    if (todo.id, criterion.id) in self._decided:
+                        self._keep_last_or_skip(todo, criterion)
+            self.result.settle(self._by_id[name] for name in self._order)
+            self.budget.start(self.guards.added)
             self._run_all(running)
-            self.plan.budget.finish()
+            self.budget.finish()
         except BudgetExceeded as over:
             self.spent = over.fact, self._being_verified(running.values())
             why += f": the budget's {over.fact.name} was passed"
@@ -137,12 +225,12 @@ class SessionRun:
         """Hand out commands to as many threads as workers may run at once, and take in what they find."""
         with ThreadPoolExecutor(self._settings.workers, "planverify-worker") as threads:
             try:
-                self._schedule(threads, running)
+                self._hand_out(threads, running)
             except BaseException:
                 self._stop.set()
                 raise
 
-    def _schedule(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
+    def _hand_out(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
         """Do what ``_run_all`` says, once its threads run.
 
         A function of its own because CPython takes an interrupt at a jump back to a loop that begins a
@@ -154,20 +242,23 @@ class SessionRun:
         while True:
             self._finish_todos()
             while len(running) < count and not suspects and not self._is_over:
-                job = self.schedule.next()
+                job = self._schedule.next()
                 if job is None:
                     break
                 if self._start(job):
                     running[threads.submit(self._judged, job)] = job
                 else:
-                    self.schedule.done(job)
+                    self._schedule.done(job)
                     self._finish_todos()
             if not running and not suspects:
                 break
             if not running:
-                for job, judgement in suspects:
-                    self._confirm_alone(job, judgement)
-                    self.schedule.done(job)
+                for job, judgement in suspects:  # now that nothing else runs
+                    if _is_cut(job):
+                        self._settle(job, judge(self._command(job), self._again(job)))
+                    else:
+                        self._keep_worker(job, self._confirmed(job, judgement, company=True))
+                    self._schedule.done(job)
                 suspects.clear()
                 continue
             self.look_around()
@@ -179,7 +270,7 @@ class SessionRun:
                     suspects.append((job, found))
                 else:
                     self._settle(job, found)
-                    self.schedule.done(job)
+                    self._schedule.done(job)
         self._finish_todos()
 
     def _judged(self, job: Job) -> Judgement:
@@ -197,8 +288,7 @@ class SessionRun:
         if not job.is_pytest:
             self._run_here(job)
             return False
-        missing = self._missing_files(job)
-        if missing:
+        if missing := self._missing_files(job):
             self._keep(job, judge_missing_files(self._command(job), missing), isolation=Isolation.PARENT)
             return False
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
@@ -209,13 +299,6 @@ class SessionRun:
         if self._confirms(judgement) and not self._settings.collect_only:
             judgement = self._confirmed(job, judgement, company=False)
         self._keep_worker(job, judgement)
-
-    def _confirm_alone(self, job: Job, judgement: Judgement) -> None:
-        """Decide on a command whose worker had company, now that nothing else runs."""
-        if _is_cut(job):
-            self._settle(job, judge(self._command(job), self._again(job)))
-        else:
-            self._keep_worker(job, self._confirmed(job, judgement, company=True))
 
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
         record = job.record
@@ -277,16 +360,35 @@ class SessionRun:
             if job.criterion.kind is CheckKind.TEST:
                 self._run_foreign(job)
             else:
-                self._add(job.todo, self._evaluator(job.todo.id).command(job))
+                from pytest_planverify.checks.command import run_command
+
+                command, limit, root = job.criterion.command, job.spec.timeout_seconds, job.plan.root
+                assert command is not None
+                watch = self.budget.check
+                found = run_command(command, root, limit, check_id=job.criterion.id, watch=watch)
+                self._add(job.todo, check_run(job.todo, job.criterion, found, isolation=Isolation.SPAWNED))
         finally:
             self._progress.worker_finished(job.key)
 
     def _run_foreign(self, job: Job) -> None:
+        """Run a pytest command of another interpreter; its reports are written into the run's folder."""
+        from pytest_planverify.checks.foreign_pytest import run_foreign
+
+        command = job.criterion.command
+        assert command is not None
+        invocation = command.pytest
+        assert invocation is not None
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
-            judgement, witness = self._evaluator(job.todo.id).foreign(
-                job, self._command(job), self.plan.folder.path
+            judgement, witness = run_foreign(
+                self._command(job),
+                job.launcher,
+                invocation.args,
+                root=job.plan.root,
+                env={**os.environ, **dict(command.env)},
+                folder=self.folder.path,
+                watch=self.budget.check,
             )
             witnesses.append(witness)
             return judgement
@@ -328,7 +430,7 @@ class SessionRun:
             selections=() if invocation is None else invocation.selections,
             expression="" if invocation is None else expression_of(invocation),
             contract_path=job.todo.contract_path,
-            view=None if self.plan.demands is None else self.plan.demands.view(job.todo, job.criterion.id),
+            view=None if self._demands is None else self._demands.view(job.todo, job.criterion.id),
         )
 
     def _keep(
@@ -356,10 +458,10 @@ class SessionRun:
             witness=witness,
             fixture=fixture,
         )
-        if self.plan.demands is not None:
-            run = self.plan.demands.decide(job.todo, run)
+        if self._demands is not None:
+            run = self._demands.decide(job.todo, run)
         if run.check.verdict is Verdict.FLAKY:
-            run = quarantined(run, self._flat.loaded.plan.metadata.flaky_retry.quarantine)
+            run = quarantined(run, self.flat.loaded.plan.metadata.flaky_retry.quarantine)
         stayed = True
         if isolation in (Isolation.WORKER, Isolation.COLD) and job.record is not None:
             root, fixture = job.plan.root, job.spec.fixture
@@ -380,13 +482,13 @@ class SessionRun:
 
     def _finish_todos(self) -> None:
         """Look at the criteria that are no commands of each todo whose commands are through."""
-        while todos := self.schedule.finished_todos():
+        while todos := self._schedule.finished_todos():
             for todo in todos:
                 if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
                 runs = self.result.checks[todo.id].values()
                 self.result.settle([todo])
-                if not self._settings.collect_only and todo.id in self._asked:
+                if not self._settings.collect_only and todo.id in self.asked:
                     self._tell(todo, [run.check for run in runs])
 
     def _tell(self, todo: Todo, checks: Sequence[Check]) -> None:
@@ -404,27 +506,25 @@ class SessionRun:
         runs = self.result.checks[todo.id]
         before = list(runs.values())
         left_out = any(run.check.verdict is Verdict.NOT_RUN for run in before)
-        for criterion in self._flat.loaded.criteria[todo.id]:
+        for criterion in self.flat.loaded.criteria[todo.id]:
             if criterion.id in runs or criterion.kind in COMMANDS:
                 continue
             if left_out:
                 self._add(todo, skipped(criterion, LEFT_OUT))
             elif not over:
-                self._add(todo, self._evaluator(todo.id).criterion(todo, criterion, before))
+                self._add(todo, evaluate(self.flat, todo, criterion, before, lambda: self._answers))
 
-    def _evaluator(self, todo_id: str) -> Evaluator:
-        owner = self._flat.owner(todo_id)
-        known = self._evaluators.get(owner.root)
-        if known is None:
-            known = Evaluator(self._flat.loaded, owner.root, self.plan.budget.check)
-            self._evaluators[owner.root] = known
-        return known
+    @cached_property
+    def _answers(self) -> AnswersOnFile:
+        """Return what people have answered, read once: no later test can answer for them."""
+        from pytest_planverify.checks.manual import read_answers  # many runs ask nobody
+
+        return read_answers(self.flat.loaded.root)
 
     def explain(self, unexplained: str) -> None:
         """Note why the run is not accepted though no criterion is red."""
         self.result.unexplained = unexplained
-        if self.plan.journal is not None:
-            self.plan.journal.unexplained(unexplained)
+        self.journal.append("run_unexplained", reason=unexplained)
 
     def hold(self, violations: Iterable[Violation]) -> None:
         """Add what the guards hold against todos; what depends on those is blocked."""
@@ -449,17 +549,9 @@ class SessionRun:
         # What was red before counts where this run continues that one, which was to stop early as well.
         is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._last.taken
         self.reds += verdict.is_red and is_counted
-        if self.plan.journal is not None and verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN):
-            self.plan.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
+        if verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN) and not self._settings.collect_only:
+            self.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_decided(todo.id, run.check.id, verdict)
-
-    def _add_decided(self) -> None:
-        """Let the last verdicts count of what is not run."""
-        for todo in self.result.todos:
-            for criterion in self._flat.loaded.criteria[todo.id]:
-                if (todo.id, criterion.id) in self._decided:
-                    self._keep_last_or_skip(todo, criterion)
-        self.result.settle(self._by_id[name] for name in self._order)
 
     def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
         """Let the last verdict count, if it holds; with ``passed`` only if that is what it was."""
@@ -479,7 +571,7 @@ class SessionRun:
         for todo in self.result.todos:
             runs = self.result.checks[todo.id]
             if not self.result.blockers(todo):
-                commands = [each for each in self._flat.loaded.criteria[todo.id] if each.kind in COMMANDS]
+                commands = [each for each in self.flat.loaded.criteria[todo.id] if each.kind in COMMANDS]
                 missing = [each for each in commands if each.id not in runs]
                 if [self._keep_last(todo, each) for each in missing].count(False) == 0:
                     self._evaluate(todo)
@@ -500,7 +592,7 @@ class SessionRun:
             todo_id
             for todo_id in self._order
             if any(
-                each.id not in self.result.checks[todo_id] for each in self._flat.loaded.criteria[todo_id]
+                each.id not in self.result.checks[todo_id] for each in self.flat.loaded.criteria[todo_id]
             )
         ]
         return current or tuple(waiting[:1] or self._order[-1:])
@@ -509,3 +601,61 @@ class SessionRun:
 def _is_cut(job: Job) -> bool:
     """Return whether records of the job's worker are missing."""
     return job.record is not None and job.record.journal_lost
+
+
+# -- what a plan is run with ----------------------------------------------------------------------
+
+
+def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
+    """Return the baseline to compare with: of the revision that was asked for, else the recorded one."""
+    if settings.recording or settings.collect_only:
+        return None
+    if settings.baseline is not None:
+        from pytest_planverify.baseline.revisions import baseline_at
+
+        return baseline_at(settings.baseline, chosen.flat, settings.invocation_dir)
+    from pytest_planverify.baseline import load_baseline
+
+    root = chosen.plan.root
+    kept = load_baseline(root, chosen.plan.plan.todo_list_id)
+    if kept is None and settings.baseline_file is not None:
+        from pytest_planverify.baseline.kept_baseline import baseline_of_file
+
+        kept = baseline_of_file(root, settings.baseline_file, begins_run=True)
+    return kept
+
+
+def _demands(
+    settings: Settings, flat: FlatPlan, todos: Sequence[Todo], baseline: KeptBaseline | None
+) -> Demands | None:
+    asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
+    if not asked or settings.recording or settings.collect_only or settings.narrows:
+        return None
+    from pytest_planverify.baseline.demands import Demands
+
+    return Demands(flat, baseline)
+
+
+def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
+    """The budget of a plan; a run that is only compared with has none."""
+    settings, root = facts.settings, flat.loaded.root
+    return BudgetWatch(
+        Budget() if settings.recording else flat.loaded.plan.metadata.budget,
+        root,
+        spared=lambda: facts.own_pids,
+        expected=[
+            *(path for paths in planned_paths(flat).values() for path in paths),
+            *([] if settings.outcomes is None else [os.path.relpath(settings.outcomes, root)]),
+        ],
+    )
+
+
+def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None) -> dict[Path, Changes]:
+    """Return the changes by root. Without git a baseline tells what was there before."""
+    changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
+    top = flat.loaded.root
+    if baseline is not None and not changes[top].under_git:
+        from pytest_planverify.baseline.work_tree import WorkTree
+
+        changes[top].compare(baseline.digests(), WorkTree(top).digests())
+    return changes

@@ -38,11 +38,6 @@ class RunFolder:
         """Return those of the latest run of any plan of the root."""
         return self.root / LATEST
 
-    @property
-    def answers(self) -> Path:
-        """Return where people answer manual checks."""
-        return self.home / "answers.json"
-
     def create(self) -> None:
         """Make the folders, keep them out of version control, and drop runs of long ago.
 
@@ -50,14 +45,15 @@ class RunFolder:
         """
         make_home(self.root)
         self.path.mkdir(parents=True, mode=0o700)
-        self._drop_halves()
-        runs = sorted((entry for entry in self.path.parent.iterdir() if entry.is_dir()), key=_age)
-        for entry in runs[:-KEPT_RUNS]:
+        ages: dict[Path, float] = {}
+        for entry in self.path.parent.iterdir():
+            with contextlib.suppress(OSError):  # another run may drop it at the same time
+                if entry.is_dir():
+                    ages[entry] = entry.stat().st_mtime
+        for entry in sorted(ages, key=lambda each: ages[each])[:-KEPT_RUNS]:
             if entry != self.path:
                 shutil.rmtree(entry, ignore_errors=True)
-
-    def _drop_halves(self) -> None:
-        """Remove files that a run which was killed had not written to their end, and so not renamed."""
+        # Files that a run which was killed had not written to their end, and so not renamed.
         for half in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
             with contextlib.suppress(OSError):
                 if time.time() - half.stat().st_mtime > _HALF_SECONDS:
@@ -98,9 +94,3 @@ def _set_aside(path: Path) -> None:
 def new_run_id() -> str:
     """Sorts by time; two runs of one second still differ."""
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{os.getpid()}-{secrets.token_hex(3)}"
-
-
-def _age(folder: Path) -> float:
-    with contextlib.suppress(OSError):
-        return folder.stat().st_mtime
-    return 0.0

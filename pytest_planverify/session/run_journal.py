@@ -22,7 +22,6 @@ from planner.model.journal import (
     JournalRunStarted,
     RunFinished,
     TestFinished,
-    TodoFound,
 )
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import VERSION, JournalWriter, read_journal
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.base import ReadValue
-    from planner.model.outcome import Outcome, OutcomeDocument, PlanRef
+    from planner.model.outcome import OutcomeDocument, PlanRef
     from planner.model.plan import Todo
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.journal import Record
@@ -60,97 +59,82 @@ class RunJournal:
         self._plan_id = plan_id
         self._tree = tree
 
+    def open(
+        self,
+        run_id: str,
+        reference: PlanRef,
+        settings: Settings,
+        todos: Iterable[Todo],
+        *,
+        boundary: Path | None = None,
+        baseline: KeptBaseline | None = None,
+        remarks: Sequence[str] = (),
+    ) -> None:
+        """Write the first record: which run, and of which plan. Raises ``OSError``."""
+        journal = JournalWriter(self._path, WRITER)
+        journal.write(
+            "run_started",
+            version=VERSION,
+            run_id=run_id,
+            plan=reference.path,
+            digest=reference.digest,
+            python=platform.python_version(),
+            pytest=pytest.__version__,
+            argv=sys.argv[1:],
+            pid=os.getpid(),
+            reference=_data(reference),
+            todos=[todo.id for todo in todos],
+            scope=settings.scope,
+            keep_going=settings.keep_going,
+            verifies=not settings.collect_only and not settings.recording,
+            boundary=None if boundary is None else str(boundary),
+            conditions=dict(conditions(settings, baseline)),
+            remarks=list(remarks),
+        )
+        journal.close()
+
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
         """Write down a verdict that has just been reached."""
         if self._tree is not None:
             tree, self._tree = self._tree, None
             tree.keep(self._path.with_name(TREE))
-        facts = {
-            "plan": self._plan_id,
-            "todo_id": todo_id,
-            "final": final,
-            "check": _data(run.check),
-            "evidence": [_data(each) for each in run.evidence],
-            "properties": run.properties,
-            "rests_on": None if run.rests_on is None else _data(run.rests_on),
-        }
-        append(self._path, ("check_judged", facts))
+        self.append(
+            "check_judged",
+            plan=self._plan_id,
+            todo_id=todo_id,
+            final=final,
+            check=_data(run.check),
+            evidence=[_data(each) for each in run.evidence],
+            properties=run.properties,
+            rests_on=None if run.rests_on is None else _data(run.rests_on),
+        )
 
-    def unexplained(self, reason: str) -> None:
-        """Write down that the run cannot be accepted, whatever its checks say."""
-        append(self._path, ("run_unexplained", {"reason": reason}))
+    def append(self, record: str, **facts: Any) -> None:
+        """Append a record, unless something that is no plain file stands in the journal's place.
 
+        A disk that is full costs the record, not the run.
+        """
+        with suppress(OSError):
+            if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
+                return
+            journal = JournalWriter(self._path, WRITER)
+            try:
+                journal.write(record, **facts)
+            finally:
+                journal.close()
 
-def open_journal(
-    path: Path,
-    run_id: str,
-    reference: PlanRef,
-    settings: Settings,
-    todos: Iterable[Todo],
-    *,
-    boundary: Path | None = None,
-    baseline: KeptBaseline | None = None,
-    remarks: Sequence[str] = (),
-) -> None:
-    """Write the first record: which run, and of which plan. Raises ``OSError``."""
-    journal = JournalWriter(path, WRITER)
-    journal.write(
-        "run_started",
-        version=VERSION,
-        run_id=run_id,
-        plan=reference.path,
-        digest=reference.digest,
-        python=platform.python_version(),
-        pytest=pytest.__version__,
-        argv=sys.argv[1:],
-        pid=os.getpid(),
-        reference=_data(reference),
-        todos=[todo.id for todo in todos],
-        scope=settings.scope,
-        keep_going=settings.keep_going,
-        verifies=not settings.collect_only and not settings.recording,
-        boundary=None if boundary is None else str(boundary),
-        conditions=dict(conditions(settings, baseline)),
-        remarks=list(remarks),
-    )
-    journal.close()
+    def close(self, document: OutcomeDocument) -> None:
+        """Write the last records: how each todo stands, and how the run ended.
 
-
-def close_journal(path: Path, plan_id: str, document: OutcomeDocument) -> None:
-    """Write the last records: what was found of each todo, how it stands, and how the run ended."""
-    mine = [outcome for outcome in document.outcomes if outcome.plan == plan_id]
-    found = [("todo_found", {"todo_id": each.todo_id, "outcome": _data(each)}) for each in mine]
-    judged = [
-        ("todo_judged", {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by})
-        for each in mine
-    ]
-    run = document.run
-    causes = (each for each in document.causes if any(todo.plan == plan_id for todo in each.todos))
-    end = {
-        "run_id": run.run_id,
-        "exit_status": run.exit_status,
-        "interrupted": run.interrupted,
-        "run": _data(run),
-        "causes": [_data(each) for each in causes],
-    }
-    records: list[tuple[str, dict[str, Any]]] = [*found, *judged, ("run_finished", end)]
-    append(path, *((name, {"plan": plan_id, **facts}) for name, facts in records))
-
-
-def append(path: Path, *records: tuple[str, Mapping[str, Any]]) -> None:
-    """Append records of the parent, unless something that is no plain file stands in the journal's place.
-
-    A disk that is full costs the record, not the run.
-    """
-    with suppress(OSError):
-        if path.is_symlink() or (path.exists() and not stat.S_ISREG(path.stat().st_mode)):
-            return
-        journal = JournalWriter(path, WRITER)
-        try:
-            for name, facts in records:
-                journal.write(name, **facts)
-        finally:
-            journal.close()
+        What was found of them is in the file of outcomes beside the journal, which is written before.
+        """
+        plan, run = self._plan_id, document.run
+        for each in document.outcomes:
+            if each.plan == plan:
+                facts = {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by}
+                self.append("todo_judged", plan=plan, **facts)
+        end = {"run_id": run.run_id, "exit_status": run.exit_status, "interrupted": run.interrupted}
+        self.append("run_finished", plan=plan, **end)
 
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
@@ -224,10 +208,10 @@ class PastRun:
 
     folder: Path
     started: JournalRunStarted
-    checks: dict[tuple[str, str], CheckJudged] = field(default_factory=dict[tuple[str, str], CheckJudged])
+    checks: dict[tuple[str, str], CheckRun] = field(default_factory=dict[tuple[str, str], CheckRun])
     """The verdicts that were reached, by todo and check."""
-    outcomes: dict[str, Outcome] = field(default_factory=dict[str, "Outcome"])
-    """By todo, where the run came to telling them."""
+    final: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Those of them that nothing is left to be found out about."""
     finished: RunFinished | None = None
     unexplained: str | None = None
     wanted: dict[str, tuple[str, tuple[str, ...]]] = field(
@@ -277,20 +261,19 @@ class PastRun:
         """Keep a verdict. The parent judges each criterion once: a second that differs is not its own."""
         key = judged.todo_id, judged.check.id
         known = self.checks.get(key)
-        if known is not None and known.check.verdict is not judged.check.verdict:
-            judged = judged.model_copy(update={"final": False})
-            if known.check.verdict.is_red:
-                judged = judged.model_copy(update={"check": known.check, "evidence": known.evidence})
-        self.checks[key] = judged
-
-    def run_of(self, judged: CheckJudged) -> CheckRun:
-        """Return a verdict with its evidence."""
-        return CheckRun(
+        run = CheckRun(
             check=judged.check,
             evidence=judged.evidence,
             properties=list(judged.properties),
             rests_on=judged.rests_on,
         )
+        is_other = known is not None and known.check.verdict is not run.check.verdict
+        if judged.final and not is_other:
+            self.final.add(key)
+        else:
+            self.final.discard(key)
+        if known is None or not (is_other and known.check.verdict.is_red):
+            self.checks[key] = run
 
 
 def past_runs(root: Path, plan_id: str) -> Iterator[PastRun]:
@@ -333,8 +316,6 @@ def _past_run(folder: Path) -> PastRun | None:
                 run.finished = _as(RunFinished, record)
             elif kind == "check_judged" and (judged := _as(CheckJudged, record)):
                 run.take_in(judged)
-            elif kind == "todo_found" and (found := _as(TodoFound, record)):
-                run.outcomes[found.todo_id] = found.outcome
         elif kind == "test_finished" and (ended := _as(TestFinished, record)):
             run.ended[session, ended.nodeid] = ended.outcome.value
         elif kind == "collected" and (collected := _as(Collected, record)) and collected.check:

@@ -66,7 +66,14 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
         if ran is None:
             return piece
         functions = [_function(key, *seen, *counts) for key, seen in ran.items()]
-        functions.sort(key=_suspicion, reverse=True)
+        functions.sort(
+            key=lambda each: (
+                _share(each.red, each.green)
+                if each.suspect_line is None
+                else _share(each.line_red, each.line_green)
+            ),
+            reverse=True,
+        )
         update = {
             "executed": tuple(functions[:MOST_FUNCTIONS]),
             "red_tests": len(red),
@@ -111,12 +118,6 @@ def _bits(number: int) -> Iterator[int]:
         lowest = number & -number
         yield lowest.bit_length() - 1
         number ^= lowest
-
-
-def _suspicion(ran: ExecutedFunction) -> float:
-    if ran.suspect_line is None:
-        return _share(ran.red, ran.green)
-    return _share(ran.line_red, ran.line_green)
 
 
 def _share(red: int, green: int) -> float:

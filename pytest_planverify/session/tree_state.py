@@ -12,6 +12,7 @@ import stat
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
@@ -75,10 +76,16 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
     files: dict[str, str] = {}
     loose: set[str] = set()
     for top in dict.fromkeys(top_of(root) or root for root in roots):
-        found = _under_git(top) if (top / ".git").exists() else _everywhere(top)
-        if found is None:
+        head, names = None, {}
+        if (top / ".git").exists():
+            found = _under_git(top)
+            if found is None:
+                return None
+            head, names = found
+        else:
+            names = dict.fromkeys(islice(walk(top, _is_cache), MOST_FILES + 1), True)
+        if len(names) > MOST_FILES:
             return None
-        head, names = found
         if head is not None:
             heads[os.path.relpath(top, base)] = head
         for name, is_loose in names.items():
@@ -99,8 +106,7 @@ class Difference:
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
-    """New data that no commit holds and that the run wrote itself."""
+    """But for new data that no commit holds and that the run wrote itself."""
     unknown: str | None = None
     """Why nobody knows what has changed."""
 
@@ -120,34 +126,25 @@ def difference(
     """
     if now.heads.keys() != then.heads.keys():
         return Difference(unknown="the files have been put under git, or taken out of it")
-    found: dict[str, list[str]] = {"changed": [], "gone": [], "added": [], "own": []}
+    changed: list[str] = []
+    gone: list[str] = []
+    added: list[str] = []
     committed = _between_commits(then, now, root, apart)
     if committed is None:
         return Difference(unknown="HEAD is another commit, and git does not tell what lies between them")
     for name in sorted({*then.files, *now.files, *committed}):
-        before = then.files.get(name, GONE if _is_new(name, now, committed) else "as committed")
+        is_new = committed.get(name, name in now.loose)  # and so not held by the commit of then
+        before = then.files.get(name, GONE if is_new else "as committed")
         after = now.files.get(name) or digest_of(root / name)
         if before == after:
             continue
         if after == GONE:
-            found["gone"].append(name)
+            gone.append(name)
         elif before != GONE:
-            found["changed"].append(name)
-        elif name in now.loose and _is_own(root / name, name, began, ended):
-            found["own"].append(name)
-        else:
-            found["added"].append(name)
-    return Difference(
-        changed=tuple(found["changed"]),
-        gone=tuple(found["gone"]),
-        added=tuple(found["added"]),
-        own=tuple(found["own"]),
-    )
-
-
-def _is_new(name: str, now: TreeState, committed: Mapping[str, bool]) -> bool:
-    """Tell of a file that no state of before holds whether the commit of then held it."""
-    return committed.get(name, name in now.loose)
+            changed.append(name)
+        elif name not in now.loose or not _is_own(root / name, name, began, ended):
+            added.append(name)
+    return Difference(changed=tuple(changed), gone=tuple(gone), added=tuple(added))
 
 
 def _between_commits(
@@ -176,7 +173,13 @@ def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def _is_own(path: Path, name: str, began: float, ended: float) -> bool:
-    return _is_outcome_file(path) or (not is_code(name) and _changed_within(path, began, ended))
+    """Return whether a new file is of the run itself: by its time of change, which nobody can set."""
+    if _is_outcome_file(path):
+        return True
+    try:
+        return not is_code(name) and began <= path.lstat().st_ctime <= ended
+    except OSError:
+        return False
 
 
 class TreeWatch:
@@ -227,20 +230,11 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
         # Of what is ignored only code counts: the rest is what builds and tests leave behind.
         if not _is_cache(name) and (entry[0] != "!" or (is_code(name) and not name.endswith("/"))):
             names[name] = entry[0] in "?!"
-    return None if len(names) > MOST_FILES else (head, names)
+    return head, names
 
 
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
 """How many fields stand before the path in each kind of entry of ``git status``."""
-
-
-def _everywhere(root: Path) -> tuple[None, dict[str, bool]] | None:
-    names: dict[str, bool] = {}
-    for name in walk(root, _is_cache):
-        names[name] = True
-        if len(names) > MOST_FILES:
-            return None
-    return None, names
 
 
 def _is_cache(name: str) -> bool:
@@ -251,14 +245,6 @@ def _is_cache(name: str) -> bool:
     if parts[-1].startswith(".coverage"):
         return parts[-1] != ".coveragerc"
     return len(parts) > 1 and parts[-2] == folder and parts[-1].endswith(suffix)
-
-
-def _changed_within(path: Path, began: float, ended: float) -> bool:
-    """By the time that nobody can set."""
-    try:
-        return began <= path.lstat().st_ctime <= ended
-    except OSError:
-        return False
 
 
 def _is_outcome_file(path: Path) -> bool:

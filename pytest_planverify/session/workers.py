@@ -211,18 +211,15 @@ class Workers:
 
         ``look_around`` is called again and again; what it raises ends the worker and is passed on.
         """
+        self._facts = facts
         self._settings = facts.settings
         self._pool = pool
         self._folder = folder
-        self._script_paths = facts.script_paths
         self._planned = planned_paths(flat)
         self._top = flat.loaded
         self._count = 0
         self._lock = threading.Lock()
-        self._progress = facts.progress
         self._look_around = look_around
-        self._board = folder.path / "phases"
-        self._reporting = facts.reporting
 
     def run(
         self, job: Job, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
@@ -243,7 +240,7 @@ class Workers:
             start = spec.start
             try:
                 server = self._pool.server(start, self._level(spec))
-                self._watcher().run(ForkedWorker(server), spec, record)
+                self._watch(ForkedWorker(server), spec, record)
             except ForkServerDied:
                 self._pool.renew(start)
                 continue
@@ -255,11 +252,11 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
-        self._watcher().run(ColdWorker(self._folder.path), spec, record)
+        self._watch(ColdWorker(self._folder.path), spec, record)
         return record
 
-    def _watcher(self) -> Watcher:
-        return Watcher(self._folder.journal, self._progress, self._look_around)
+    def _watch(self, worker: ForkedWorker | ColdWorker, spec: WorkerSpec, record: WorkerRecord) -> None:
+        Watcher(worker, spec, record, self._facts.progress, self._look_around).run()
 
     def _spec(self, job: Job, *, confirming: bool) -> WorkerSpec:
         with self._lock:
@@ -271,11 +268,23 @@ class Workers:
         settings, root, fixture = self._settings, job.plan.root, job.spec.fixture
         args, env, relay = self._arguments(job, command.pytest, name, confirming=confirming)
         given = parse_pytest_arguments((), args, foreign=False, as_module=command.pytest.as_module)
+        folders = _folders_of(str(root), given.selections)
+        rootdir, inifile, _ = _find_setup(str(root), folders, given.options)
         interactive = settings.interactive and not confirming
         return WorkerSpec(
             worker_id=name,
             check=job.key,
-            start=self._start(str(root), given, command.env),
+            start=Start(
+                root=str(root),
+                options=given.options,
+                probe=given.selections[:1],
+                rootdir=rootdir,
+                inifile=inifile,
+                env=command.env,
+                as_module=given.as_module,
+                script_paths=self._facts.script_paths,
+                unwarmed=given.alone,
+            ),
             args=args,
             selections=given.selections,
             keyword=given.keyword,
@@ -284,7 +293,7 @@ class Workers:
             journal=str(self._folder.journal),
             log=None if interactive else str(self._folder.path / f"{name}.log"),
             stacks=str(self._folder.path / f"{name}.stacks"),
-            board=str(self._board),
+            board=str(self._folder.path / "phases"),
             slot=number % SLOTS,
             env=env,
             relay=None if relay is None else str(relay),
@@ -314,26 +323,12 @@ class Workers:
         if confirming:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
-        if not self._reporting.is_needed(given, root, invocation.selections):
+        if not self._facts.reporting.is_needed(given, conftest_texts(root, invocation.selections)):
             return (*self._settings.worker_args, *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
-        self._reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
+        self._facts.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
         return start.args, tuple(start.env.items()), relay
-
-    def _start(self, root: str, given: PytestInvocation, env: tuple[tuple[str, str], ...]) -> Start:
-        rootdir, inifile, _ = _find_setup(root, _folders_of(root, given.selections), given.options)
-        return Start(
-            root=root,
-            options=given.options,
-            probe=given.selections[:1],
-            rootdir=rootdir,
-            inifile=inifile,
-            env=env,
-            as_module=given.as_module,
-            script_paths=self._script_paths,
-            unwarmed=given.alone,
-        )
 
     def _level(self, spec: WorkerSpec) -> int:
         """Return how far a server may go for the command, as far as its text and its conftests tell."""
@@ -343,7 +338,7 @@ class Workers:
         plugins = [value for name, value in pairwise(options) if name == "-p"]
         if any(not each.startswith("no:") and each not in HARMLESS_PLUGINS for each in plugins):
             return IMPORTED  # perhaps a file of the project
-        texts = [_text_of(file) for file in _conftests(spec.root, spec.selections)]
+        texts = conftest_texts(spec.root, spec.selections)
         if any(_EARLY_HOOKS.search(text) for text in texts):
             return IMPORTED
         return PARSED if any(_START_HOOKS.search(text) for text in texts) else STARTED
@@ -395,7 +390,7 @@ def _folder_of(root: str, selection: str) -> str:
 
 def forget_files() -> None:
     """Forget what was seen of the tree: a process may verify plans more than once."""
-    for cached in (_find_setup, _conftests_above, _text_of):
+    for cached in (_find_setup, conftest_texts, _text_of):
         cached.cache_clear()
 
 
@@ -424,24 +419,16 @@ def _find_setup(
     return str(found[0]), None if found[1] is None else str(found[1]), ()
 
 
-def _conftests(root: str, selections: Iterable[str]) -> Iterable[str]:
-    found: dict[str, None] = {}
-    for selection in selections or (".", "tests", "test"):
-        found |= dict.fromkeys(_conftests_above(_folder_of(root, selection), root))
-    return found
-
-
 @cache
-def _conftests_above(folder: str, root: str) -> tuple[str, ...]:
-    found: list[str] = []
-    while True:
-        file = os.path.join(folder, "conftest.py")
-        if os.path.isfile(file):
-            found.append(file)
-        parent = os.path.dirname(folder)
-        if folder == root or parent == folder:
-            return tuple(found)
-        folder = parent
+def conftest_texts(root: str, selections: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts of the conftests that pytest would load before it collects these selections."""
+    found: dict[Path, None] = {}
+    for selection in (".", *selections):
+        folder = Path(_folder_of(root, selection))
+        above = [parent for parent in folder.parents if parent.is_relative_to(root)]
+        for each in (*above, folder, *sorted(folder.glob("test*"))):
+            found[each / "conftest.py"] = None
+    return tuple(_text_of(str(file)) for file in found if file.is_file())
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 from example_project import Example, Verified, todo
 
 FILES = {
-    "pytest.ini": "[pytest]\nmarkers = slow\n",
+    "pytest.ini": "[pytest]\nmarkers = slow\naddopts = --planverify-confirm=0\n",
     "pricing.py": "def tax(price): return price * 2\n",
     "rounding.py": "def rounded(price): return round(price, 2)\n",
     "rates.txt": "20\n",
@@ -41,8 +41,26 @@ FIXED = {"pricing.py": "def tax(price): return price * 1.2\n"}
 
 
 @pytest.fixture
-def example(tmp_path: Path) -> Example:
-    example = Example(tmp_path, FILES)
+def fresh(tmp_path: Path) -> Example:
+    """A project that no run has verified."""
+    return project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    example = project(tmp_path_factory.mktemp("first"))
+    assert example.verify().exit_code == 1
+    return example
+
+
+@pytest.fixture
+def example(first: Example, tmp_path: Path) -> Example:
+    """A project that one run has verified."""
+    return first.copied_to(tmp_path / "project")
+
+
+def project(root: Path) -> Example:
+    example = Example(root, FILES)
     example.plan(
         todo("tax", "pytest test_tax.py"),
         todo(
@@ -76,11 +94,11 @@ def notes(run: Verified) -> str:
 # -- the last failures ---------------------------------------------------------------------------------
 
 
-def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
-    first = example.verify()
-    again = example.verify("--lf")
-    example.write(FIXED)
-    fixed = example.verify("--lf")
+def test_a_plan_is_done_after_run_last_failed_fix_last_failed(fresh: Example):
+    first = fresh.verify()
+    again = fresh.verify("--lf")
+    fresh.write(FIXED)
+    fixed = fresh.verify("--lf")
 
     assert first.exit_code == again.exit_code == 1
     assert kept(again) == {"rounding", "rates", "child"}
@@ -93,11 +111,11 @@ def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
     assert taken(fixed)["rounding"] == first.document["run"]["run_id"]  # type: ignore[index]
 
 
-def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(example: Example):
-    example.write(FIXED)
-    example.verify()
+def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(fresh: Example):
+    fresh.write(FIXED)
+    fresh.verify()
 
-    run = example.verify("--lf")
+    run = fresh.verify("--lf")
 
     assert run.exit_code == 0
     assert kept(run) == set(run.outcomes)
@@ -105,8 +123,8 @@ def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(example
     assert "only a part" not in notes(run)
 
 
-def test_without_an_earlier_run_the_last_failures_are_everything(example: Example):
-    run = example.verify("--lf")
+def test_without_an_earlier_run_the_last_failures_are_everything(fresh: Example):
+    run = fresh.verify("--lf")
 
     assert kept(run) == set()
     assert run.states["rounding"] == "done"
@@ -116,8 +134,6 @@ def test_without_an_earlier_run_the_last_failures_are_everything(example: Exampl
 
 
 def test_the_todos_that_are_not_asked_for_keep_their_verdicts(example: Example):
-    example.verify()
-
     run = example.verify("plan.yaml::rounding")
 
     assert run.exit_code == 0, "the todos that were asked for decide alone"
@@ -135,7 +151,6 @@ def test_the_todos_that_are_not_asked_for_keep_their_verdicts(example: Example):
 
 
 def test_other_criteria_of_a_todo_that_keeps_its_verdicts_are_looked_at_again(example: Example):
-    example.verify()
     kept_metric = example.verify("plan.yaml::rates")
     (example.root / "rounding.py").unlink()
     gone = example.verify("plan.yaml::rates")
@@ -151,8 +166,6 @@ def test_other_criteria_of_a_todo_that_keeps_its_verdicts_are_looked_at_again(ex
 
 
 def test_a_dependency_that_is_not_asked_for_neither_runs_nor_blocks(example: Example):
-    example.verify()
-
     run = example.verify("plan.yaml::after")
 
     assert run.states["after"] == "done"
@@ -160,8 +173,8 @@ def test_a_dependency_that_is_not_asked_for_neither_runs_nor_blocks(example: Exa
     assert run.exit_code == 0
 
 
-def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(example: Example):
-    run = example.verify("plan.yaml::rounding")
+def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(fresh: Example):
+    run = fresh.verify("plan.yaml::rounding")
 
     assert run.states["tax"] == "pending"
     assert run.check("tax")["verdict"] == "not_run"
@@ -169,10 +182,10 @@ def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(example: Example
     assert "only a part" in notes(run)
 
 
-def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it(example: Example):
-    first = example.verify()
-    example.verify("plan.yaml::rates")
-    third = example.verify("plan.yaml::rates")
+def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it(fresh: Example):
+    first = fresh.verify()
+    fresh.verify("plan.yaml::rates")
+    third = fresh.verify("plan.yaml::rates")
 
     assert first.document is not None
     assert taken(third)["rounding"] == first.document["run"]["run_id"]
@@ -209,20 +222,19 @@ LOST = {
 def test_a_verdict_is_lost_with_what_it_rests_on(
     change: Callable[[Path], object], lost: tuple[str, ...], why: str, example: Example
 ):
-    example.verify()
     change(example.root)
 
     loses(example, lost, why)
 
 
 @pytest.mark.parametrize("case", ["data", "a new file", "a file that is gone"])
-def test_under_git_verdicts_are_lost_just_so(case: str, example: Example):
-    commit(example.root)
-    example.verify()
+def test_under_git_verdicts_are_lost_just_so(case: str, fresh: Example):
+    commit(fresh.root)
+    fresh.verify()
     change, lost, why = LOST[case]
-    change(example.root)
+    change(fresh.root)
 
-    loses(example, lost, why)
+    loses(fresh, lost, why)
 
 
 def loses(example: Example, lost: tuple[str, ...], why: str) -> None:
@@ -241,25 +253,25 @@ def commit(root: Path) -> None:
         subprocess.run(["git", *args], cwd=root, check=True, capture_output=True)
 
 
-def test_a_commit_of_what_was_verified_loses_nothing(example: Example):
-    commit(example.root)
-    example.write(FIXED)
-    example.verify()
-    commit(example.root)
+def test_a_commit_of_what_was_verified_loses_nothing(fresh: Example):
+    commit(fresh.root)
+    fresh.write(FIXED)
+    fresh.verify()
+    commit(fresh.root)
 
-    run = example.verify("--lf")
+    run = fresh.verify("--lf")
 
     assert kept(run) == set(run.outcomes), str(run)
     assert run.exit_code == 0
 
 
-def test_what_another_commit_brings_is_found(example: Example):
-    commit(example.root)
-    example.verify()
-    append("rounding.py")(example.root)
-    commit(example.root)
+def test_what_another_commit_brings_is_found(fresh: Example):
+    commit(fresh.root)
+    fresh.verify()
+    append("rounding.py")(fresh.root)
+    commit(fresh.root)
 
-    run = example.verify("plan.yaml::tax")
+    run = fresh.verify("plan.yaml::tax")
 
     assert kept(run) == {"rates"}, str(run)
 
@@ -276,8 +288,6 @@ def test_what_another_commit_brings_is_found(example: Example):
 def test_under_other_conditions_no_verdict_holds(
     args: tuple[str, ...], env: dict[str, str], why: str, example: Example
 ):
-    example.verify()
-
     run = example.verify("plan.yaml::tax", *args, env=env)
 
     assert kept(run) == set()
@@ -285,8 +295,6 @@ def test_under_other_conditions_no_verdict_holds(
 
 
 def test_options_that_only_show_lose_nothing(example: Example):
-    example.verify()
-
     assert kept(example.verify("--lf", "-vv", "--tb", "short")) == {"rounding", "rates", "child"}
 
 
@@ -342,8 +350,6 @@ def test_a_file_that_is_found_in_a_folder_counts(tmp_path: Path):
 
 
 def test_a_criterion_of_which_a_part_ran_green_keeps_a_pass(example: Example):
-    example.verify()
-
     run = example.verify("-m", "not slow")
 
     assert run.verdicts["rounding"] == {
@@ -357,7 +363,6 @@ def test_a_criterion_of_which_a_part_ran_green_keeps_a_pass(example: Example):
 
 
 def test_a_criterion_of_which_a_part_ran_red_is_red(example: Example):
-    example.verify()
     example.write({"test_rounding.py": FILES["test_rounding.py"].replace("== 1", "== 2")})
 
     run = example.verify("-m", "not slow")
@@ -367,8 +372,6 @@ def test_a_criterion_of_which_a_part_ran_red_is_red(example: Example):
 
 
 def test_a_criterion_all_of_whose_tests_are_left_out_keeps_any_verdict(example: Example):
-    example.verify()
-
     run = example.verify("-k", "rate")
 
     assert run.check("tax")["verdict"] == "failed"
@@ -378,7 +381,6 @@ def test_a_criterion_all_of_whose_tests_are_left_out_keeps_any_verdict(example: 
 
 
 def test_after_a_change_no_green_of_a_part_is_one_of_the_whole(example: Example):
-    example.verify()
     append("rounding.py")(example.root)
 
     run = example.verify("-m", "not slow")
@@ -389,7 +391,6 @@ def test_after_a_change_no_green_of_a_part_is_one_of_the_whole(example: Example)
 
 
 def test_what_a_run_that_stops_early_did_not_reach_keeps_its_verdict(example: Example):
-    example.verify()
     append("rates.txt")(example.root)
 
     run = example.verify("-x")
@@ -409,7 +410,6 @@ def test_what_a_run_that_stops_early_did_not_reach_keeps_its_verdict(example: Ex
 
 
 def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Example):
-    example.verify()
     journal = example.runs[-1] / "journal.jsonl"
     lines = journal.read_text().splitlines()
     (red,) = (line for line in lines if '"check_judged"' in line and '"todo_id": "tax"' in line)
@@ -423,7 +423,6 @@ def test_a_verdict_that_two_records_tell_differently_is_not_kept(example: Exampl
 
 
 def test_the_newest_verdict_counts_also_where_an_older_one_would_hold(example: Example):
-    example.verify()
     broken = {"rounding.py": "def rounded(price): return price\n"}
     example.write(broken)
     example.verify()
@@ -435,7 +434,6 @@ def test_the_newest_verdict_counts_also_where_an_older_one_would_hold(example: E
 
 
 def test_a_journal_without_the_state_of_the_files_says_nothing(example: Example):
-    example.verify()
     (example.runs[-1] / "tree.json").write_text("[")
 
     run = example.verify("plan.yaml::rates")

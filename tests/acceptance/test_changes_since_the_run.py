@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from real_command import PLAIN_TERMINAL, run_pytest
+from example_project import ONLY_THIS_PLUGIN
+from real_command import LEAN_TERMINAL, run_pytest
 
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes
 from planner.planfile.loader import load_plan
@@ -45,6 +46,11 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
 
+def verify(folder: Path, *options: str) -> int:
+    words = (*ONLY_THIS_PLUGIN, "-p", "no:cacheprovider", "--planverify", *options)
+    return run_pytest(*words, cwd=folder, env=LEAN_TERMINAL).exit_code
+
+
 def found(folder: Path) -> FoundOutcomes:
     return find_outcomes(load_plan(folder / "plan.yaml"))
 
@@ -62,7 +68,7 @@ def test_files_that_changed_since_the_run_are_named_with_the_todos_that_rest_on_
         git(shop, "init", "-q")
         git(shop, "add", ".")
         git(shop, "commit", "-qm", "first")
-    assert run_pytest("--planverify", "-p", "no:cacheprovider", cwd=shop).exit_code == 1
+    assert verify(shop) == 1
     assert found(shop).files.paths == ()
     assert found(shop).unfinished is None
 
@@ -81,7 +87,7 @@ def test_files_that_changed_since_the_run_are_named_with_the_todos_that_rest_on_
     (shop / "price.py").unlink()
     assert "price.py" in found(shop).files.by_todo["price"]
 
-    assert run_pytest("--planverify", cwd=shop).exit_code == 1
+    assert verify(shop) == 1
     assert found(shop).files.paths == ()
 
 
@@ -94,9 +100,9 @@ def test_before_the_first_run_there_are_no_outcomes_and_the_command_is_named(sho
 
 def test_a_run_that_was_killed_is_told_until_another_comes_to_its_end(shop: Path) -> None:
     write(shop, "tests/test_price.py", "import time\ndef test_gross(): time.sleep(60)\n")
-    command = [sys.executable, "-m", "pytest", "--planverify"]
+    command = [sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify"]
     process = subprocess.Popen(
-        command, cwd=shop, env={**os.environ, **PLAIN_TERMINAL}, stdout=subprocess.DEVNULL
+        command, cwd=shop, env={**os.environ, **LEAN_TERMINAL}, stdout=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
     while ((run := found(shop).unfinished) is None or run.judged < 1) and time.monotonic() < deadline:
@@ -112,12 +118,12 @@ def test_a_run_that_was_killed_is_told_until_another_comes_to_its_end(shop: Path
     assert killed.unfinished is not None
     assert (killed.unfinished.state, killed.unfinished.judged) == ("killed", 1)
     write(shop, "tests/test_price.py", "def test_gross(): pass\n")
-    assert run_pytest("--planverify", "--planverify-resume", cwd=shop).exit_code == 0
+    assert verify(shop, "--planverify-resume") == 0
     assert found(shop).unfinished is None
 
 
 def test_a_run_that_is_not_kept_and_a_journal_that_is_none_tell_nothing(shop: Path) -> None:
-    assert run_pytest("--planverify", cwd=shop).exit_code == 1
+    assert verify(shop) == 1
     write(shop, "cart.py", "")
     journal = next((shop / ".planverify/runs").glob("*/journal.jsonl"))
     lines = journal.read_text().splitlines()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from example_project import Example, Verified, todo
 from real_command import WORKER
@@ -160,3 +162,33 @@ def test_checks_that_a_plugin_gathers_are_failures_of_the_product(verified: Veri
 def test_the_output_shows_no_fault_of_the_harness(verified: Verified):
     assert "Traceback (most recent call last)" not in verified.output
     assert "INTERNAL" not in verified.output
+
+
+def test_hypothesis_is_imported_only_where_a_test_uses_it(tmp_path: Path):
+    """Its plugin would import it in each worker, for half a second, to sum up that no test used it."""
+    example = Example(
+        tmp_path,
+        {
+            "conftest.py": """
+                import pathlib, sys
+                def pytest_unconfigure(config):
+                    file = pathlib.Path(config.args[0]).with_suffix(".imported")
+                    file.write_text(str("hypothesis" in sys.modules))
+            """,
+            "test_plain.py": "def test_plain(): pass",
+            "test_property.py": """
+                from hypothesis import given, strategies
+                @given(strategies.integers())
+                def test_integers(n): assert isinstance(n, int)
+            """,
+        },
+    )
+    example.plan(
+        todo("plain", "pytest test_plain.py"), todo("property", "pytest -W error test_property.py")
+    )
+
+    verified = example.verify("-p", "_hypothesis_pytestplugin")
+
+    assert verified.exit_code == 0, str(verified)
+    imported = {file.stem: file.read_text() for file in tmp_path.glob("*.imported")}
+    assert imported == {"test_plain": "False", "test_property": "True"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import textwrap
 import uuid
 from dataclasses import dataclass, field
@@ -75,6 +76,11 @@ class Example:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
         self.write(files or {})
+
+    def copied_to(self, root: Path) -> Example:
+        """Copy the folder, with what runs have left in it."""
+        shutil.copytree(self.root, root, symlinks=True)
+        return Example(root)
 
     def write(self, files: dict[str, str]) -> None:
         """Write files, by path below the root; their text may be indented."""

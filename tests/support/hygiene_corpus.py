@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hygiene_samples import HeldFiles
 from text_bundles import read_bundle, unpack_bundle
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from planner.planfile.loader import plan_as_it_stands
 from pytest_planverify.baseline.kinds import Judges
-from pytest_planverify.baseline.snapshots import HeldFiles
 from pytest_planverify.guards.allowlist import is_cache
 from pytest_planverify.guards.hygiene import Grants, compare, violations
 from pytest_planverify.guards.hygiene.source import has_same_tree

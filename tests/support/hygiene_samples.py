@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
+from hashlib import sha256
 
 from planner.model.evidence import HygieneSignal
 from pytest_planverify.baseline.kinds import Judges
-from pytest_planverify.baseline.snapshots import HeldFiles
 from pytest_planverify.guards.hygiene import Grants, compare
 from pytest_planverify.guards.hygiene.grants import TodoReach
 
@@ -66,6 +67,19 @@ FORBIDDEN = Grants(
 )
 OPEN = Grants(todos=(TodoReach(todo_id="work", selections=("tests",)),))
 GRANTED = Grants(todos=(TodoReach(todo_id="work", allowed_files=("**",), selections=("tests",)),))
+
+
+class HeldFiles:
+    """A snapshot that is held in memory."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = dict(files)
+
+    def digests(self) -> Mapping[str, str]:
+        return {path: sha256(content).hexdigest() for path, content in self._files.items()}
+
+    def read(self, path: str) -> bytes | None:
+        return self._files.get(path)
 
 
 def held(files: dict[str, str]) -> HeldFiles:

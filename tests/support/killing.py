@@ -235,7 +235,7 @@ class Killing:
         final = {
             key: judged.check.verdict.value
             for key, judged in found.run.checks.items()
-            if judged.final and judged.check.cmd is not None
+            if key in found.run.final and judged.check.cmd is not None
         }
         self.figures.verdicts[len(final)] += 1
         if found.run.came_to_its_end:

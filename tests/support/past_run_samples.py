@@ -16,7 +16,7 @@ from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument, Settings
 from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
 from pytest_planverify.session.run_folder import RunFolder
-from pytest_planverify.session.run_journal import RunJournal, open_journal
+from pytest_planverify.session.run_journal import RunJournal
 from pytest_planverify.session.tree_state import TreeWatch
 
 PLAN = "killed"
@@ -59,7 +59,7 @@ def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> Chos
     file = root / path
     if not file.exists():
         file.write_text(json.dumps({"todo_list_id": PLAN, "items": list(items or ITEMS)}))
-    (chosen,) = load_plans([PlanArgument(file, path, None, root)])
+    (chosen,) = load_plans([PlanArgument(file, path, (), root)])
     return chosen
 
 
@@ -80,8 +80,7 @@ class Killed:
         self.own = (self.chosen.plan.path,)
         self.journal = RunJournal(self.folder.journal, PLAN, TreeWatch([root], self.own))
         self.todos = list(self.chosen.plan.plan.items)
-        open_journal(
-            self.folder.journal,
+        self.journal.open(
             run_id,
             reference_of(self.chosen.flat, "plan.yaml"),
             settings(**given),

@@ -15,7 +15,6 @@ from real_command import Finished, run_pytest
 from pytest_planverify.reports.reporter_session import (
     CriterionResult,
     ReportingResult,
-    reporting_spec,
     run_reporting_session,
 )
 from pytest_planverify.reports.reporters import (
@@ -74,7 +73,7 @@ def run_criteria(
         results.append(
             criterion(f"t{number}", "test", command, verdict, relay=relay_file(scratch, name), root=root)
         )
-    spec = reporting_spec(
+    result = run_reporting_session(
         given,
         root=root,
         selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
@@ -82,11 +81,9 @@ def run_criteria(
         scratch=scratch,
         started=started,
         python_path=[str(root)],  # as `python -m pytest` has it
+        env={**os.environ, **(env or {})},
     )
-    return Reported(
-        result=run_reporting_session(spec, env={**os.environ, **(env or {})}),
-        workers=workers,
-    )
+    return Reported(result=result, workers=workers)
 
 
 def criterion(
@@ -103,15 +100,14 @@ def criterion(
     """A criterion as an outcome document tells of it."""
     return CriterionResult(
         nodeid=f"plan.yaml::{todo}::{kind} {text}",
-        todo=todo,
         plan="plan.yaml",
         kind=kind,
         verdict=verdict,
-        quarantined=False,
+        outcome=verdict if verdict in ("passed", "failed") else "skipped",
         reason=reason or f"the verdict is {verdict}",
         details="",
         seconds=0.5,
-        taken_from=None,
+        properties=(("todo", todo),),
         root=str(root),
         relay=None if relay is None else str(relay),
         tests=tests,

@@ -13,7 +13,7 @@ from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict
 from planner.policy.branches import branch_todo
-from planner.revise.draft import PlanDraft
+from planner.revise import plan_edits
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
 
@@ -111,7 +111,7 @@ def situation(
         branch=branch,
         context=at_context if observations is None else context(failed, *observations),
         at=AT,
-        taken=frozenset({branch.id, *(each.id for each in given.items)}),
+        is_taken={branch.id, *(each.id for each in given.items)}.__contains__,
         **fields,
     )
 
@@ -136,9 +136,9 @@ def added(case: Situation) -> list[Edit]:
 
 def apply_edits(given: Plan, edits: Iterable[Edit]) -> Plan:
     """The plan after the edits. Raises ``EditConflictError``."""
-    draft = PlanDraft(given)
-    draft.apply(edits)
-    return given.model_copy(update={"items": tuple(draft.items.values()), "metadata": draft.policy})
+    before = {item.id: item for item in given.items}
+    todos, policy = plan_edits.apply_edits(before.get, given.metadata, edits)
+    return given.model_copy(update={"items": tuple({**before, **todos}.values()), "metadata": policy})
 
 
 def revised(case: Situation) -> Plan:

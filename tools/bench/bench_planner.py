@@ -30,7 +30,8 @@ load_plan(Path(sys.argv[1])); read_outcomes(Path(sys.argv[2])); print("loaded")
 
 def rows(folder: Path, rounds: int) -> list[Row]:
     """How many times loading takes each command, and the help beside the import of the library it uses."""
-    plan, outcomes = _write(folder)
+    plan, outcomes = _write(folder, branches=5)
+    _write(folder / "side_by_side", branches=1_000)
     planner = str(Path(sys.executable).parent / "planner")
 
     def command(*argv: str, says: str, exit_code: int = 0) -> Command:
@@ -42,6 +43,9 @@ def rows(folder: Path, rounds: int) -> list[Row]:
     big = {
         "load": command(sys.executable, "-c", _LOAD, str(plan), str(outcomes), says="loaded"),
         "next": command(planner, "next", "plan.yaml", says="branch_01"),
+        "next with 1,000 branches": command(
+            planner, "next", "side_by_side/plan.yaml", says="t00049_branch_01"
+        ),
         "next --json": command(planner, "next", "plan.yaml", "--json", says="branch_01"),
         "status": command(planner, "status", "plan.yaml", says="t00000"),
         "validate": command(planner, "validate", "plan.yaml", says="warning", exit_code=1),
@@ -62,15 +66,17 @@ def _row(name: str, seconds: dict[str, float], ours: str, theirs: str, at_most: 
     return Row(name=name, figure=seconds[ours] / seconds[theirs], unit="x", at_most=at_most, from_what=how)
 
 
-def _write(folder: Path) -> tuple[Path, Path]:
+def _write(folder: Path, *, branches: int) -> tuple[Path, Path]:
     from planner.planfile.loader import load_plan
     from planner.planfile.plan_folder import PlanFolder
     from planner.planfile.record_files import write_outcomes
     from planner.testing import sample_document, simulate_failure, simulate_success
 
     path = folder / "plan.yaml"
-    repairing = plan_text().replace("max_branch_depth: 2", "max_branch_depth: 2, auto_fix_mode: true")
-    path.write_text(repairing, encoding="utf-8")
+    policy = f"max_branch_depth: 2, max_concurrent_branches: {branches}, notify_after_n_failures: 1000"
+    text = plan_text().replace("max_branch_depth: 2", policy).replace("max_retries: 2", "max_retries: 0")
+    folder.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
     loaded = load_plan(path)
     found = [
         simulate_failure(todo, message=f"failure {number}")

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
@@ -100,7 +100,7 @@ def _cost_of_vi_editor(root: Path) -> tuple[float, float, int]:
 
 
 @contextlib.contextmanager
-def _replaced(*places: tuple[Any, str, Callable[[Any], Any]]) -> Iterator[None]:
+def _replaced(*places: tuple[Any, str, Callable[[Any], Any]]) -> Generator[None]:
     kept = [(where, name, getattr(where, name)) for where, name, _ in places]
     for where, name, change in places:
         setattr(where, name, change(getattr(where, name)))

@@ -12,7 +12,7 @@ from pytest_planverify.guards.hygiene.source import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
     from pytest_planverify.guards.hygiene.grants import Grants
     from pytest_planverify.guards.hygiene.source import Module
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
     from pytest_planverify.guards import Violation
 
 

@@ -16,7 +16,7 @@ from pytest_planverify.guards.hygiene.signals import SignalFinding
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from pytest_planverify.baseline.snapshots import Snapshot
+    from pytest_planverify.baseline.work_tree import Snapshot
 
 _PRECEDENCE = (
     "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"

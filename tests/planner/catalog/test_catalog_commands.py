@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planner.catalog import RECIPES, TOOLS, Purpose, parse_command
-from planner.catalog.splitting import split_words
+from planner.catalog.commands import split_words
 from planner.errors import CommandSyntaxError
 
 

@@ -102,6 +102,16 @@ def test_todos_that_fail_by_one_cause_are_named_with_the_first(command: Command)
     assert "  also   b: the same cause" in command("next", "plan.yaml").out
 
 
+def test_next_and_brief_count_the_tests_of_a_cause_alike(command: Command):
+    command.plan(with_test("a"), with_test("b"))
+    todos = [{"todo_id": "a", "tests": 2}, {"todo_id": "b", "tests": 1}]
+    cause = {"rank": 1, "signatures": ["s1"], "category": "TEST_REGRESSION", "todos": todos, "tests": 3}
+    command.outcomes(failed("a", signature="s1"), failed("b", signature="s1"), causes=[cause])
+
+    assert "3 tests in `a`, `b`" in command("brief", "plan.yaml").out
+    assert "  failed tests/test_a.py::test_it (+2): " in command("next", "plan.yaml").out
+
+
 def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
     command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))

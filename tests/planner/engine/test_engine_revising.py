@@ -8,7 +8,7 @@ import pytest
 from engine_telling import START, Told, plan_of, todo
 
 from planner.engine import Engine
-from planner.engine.plans import current_plan
+from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Finish, LoadSubPlan, Notify, PublishPlan
 from planner.model.edits import (
     AddDependency,
@@ -58,7 +58,7 @@ def test_all_that_is_wrong_with_a_plan_is_said_at_once():
 
 
 def test_a_plan_has_only_so_many_todos(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("planner.engine.MAX_TODOS", 1)
+    monkeypatch.setattr("planner.engine.events.MAX_TODOS", 1)
 
     state = Engine.start(plan_of(todo("t1"), todo("t2")), at=START)
 
@@ -199,3 +199,12 @@ def test_a_branch_stands_behind_its_todo_and_a_step_in_front_of_what_waits_for_i
     revise(run, step)
 
     assert [each.id for each in current_plan(run.state).items] == ["t1", "t1_branch_01", "s1", "t2"]
+
+
+def test_a_step_that_a_revision_adds_stands_right_before_its_branch():
+    run = Told(todo("t1"), todo("t2"), todo("t3"))
+    run.is_red("t1", Category.IMPORT_ERROR)
+
+    assert [each.id for each in current_plan(run.state).items] == [
+        *("t1", "t1_step_01", "t1_branch_01", "t2", "t3")
+    ]

@@ -222,68 +222,6 @@ def test_comparisons_that_some_number_satisfies_are_never_found(
     assert satisfiable(specs) or not holds
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"t.py": GOOD_TEST}, ["metric-unrecorded"]),
-        ({"t.py": RECORDS}, []),
-        ({"t.py": GOOD_TEST, "conftest.py": "NAME = 'speed'\n"}, []),
-        ({"t.py": "from helper import measure\n" + GOOD_TEST, "helper.py": "NAME = 'speed'\n"}, []),
-        ({"t.py": GOOD_TEST + "def test_b(planverify):\n    planverify.metric(NAME, 1)\n"}, []),
-        ({"t.py": b"# caf\xe9\n"}, []),
-    ],
-)
-def test_a_metric_that_no_source_names_is_recorded_by_nothing(
-    tmp_path: Path, files: dict[str, Any], expected: list[str]
-) -> None:
-    plan = todo("a", "pytest t.py", criteria=metrics("speed > 1"))
-    assert judge(tmp_path, plan, files=files) == expected
-
-
-# -- imports -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "allowed", "expected"),
-    [
-        ("from shop.tax import rate", ["docs/**"], True),
-        ("import shop.tax", ["docs/**"], True),
-        ("from shop.tax import rate", ["shop/**"], False),
-        ("from shop.tax import rate", ["shop/tax.py"], False),
-        ("from shop.tax import rate", None, False),
-        ("from shop.prices import price", ["docs/**"], False),
-        ("from shop import prices", ["docs/**"], False),
-        ("import nowhere_to_be_found", ["docs/**"], True),
-        ("import json.tool, os", ["docs/**"], False),
-        ("import pytest", ["docs/**"], False),
-        ("import pandaz", ["docs/**"], False),
-        ("import helper", ["docs/**"], False),
-        ("try:\n    import shop.tax\nexcept ImportError:\n    pass", ["docs/**"], False),
-    ],
-)
-def test_a_test_that_imports_what_nobody_may_write_is_an_error(
-    tmp_path: Path, line: str, allowed: list[str] | None, expected: bool
-) -> None:
-    files = {
-        "shop/__init__.py": "",
-        "shop/prices.py": "",
-        "tests/helper.py": "",
-        "tests/test_b.py": f"{line}\n{GOOD_TEST}",
-        "pyproject.toml": '[project]\ndependencies = ["pandaz>=1"]\n',
-    }
-    plan = todo("a", "pytest tests/test_b.py", **({"allowed_files": allowed} if allowed else {}))
-    found = findings(tmp_path, plan, files={**FILES, **files})
-    assert [each.rule for each in found] == ["import-unreachable"] * expected
-    assert all(each.severity == "error" and "tests/test_b.py:1" in each.message for each in found)
-
-
-def test_a_todo_before_may_make_what_a_test_imports(tmp_path: Path) -> None:
-    files = {"tests/test_b.py": f"from shop.tax import rate\n{GOOD_TEST}", "shop/__init__.py": ""}
-    first = todo("f", "pytest tests/test_a.py", criteria={"expected_artifacts": ["shop/tax.py"]})
-    last = todo("a", "pytest tests/test_b.py", allowed_files=["docs/**"], dependencies=["f"])
-    assert judge(tmp_path, first, last, files=files) == []
-
-
 # -- the same answer twice -----------------------------------------------------------------------------
 
 
@@ -337,15 +275,3 @@ def test_a_conftest_may_keep_chance_out(tmp_path: Path) -> None:
 
 def test_options_that_depend_on_the_last_run_are_found(tmp_path: Path) -> None:
     assert judge(tmp_path, todo("a", "pytest tests/test_a.py --lf")) == ["depends-on-last-run"]
-
-
-def test_what_is_installed_in_an_environment_below_the_root_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = ".venv/lib/python3/site-packages"
-    files = {f"{place}/nobodys_core.py": "", "test_a.py": "import nobodys_core\n\ndef test_a(): pass\n"}
-    given = (tmp_path, todo("a", "pytest test_a.py", allowed_files=["shop.py"]))
-
-    assert "import-unreachable" in rules(*given, files=files)
-    monkeypatch.syspath_prepend(tmp_path / place)
-    assert "import-unreachable" not in rules(*given, files=files)

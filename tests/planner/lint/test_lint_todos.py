@@ -293,27 +293,6 @@ def test_the_judging_tests_are_out_of_reach(tmp_path: Path) -> None:
     assert judge(tmp_path, data) == ["judge-in-reach"]
 
 
-@pytest.mark.parametrize("root", [None, "inner"])
-def test_a_plan_in_a_folder_of_its_own_is_told_its_root(tmp_path: Path, root: str | None) -> None:
-    """A plan in plans/ whose files lie beside that folder lacks ``root: ..``."""
-    plans = tmp_path / "plans"
-    (tmp_path / "slugify").mkdir()
-    (plans / "inner").mkdir(parents=True)
-    (tmp_path / "slugify" / "slugify.py").touch()
-    (tmp_path / "t.py").write_text(GOOD_TEST)
-    plan = own(criteria={"expected_artifacts": ["slugify/slugify.py"]})
-    found = findings(plans, plan, **({"root": root} if root else {}))
-    assert [(each.rule, each.fix) for each in found] == [("root-doubtful", "write root: ..")]
-    assert "slugify/slugify.py does not exist below the root" in found[0].message
-
-
-def test_a_file_that_lies_above_says_nothing_where_others_lie_below(tmp_path: Path) -> None:
-    (tmp_path / "notes.json").touch()
-    package = tmp_path / "package"
-    package.mkdir()
-    assert judge(package, own(spec={"fixture": "notes.json"})) == ["fixture-missing"]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes")
 def test_links_out_of_the_root_and_pipes_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret.py").write_text("this is no Python, as reading it would tell\n")

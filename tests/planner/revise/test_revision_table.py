@@ -100,7 +100,7 @@ def test_a_lint_error_adds_an_auto_fix_step_and_narrows_to_the_files_with_findin
     assert step.todo.controller_task_spec.type == "AUTO_FIX"
     assert "ruff check --fix ." in (step.todo.controller_task_spec.hint or "")
     result = revised(case)
-    assert [item.id for item in result.items] == ["t2", "t2_step_01", BRANCH]
+    assert {item.id for item in result.items} == {"t2", "t2_step_01", BRANCH}
     assert result.todo(BRANCH).dependencies == ("t2_step_01",)
     assert result.todo(BRANCH).allowed_files == ("pkg/a.py", "pkg/b.py")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.model.baseline import HookUse
-from pytest_planverify.baseline.inventory import inventory_of
+from pytest_planverify.baseline.record import inventory_of
 
 
 def test_it_names_plugins_hooks_and_what_the_environment_starts_with(

@@ -215,7 +215,7 @@ def test_contents_come_from_git_or_from_a_copy_and_only_if_they_are_what_they_we
     held = document(revision=git(repository, "rev-parse", "HEAD"), files=files)
     keep_baseline(repository, held, {files["b.txt"].sha256: b"two\n"})
     (repository / "a.txt").write_text("changed\n")
-    before = loaded(repository).snapshot()
+    before = loaded(repository)
     assert {path: before.read(path) for path in (*files, "else")} == {
         "a.txt": b"one\n",
         "b.txt": b"two\n",
@@ -226,9 +226,9 @@ def test_contents_come_from_git_or_from_a_copy_and_only_if_they_are_what_they_we
     assert before.digests() == {path: file.sha256 for path, file in files.items()}
     copy = repository / ".planverify" / "baseline" / "objects" / files["b.txt"].sha256
     copy.write_text("forged\n")
-    assert loaded(repository).snapshot().read("b.txt") is None
+    assert loaded(repository).read("b.txt") is None
     keep_baseline(repository, held, {files["b.txt"].sha256: b"two\n"})
-    assert loaded(repository).snapshot().read("b.txt") == b"two\n"
+    assert loaded(repository).read("b.txt") == b"two\n"
 
 
 def test_only_just_what_was_accepted_is_accepted(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_planverify.baseline import changes
+from pytest_planverify.baseline import repository as repository_module
 from pytest_planverify.baseline.changes import Changes
 
 
@@ -148,7 +149,7 @@ def test_a_git_that_does_not_answer_is_ended(repository: Path, monkeypatch: pyte
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{repository / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr(changes, "_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(repository_module, "TIMEOUT_SECONDS", 0.1)
 
     assert Changes(repository).of(None)[0] == ()
 

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hygiene_samples import HeldFiles
 
 from planner.model.evidence import Hunk
 from planner.model.verdicts import Side
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, function_at, hunks_of, spans_of
-from pytest_planverify.baseline.snapshots import HeldFiles
 
 BEFORE = """\
 RATES = {"a": 1}

@@ -57,7 +57,7 @@ def test_what_people_corrected_is_learned(
 ) -> None:
     correct(home)
     ask = opinions.below(home)
-    monkeypatch.setattr(opinions._corrections[home], "now", NOW)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(opinions, "_now", NOW)
 
     found = ask(FAILURE)
 
@@ -118,7 +118,7 @@ def test_a_correction_of_another_version_says_nothing(field: str, home: Path, op
         assert len(list(log.entries())) == 2
         log.write([f'{{"n":2,"correction":{{{field}}}'])
     opinions.below(home)(FAILURE)
-    assert len(opinions._corrections[home].all()) == 2  # pyright: ignore[reportPrivateUsage]
+    assert len(opinions.corrections(home)) == 2
     assert opinions.notes == ()
 
 

@@ -27,8 +27,8 @@ from planner.model.evidence import AuditEvent, HygieneSignal
 from planner.model.outcome import Check, TestResult
 from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
-from pytest_planverify.baseline.inventory import inventory_of
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
+from pytest_planverify.baseline.record import inventory_of
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.guards import environment
 from pytest_planverify.guards.artifacts import Artifacts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_planverify.reports.allure import merge_allure_results
+from pytest_planverify.reports.reporter_session import merge_allure_results
 
 
 def write(folder: Path, name: str, test: str, status: str) -> None:

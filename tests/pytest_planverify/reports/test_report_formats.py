@@ -246,6 +246,20 @@ def test_a_report_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: p
     assert "\n" not in line
 
 
+@pytest.mark.parametrize(
+    ("suggestion", "label"),
+    [("Correct tax (shop/tax.py:7).", "fix"), ("tax gave 3 instead of 2.", "found")],
+)
+def test_what_only_states_a_fact_is_not_called_a_fix(suggestion: str, label: str) -> None:
+    found = red()
+    first, *rest = found.outcomes
+    stated = first.failures[0].model_copy(update={"suggestion": suggestion})
+    first = first.model_copy(update={"failures": (stated,), "failure_evidence": stated})
+    found = found.model_copy(update={"outcomes": (first, *rest)})
+    assert f"- {label}: `{suggestion}`" in render("markdown", told(found))
+    assert f"<dt>{label}</dt><dd>{suggestion}</dd>" in render("html", told(found))
+
+
 def test_a_long_markdown_report_counts_what_it_leaves_out() -> None:
     found = red(30)
     done = [outcome(f"d{number}", "D", TodoState.DONE, check("c")) for number in range(300)]

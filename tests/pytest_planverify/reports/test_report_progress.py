@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +9,7 @@ from _pytest._io import TerminalWriter
 from outcome_samples import check
 from terminal_emulator import Terminal
 
-from planner.model.verdicts import TestOutcome, TodoState, Verdict
+from planner.model.verdicts import TodoState, Verdict
 from pytest_planverify.reports.progress import Progress
 from pytest_planverify.reports.words import Standing
 
@@ -278,19 +276,3 @@ def test_what_is_told_of_unknown_workers_is_ignored(verbosity: int, terminal: Te
     progress.test_finished("x", "t.py::test_0", "passed", 1)
     progress.worker_finished("x")
     assert "test_0" not in "".join(run.screen())
-
-
-@pytest.mark.skipif(sys.gettrace() is not None, reason="tracing costs more than what is measured")
-@pytest.mark.parametrize("live", [True, False])
-@pytest.mark.parametrize("verbosity", [-1, 0])
-def test_ten_thousand_tests_cost_almost_nothing(live: bool, verbosity: int) -> None:
-    best = 1.0
-    for _ in range(3):
-        progress = Progress(TerminalWriter(io.StringIO()), verbosity=verbosity, live=live)
-        progress.worker_started("a", "t1", "pytest", 30)
-        began = time.process_time()
-        for _ in range(10_000):
-            progress.test_started("a", "tests/test_a.py::test_b")
-            progress.test_finished("a", "tests/test_a.py::test_b", TestOutcome.PASSED, 1)
-        best = min(best, time.process_time() - began)
-    assert best < 0.2

@@ -144,6 +144,18 @@ def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
     assert "✓ done  t2  Two  2 checks  0.21s  1 check from run 20261122T0327\n" in plain
 
 
+def test_why_todos_were_left_out_is_told_with_the_first_of_them() -> None:
+    left_out = check("tests[0]", verdict=Verdict.NOT_RUN, reason="left out of this run; it is new")
+    other = check("tests[0]", verdict=Verdict.NOT_RUN, reason="left out of this run; its file changed")
+    todos = [
+        outcome(name, "Todo", TodoState.PENDING, each)
+        for name, each in (("a", left_out), ("b", left_out), ("c", other), ("d", left_out))
+    ]
+    text = summary(document(*todos, exit_status=1))
+    assert text.count("it is new") == text.count("its file changed") == 1
+    assert text.count("· not run") == 4
+
+
 def test_every_other_standing_says_what_it_waits_for() -> None:
     shown = summary(samples.mixed_document())
     assert shown.endswith(

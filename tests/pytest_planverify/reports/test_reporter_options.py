@@ -13,11 +13,11 @@ from pytest_planverify.reports.reporters import (
     GivenOptions,
     allure_folder,
     confirmation_start,
-    initial_conftests,
     is_reporting_needed,
     reporting_start,
     worker_start,
 )
+from pytest_planverify.session.workers import conftest_texts
 
 SCRATCH = Path("/run")
 HERE = Path("/here")
@@ -214,9 +214,10 @@ def test_a_conftest_that_reports_needs_it(tmp_path: Path) -> None:
     (tmp_path / "tests/unit/conftest.py").write_text("def pytest_configure(config): pass\n")
     (tmp_path / "other/conftest.py").write_text("def pytest_sessionfinish(session): pass\n")
 
-    found = initial_conftests(tmp_path, ["tests/unit/test_a.py::test_x"])
+    root = str(tmp_path)
+    found = conftest_texts(root, ("tests/unit/test_a.py::test_x",))
 
-    assert found == (tmp_path / "tests/conftest.py", tmp_path / "tests/unit/conftest.py")
+    assert ["configure" in text for text in found] == [False, True]
     assert is_reporting_needed(given(), (), found)
-    assert not is_reporting_needed(given(), (), [tmp_path / "tests/unit/conftest.py"])
-    assert is_reporting_needed(given(), (), initial_conftests(tmp_path, ["other"]))
+    assert not is_reporting_needed(given(), (), found[1:])
+    assert is_reporting_needed(given(), (), conftest_texts(root, ("other",)))

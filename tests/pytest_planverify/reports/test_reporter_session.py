@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from planner.model.outcome import Check, Outcome, OutcomeDocument
+from planner.model.outcome import OutcomeDocument
 from pytest_planverify.reports.reporter_session import CriterionResult, criterion_results
 
 RUN = {
@@ -41,10 +42,13 @@ def results(*checks: dict[str, Any], failures: tuple[dict[str, Any], ...] = ()) 
         }
     )
 
-    def relay(outcome: Outcome, check: Check) -> Path | None:
-        return Path(f"/relay/{outcome.todo_id}-{check.id}") if check.kind == "test" else None
-
-    return list(criterion_results(document, roots=lambda outcome: Path("/project"), relays=relay))
+    owner: Any = SimpleNamespace(root=Path("/project"), path=Path("plan.yaml"))
+    relays = {
+        (owner.path, "t1", each.id): Path(f"/relay/t1-{each.id}")
+        for each in document.outcomes[0].checks
+        if each.kind == "test"
+    }
+    return list(criterion_results(document, {("p", "t1"): owner}, relays))
 
 
 def check(kind: str, verdict: str, **keys: Any) -> dict[str, Any]:

@@ -356,6 +356,73 @@ def test_tests_that_a_death_kept_from_running_are_told_with_it():
     )
 
 
+def test_a_session_that_complains_of_its_options_and_still_ran_its_tests_is_judged_by_them():
+    session = told("failed").tell("usage_error", message="a warning of a plugin")
+
+    assert judge(command("a.py"), session.ended(1)).tests[0].outcome is TestOutcome.FAILED
+
+
+def test_of_what_a_session_said_the_last_line_of_the_last_message_is_the_headline():
+    session = Told().tell("usage_error", message="first").tell("usage_error", message="second\nthe last\n")
+
+    (evidence,) = judge(command(), session.ended(4)).evidence
+
+    assert evidence.headline == "the last"
+    assert evidence.longrepr == "second\nthe last"
+    assert evidence.process is not None
+    assert (evidence.process.exit_code, evidence.process.complete) == (4, True)
+
+
+def test_a_session_that_passed_and_died_keeps_the_end_of_what_it_printed():
+    session = told("passed")
+
+    (evidence,) = judge(command(), session.died(output="x" * 5_000 + "the end")).evidence
+
+    assert evidence.stderr_tail.endswith("the end")
+    assert len(evidence.stderr_tail) == 4_000
+    assert evidence.process is not None
+    assert evidence.process.signal == "SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (0, "a process of pytest-xdist did not come to the end of its session"),
+        (1, "the session still returned 1"),
+    ],
+)
+def test_a_process_of_xdist_that_is_missing_at_the_end_is_red(status: int, said: str):
+    session = Told().tell("session_started", worker="gw0", pid=1).collected("a").test("a")
+
+    judgement = judge(command(), session.ended(status))
+
+    assert judgement.verdict is Verdict.FAILED
+    assert judgement.reason == f"the tests passed, and {said}"
+
+
+def test_the_limit_is_compared_with_the_seconds_of_all_tests():
+    session = Told().collected("a", "b").test("a", duration_ms=60_000).test("b", duration_ms=40_040)
+
+    judgement = judge(command(limit_seconds=100), session.ended())
+
+    assert judgement.reason == "took 100.0 s of the 100 s allowed"
+    assert [each.duration_seconds for each in judgement.evidence] == [100.04]
+
+
+def test_of_several_overturned_reports_the_first_is_told_with_what_its_test_said_last():
+    session = Told().collected("a", "b")
+    for name in ("a", "b"):
+        for headline in ("once", f"{name} is wrong"):
+            raw = FAILURE | {"headline": headline}
+            session.tell("test_failure", nodeid=name, attempt=1, evidence=raw)
+        session.test(name, "passed").tell("hidden_failure", nodeid=name, count=1, runs=1)
+
+    judgement = judge(command(), session.ended(0))
+
+    assert judgement.reason == "a failed and was reported as passed: a is wrong"
+    assert [piece.nodeid for piece in judgement.evidence] == ["a", "b"]
+
+
 # -- recorded numbers ------------------------------------------------------------------------------
 
 

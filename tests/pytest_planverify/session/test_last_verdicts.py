@@ -17,7 +17,7 @@ from planner.model.verdicts import Verdict
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts
 from pytest_planverify.session.plans import reference_of
-from pytest_planverify.session.run_journal import TREE, close_journal
+from pytest_planverify.session.run_journal import TREE
 from pytest_planverify.session.tree_state import read_tree
 
 FIRST, SECOND = "20260101T000000-1-a", "20260102T000000-1-b"
@@ -95,9 +95,9 @@ def test_of_several_runs_the_newest_counts_that_has_a_verdict(tmp_path: Path):
 
 def test_only_what_was_not_finished_is_resumed(tmp_path: Path):
     ended = Killed(tmp_path, FIRST).judged("a")
-    close_journal(ended.folder.journal, PLAN, samples.document())
+    ended.journal.close(samples.document())
     stopped = Killed(tmp_path, SECOND).judged("b")
-    close_journal(stopped.folder.journal, PLAN, samples.document(interrupted=True, exit_status=2))
+    stopped.journal.close(samples.document(interrupted=True, exit_status=2))
 
     assert last(tmp_path, unfinished=True).held.keys() == {B}
     assert last(tmp_path).held.keys() == {A, B}
@@ -206,7 +206,7 @@ def test_a_run_that_goes_on_or_cannot_be_accepted_says_nothing(tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     text = killed.folder.journal.read_text()
 
-    killed.journal.unexplained("the session returned 7")
+    killed.journal.append("run_unexplained", reason="the session returned 7")
     assert why(tmp_path) == f"run {FIRST} could not be accepted: the session returned 7"
     killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
     assert why(tmp_path) == f"run {FIRST} is still going on"

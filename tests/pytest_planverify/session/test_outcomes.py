@@ -82,7 +82,7 @@ def check_run(check_id: str, verdict: Verdict, *headlines: str, **more: Any) -> 
     return CheckRun(check=check, evidence=evidence, **more)
 
 
-def opinion(evidence: Evidence) -> Diagnosis | None:
+def opinion(evidence: Evidence) -> Diagnosis:
     """The category and the signature are what the headline says: `CATEGORY confidence signature`."""
     category, confidence, signature = evidence.headline.split()
     return Diagnosis(
@@ -96,9 +96,7 @@ def opinion(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def outcomes_of(
-    root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tuple[str, ...] = (), ask=opinion
-):
+def outcomes_of(root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tuple[str, ...] = ()):
     plan = plan_of(root, item)
     result = PlanResult(
         FlatPlan(loaded=plan), list(plan.plan.items), {"a": {run.check.id: run for run in runs}}
@@ -106,7 +104,7 @@ def outcomes_of(
     if blocked:
         result.blocked["a"] = blocked
     assembler = Assembler(
-        result, shown_path="my plan.yaml", changes={root: Changes(root)}, first_opinion=ask
+        result=result, shown_path="my plan.yaml", changes={root: Changes(root)}, diagnose=opinion
     )
     (found,) = assembler.assemble()
     return found.outcome, found.evidence
@@ -167,14 +165,6 @@ def test_who_is_asked_to_act_is_what_the_plan_routes_to(tmp_path: Path):
     assert outcome.failures[0].target_agent is Role.ARCHITECT
 
 
-def test_without_an_opinion_the_built_in_rules_are_asked(tmp_path: Path):
-    outcome, _ = outcomes_of(
-        tmp_path, TWO, check_run("tests[0]", FAILED, "it broke"), ask=lambda evidence: None
-    )
-
-    assert outcome.failures[0].rule != "test"
-
-
 def test_a_blocked_todo_has_no_failures(tmp_path: Path):
     run = masked(check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"), ["b"])
 
@@ -222,8 +212,8 @@ def test_criteria_have_titles(tmp_path: Path):
 # -- what was asked for ----------------------------------------------------------------------------
 
 
-def argument(path: Path, todo_id: str | None = None) -> PlanArgument:
-    return PlanArgument(path, path.name, todo_id, path.parent)
+def argument(path: Path, *todo_ids: str) -> PlanArgument:
+    return PlanArgument(path, path.name, todo_ids, path.parent)
 
 
 def test_a_plan_is_loaded_once_with_the_todos_asked_for(tmp_path: Path):

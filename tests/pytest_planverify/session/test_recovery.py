@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from past_run_samples import PLAN, Killed
 
+from planner.errors import OutcomeFileError
 from planner.model.baseline import Baseline
 from planner.model.verdicts import Since, TodoState, Verdict
 from planner.planfile.file_writer import replace_file
@@ -23,7 +24,7 @@ from planner.planfile.schemas import schema
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.session.recovery import KILLED, RecoveryError, recover, recover_command
-from pytest_planverify.session.run_journal import append, close_journal
+from pytest_planverify.session.run_folder import keep_outcomes
 
 RECORDED = {("a", "tests[0]"): "passed", ("b", "tests[0]"): "failed", ("a", "tests[1]"): "passed"}
 
@@ -128,16 +129,15 @@ def test_however_much_of_a_journal_is_lost_nothing_turns_green(
 def test_a_run_that_came_to_its_end_gives_what_it_wrote(interrupted: bool, tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
     done = samples.outcome("a", "A", TodoState.DONE, samples.check("tests[0]"), plan=PLAN)
-    other = samples.outcome("x", "X", TodoState.DONE, plan="other")
-    written = samples.document(done, other, exit_status=1, interrupted=interrupted)
-    close_journal(killed.folder.journal, PLAN, written)
+    written = samples.document(done, exit_status=1, interrupted=interrupted)
+    keep_outcomes(written, killed.folder.path / "outcomes.json")
+    killed.journal.close(written)
 
-    found = recover(tmp_path / "plan.yaml").document
+    assert recover(tmp_path / "plan.yaml").document == written
 
-    assert found.outcomes == (done,)
-    assert found.run == written.run
-    assert (found.plans[0].todo_list_id, found.plans[0].path) == (PLAN, "plan.yaml")
-    assert found.summary.criteria == {Verdict.PASSED: 1}
+    (killed.folder.path / "outcomes.json").unlink()
+    with pytest.raises(OutcomeFileError):
+        recover(tmp_path / "plan.yaml")
 
 
 def test_of_two_verdicts_on_one_criterion_the_red_one_counts(tmp_path: Path):
@@ -155,7 +155,7 @@ def test_what_a_session_says_is_no_verdict(tmp_path: Path):
     killed.forged(
         '{"record": "check_judged", "session": "parent"}\n{"record": "run_unexplained", "session": 1}'
     )
-    append(killed.folder.journal, ("run_unexplained", {"reason": "too little coverage"}))
+    killed.journal.append("run_unexplained", reason="too little coverage")
 
     assert verdicts(tmp_path)["a", "tests[0]"] == "not_run"
     notes = recover(tmp_path / "plan.yaml").document.run.notes

@@ -18,10 +18,7 @@ def test_a_run_has_a_folder_that_nobody_else_reads(tmp_path: Path):
     assert folder.path == tmp_path / ".planverify/runs/r1"
     assert folder.path.stat().st_mode & 0o777 == 0o700
     assert folder.journal.parent == folder.path
-    assert (folder.outcomes, folder.answers) == (
-        tmp_path / ".planverify/outcomes.json",
-        tmp_path / ".planverify/answers.json",
-    )
+    assert folder.outcomes == tmp_path / ".planverify/outcomes.json"
     assert (tmp_path / ".planverify/.gitignore").read_text() == IGNORED
 
 

@@ -1,4 +1,4 @@
-"""Dispatch after an event: branches, turns and the end of the plan."""
+"""The scheduler: after each event, draw every conclusion, grant turns of work, and end the run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from hashlib import sha256
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from planner.engine.plans import files_of, is_said_to_be_done
 from planner.engine.repair import branch_ended, open_branch, release_follower
 from planner.engine.requests import implement, load_sub_plan, repeat, verify
 from planner.engine.state import PendingStep
-from planner.engine.transaction import Stop
+from planner.engine.transaction import Stop, files_of, is_said_to_be_done
 from planner.model.actions import Finish, Halt, QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.allowed_files import claims_overlap
 from planner.policy.criteria import criterion_ids
 from planner.policy.limits import asks_a_person
 
@@ -51,57 +49,79 @@ def settle(tx: Transaction) -> None:
             _propose_anew(tx, tx.changed.pop(0))
         elif tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
-        elif not release_follower(tx) and not _dispatch(tx):
+        elif not release_follower(tx) and not _open_next_branch(tx) and not _grant_ready(tx):
             break
     _conclude(tx)
 
 
-def _dispatch(tx: Transaction) -> bool:
+def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
+    """End verifications and branches of a todo whose criteria have changed, and verify the new ones."""
+    rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
+    if record.life is TodoLife.TEST_FAILED:
+        branches = tx.unneeded_branches(record, "its criteria have changed")
+        if branches:
+            tx.enqueue(record, "verify", rule, because)
+        for branch in branches:
+            tx.fail(branch)
+    elif record.life is TodoLife.TESTING and record.id in tx.live:
+        tx.cancel(record, rule, "its criteria have changed")
+        verify(tx, tx.update(record, must_say_which=True), rule, because)
+
+
+def _propose_anew(tx: Transaction, todo_id: str) -> None:
+    """Ask anew about a todo that has changed: an approval is bound to what it was."""
+    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
+        if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
+            tx.withdraw(question.question_id)
+            tx.offer((todo_id,))
+        elif question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_BRANCH:
+            tx.withdraw(question.question_id)
+            open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
+
+
+def _open_next_branch(tx: Transaction) -> bool:
+    """Open the next branch where there is a place for one; return whether it was done."""
+    while tx.unopened and tx.open_branches < tx.top.max_concurrent_branches:
+        record = tx.records[heappop(tx.unopened)[-1]]
+        step = record.next_step
+        if step is not None and step.kind == "branch" and record.life in _AWAITED["branch"]:
+            open_branch(tx, record, step)
+            return True
+    return False
+
+
+def _grant_ready(tx: Transaction) -> bool:
     """Grant every step whose turn has come; return whether something is to be settled first."""
     aside: list[tuple[Any, ...]] = []
-    follows, jobs = False, tx.policy.jobs
-    while tx.ready and not follows:
+    jobs = tx.policy.jobs
+    while tx.ready and not tx.ended_branches:
         key = heappop(tx.ready)
         record = tx.records[key[-1]]
         step = record.next_step
-        if step is None or record.life not in _AWAITED[step.kind]:
+        if step is None or step.kind == "branch" or record.life not in _AWAITED[step.kind]:
             continue
         if step.kind == "start" and tx.waits(record):  # a revision lets it wait for something
             tx.update(record, next_step=None)
-            continue
-        if step.kind == "branch" and tx.open_branches < tx.top.max_concurrent_branches:
-            open_branch(tx, record, step)
-            follows = True
-            break
-        working = sum(not tx.records[name].is_parent for name in tx.live)
-        is_full = jobs is not None and not record.is_parent and working >= jobs
-        is_work = step.kind in ("start", "implement") and not record.is_parent
-        if step.kind == "branch":
-            aside.append(key)
-        elif is_full:
+        elif not record.is_parent and jobs is not None and jobs <= _working(tx):
             aside.append(key)
             break
-        elif is_work and not tx.check_budget(before_work=True):  # what needs no further budget goes on
-            aside.append(key)
-        elif (holder := _holder(tx, record)) is not None:
+        elif (
+            step.kind in ("start", "implement")
+            and not record.is_parent
+            and not tx.check_budget(before_work=True)
+        ):
+            aside.append(key)  # what needs no further budget goes on
+        elif (holder := tx.holder_of(record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
             _grant(tx, record, step)
-        follows = bool(tx.ended_branches)
     for key in aside:
         heappush(tx.ready, key)
-    return follows
+    return bool(tx.ended_branches)
 
 
-def _holder(tx: Transaction, record: TodoRecord) -> str | None:
-    """Return the first of the other todos under work that may write one of a todo's files."""
-    if not record.files:
-        return None
-    for name in tx.live:
-        other = tx.records[name]
-        if name != record.id and not other.is_parent and claims_overlap(record.files, other.files):
-            return name
-    return None
+def _working(tx: Transaction) -> int:
+    return sum(not tx.records[name].is_parent for name in tx.live)
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
@@ -115,7 +135,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     if starts and not is_begun and not claimed and asks_a_person(record.todo):
         _ask_first(tx, record)
         return
-    tx.live.setdefault(record.id)
+    tx.occupy(record)
     if record.is_parent and step.kind in ("start", "load"):
         load_sub_plan(tx, record, rule, because)
     elif step.kind == "verify":
@@ -141,12 +161,9 @@ def _ask_first(tx: Transaction, record: TodoRecord) -> None:
     record = tx.update(record, next_step=None)
     digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
     because = f"the risk of {record.id} is {record.todo.risk_level}"
-    kind, text, name = (
-        QuestionKind.APPROVE_START,
-        f"may the work on {record.id} begin?",
-        f"{record.id}:start",
-    )
-    tx.ask(kind, record, text, "high-risk-asks-first", because, question_id=name, digest=digest)
+    text, name = f"may the work on {record.id} begin?", f"{record.id}:start"
+    rule = "high-risk-asks-first"
+    tx.ask(QuestionKind.APPROVE_START, record, text, rule, because, question_id=name, digest=digest)
 
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
@@ -166,77 +183,7 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
         tx.done(record, verified=False)
 
 
-def halt(tx: Transaction, stop: Stop) -> None:
-    """Bring everything to a stop."""
-    for record in _live(tx):
-        # Of a culprit, what was under way has just been told.
-        if not (record.id in stop.todo_ids and tx.trigger in ("verified", "work_finished")):
-            tx.cancel(record, stop.rule, stop.because)
-    culprits = [name for name in stop.todo_ids if tx.records[name].life in _TO_FAILED]
-    for name in culprits:
-        for life in (*_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
-            tx.move(tx.records[name], life)
-    for record in [each for each in tx.records.values() if each.life.is_live]:
-        tx.move(record, TodoLife.HALTED)
-    if tx.plan_state is PlanState.READY:
-        tx.plan_to(PlanState.EXECUTING)
-    tx.plan_to(PlanState.HALTED)
-    tx.live, tx.questions = {}, {}
-    end(
-        tx,
-        Halt(
-            rule=stop.rule,
-            because=stop.because,
-            facts=stop.facts,
-            todo_ids=tuple(culprits),
-            category=stop.category,
-        ),
-    )
-
-
-def end(tx: Transaction, action: Halt | Finish) -> None:
-    """Say with the last action how the run has ended."""
-    tx.seq += 1
-    tx.stopped = action.model_copy(update={"seq": tx.seq})
-    tx.actions.append(tx.stopped)
-
-
-def ask_again(tx: Transaction) -> None:
-    """Ask again for everything that is outstanding: the driver has forgotten it."""
-    for record in _live(tx):
-        if not (record.is_parent and record.id in tx.parts):
-            repeat(tx, record)
-    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
-        tx.show(question)
-
-
-def _live(tx: Transaction) -> list[TodoRecord]:
-    return sorted((tx.records[name] for name in tx.live), key=lambda record: (record.rank, record.id))
-
-
-def _propose_anew(tx: Transaction, todo_id: str) -> None:
-    """Ask anew about a todo that has changed: an approval is bound to what it was."""
-    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
-        if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
-            tx.withdraw(question.question_id)
-            tx.offer((todo_id,))
-        elif question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_BRANCH:
-            tx.withdraw(question.question_id)
-            open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
-
-
-def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
-    """End verifications and branches of a todo whose criteria have changed, and verify the new ones."""
-    rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
-    if record.life is TodoLife.TEST_FAILED:
-        branches = tx.unneeded_branches(record, "its criteria have changed")
-        if branches:
-            tx.enqueue(record, "verify", rule, because)
-        for branch in branches:
-            tx.fail(branch)
-    elif record.life is TodoLife.TESTING and record.id in tx.live:
-        tx.cancel(record, rule, "its criteria have changed")
-        verify(tx, tx.update(record, must_say_which=True), rule, because)
+# -- the end -------------------------------------------------------------------------------------------
 
 
 def _conclude(tx: Transaction) -> None:
@@ -263,3 +210,43 @@ def _conclude(tx: Transaction) -> None:
         named = ", ".join(each.id for each in sorted(left, key=lambda each: each.rank)[:10])
         because = f"nothing is left to do, and {len(left)} todos are not done ({named})"
         raise Stop("nothing-left", because, not_done=len(left))
+
+
+def halt(tx: Transaction, stop: Stop) -> None:
+    """Bring everything to a stop."""
+    for record in _live(tx):
+        # Of a culprit, what was under way has just been told.
+        if not (record.id in stop.todo_ids and tx.trigger in ("verified", "work_finished")):
+            tx.cancel(record, stop.rule, stop.because)
+    culprits = tuple(name for name in stop.todo_ids if tx.records[name].life in _TO_FAILED)
+    for name in culprits:
+        for life in (*_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
+            tx.move(tx.records[name], life)
+    for record in [each for each in tx.records.values() if each.life.is_live]:
+        tx.move(record, TodoLife.HALTED)
+    if tx.plan_state is PlanState.READY:
+        tx.plan_to(PlanState.EXECUTING)
+    tx.plan_to(PlanState.HALTED)
+    tx.live, tx.questions = {}, {}
+    rule, because, facts = stop.rule, stop.because, stop.facts
+    end(tx, Halt(rule=rule, because=because, facts=facts, todo_ids=culprits, category=stop.category))
+
+
+def end(tx: Transaction, action: Halt | Finish) -> None:
+    """Say with the last action how the run has ended."""
+    tx.seq += 1
+    tx.stopped = action.model_copy(update={"seq": tx.seq})
+    tx.actions.append(tx.stopped)
+
+
+def ask_again(tx: Transaction) -> None:
+    """Ask again for everything that is outstanding: the driver has forgotten it."""
+    for record in _live(tx):
+        if not (record.is_parent and record.id in tx.parts):
+            repeat(tx, record)
+    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
+        tx.show(question)
+
+
+def _live(tx: Transaction) -> list[TodoRecord]:
+    return sorted((tx.records[name] for name in tx.live), key=lambda record: (record.rank, record.id))

@@ -9,7 +9,7 @@ import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.verdicts import EvidenceKind, Side
-from pytest_planverify.checks.promises import actual_signature, with_promise
+from pytest_planverify.session.installation import actual_signature, with_promise
 
 if TYPE_CHECKING:
     from pathlib import Path

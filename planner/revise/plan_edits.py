@@ -1,4 +1,4 @@
-"""Applies typed edits to a plan, all or none.
+"""Application of typed edits to the todos of a plan, all or none.
 
 Every edit checks that the plan is as it expects, so that edits decided for one plan never apply to another.
 """
@@ -6,7 +6,7 @@ Every edit checks that the plan is as it expects, so that edits decided for one 
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError, EditConflictError
@@ -25,53 +25,65 @@ from planner.model.edits import (
     RaiseLimit,
     RetargetCheck,
 )
-from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Plan, Quarantine, Todo
+from planner.model.failure_report import report_path
+from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Quarantine, Todo
 from planner.policy.allowed_files import widened_by
-from planner.policy.branches import REPORT
 from planner.policy.criteria import commands_of, pytest_command, wants_convention
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from planner.model.plan import Policy
 
 
-class PlanDraft:
-    """A copy of a plan to which edits are applied in batches; one that does not fit changes nothing."""
+class Edited(NamedTuple):
+    """The result of edits."""
 
-    def __init__(self, plan: Plan) -> None:
-        """Raises :class:`planner.errors.EditConflictError` for a plan in which two todos have one id."""
-        self._at_work = ("any edit", "")
-        self.items = {todo.id: todo for todo in plan.items}
-        self.policy = plan.metadata
-        if len(self.items) < len(plan.items):
-            ids = [todo.id for todo in plan.items]
-            twice = next(name for name in ids if ids.count(name) > 1)
-            raise EditConflictError("any edit", twice, "two todos have this id", "give one of them another")
+    todos: dict[str, Todo]
+    """By id, the todos that were made or changed, as they are now."""
+    policy: Policy
 
-    def apply(self, edits: Iterable[Edit]) -> tuple[list[str], list[str]]:
-        """Apply edits, all or none, and return the ids of the todos that they have made, and changed.
 
-        Raises :class:`planner.errors.EditConflictError`.
-        """
-        before, policy = dict(self.items), self.policy
-        try:
-            for edit in edits:
-                self._apply(edit)
-        except EditConflictError:
-            self.items, self.policy = before, policy
-            raise
-        made = [name for name in self.items if name not in before]
-        return made, [name for name, todo in before.items() if self.items[name] is not todo]
+def apply_edits(find: Callable[[str], Todo | None], policy: Policy, edits: Iterable[Edit]) -> Edited:
+    """Apply edits one after the other to the plan whose todos ``find`` returns by their id.
 
-    def _apply(self, edit: Edit) -> None:
+    The plan itself is never copied: it may have 2,000 todos, and an edit is about one or two. Raises
+    :class:`planner.errors.EditConflictError` for the first edit that does not fit.
+    """
+    editor = _Editor(find, policy)
+    for edit in edits:
+        editor.apply(edit)
+    return Edited(editor.edited, editor.policy)
+
+
+class _Editor:
+    def __init__(self, find: Callable[[str], Todo | None], policy: Policy) -> None:
+        self._find = find
+        self.edited: dict[str, Todo] = {}
+        self.policy = policy
+        self._at_work = ("", "")
+
+    def _todo(self, name: str) -> Todo | None:
+        return self.edited.get(name) or self._find(name)
+
+    def apply(self, edit: Edit) -> None:
         if isinstance(edit, AddBranch):
             self._at_work = (edit.edit, edit.todo.id)
-            self._add_branch(edit.todo)
+            parent = self._todo(edit.todo.parent_id or "")
+            if parent is None:
+                self._refuse(f"its parent '{edit.todo.parent_id}' is no todo of the plan", "name one")
+            if parent.parent_id is not None:
+                remedy = f"make '{parent.parent_id}' the parent and name '{parent.id}' in via"
+                self._refuse(f"its parent '{parent.id}' is itself a branch of '{parent.parent_id}'", remedy)
+            self._add(edit.todo)
             return
         self._at_work = (edit.edit, edit.todo_id)
-        todo = self.items.get(edit.todo_id)
+        todo = self._todo(edit.todo_id)
         if todo is None:
             self._refuse("there is no such todo", "name one of the plan, or add it first")
-        self.items[todo.id] = self._changed(todo, edit)
+        changed = self._changed(todo, edit)
+        if changed is not todo:
+            self.edited[todo.id] = changed
 
     def _changed(self, todo: Todo, edit: Edit) -> Todo:
         """Return what an edit makes of its todo."""
@@ -79,12 +91,9 @@ class PlanDraft:
             case AddTodoBefore():
                 self._check_order(todo, edit.todo.dependencies)
                 self._add(edit.todo)
-                items = list(self.items.items())  # the new one goes in front of the one that waits for it
-                place = list(self.items).index(todo.id)
-                self.items = dict([*items[:place], items[-1], *items[place:-1]])
                 return _with(todo, dependencies=(*todo.dependencies, edit.todo.id))
             case AddDependency():
-                if edit.on not in self.items:
+                if self._todo(edit.on) is None:
                     self._refuse(f"there is no todo '{edit.on}'", "name one of the plan, or add it first")
                 if edit.on in todo.dependencies:
                     self._refuse(f"it waits for '{edit.on}' already", "leave the edit out")
@@ -133,15 +142,6 @@ class PlanDraft:
             case AddBranch():
                 return todo
 
-    def _add_branch(self, branch: Todo) -> None:
-        parent = self.items.get(branch.parent_id or "")
-        if parent is None:
-            self._refuse(f"its parent '{branch.parent_id}' is no todo of the plan", "name one")
-        if parent.parent_id is not None:
-            remedy = f"make '{parent.parent_id}' the parent and name '{parent.id}' in via"
-            self._refuse(f"its parent '{parent.id}' is itself a branch of '{parent.parent_id}'", remedy)
-        self._add(branch)
-
     def _isolated(self, todo: Todo, edit: Isolate) -> Todo:
         if todo.parent_id is None:
             self._refuse("it is no branch, and a primary todo keeps all its criteria", "name a branch")
@@ -149,7 +149,7 @@ class PlanDraft:
             self._refuse("nothing would be left to prove", "name at least one command")
         for spec in edit.tests:
             self._check_command(spec.cmd)
-        wanted, report = todo.acceptance_criteria, REPORT.format(todo_id=todo.parent_id)
+        wanted, report = todo.acceptance_criteria, report_path(todo.parent_id)
         kept: dict[str, Any] = {"extensions": wanted.extensions, "tests": edit.tests}
         for name in ("expected_artifacts", "metrics", "manual"):
             kept[name] = tuple(
@@ -216,21 +216,23 @@ class PlanDraft:
         raise EditConflictError(*self._at_work, problem, remedy)
 
     def _add(self, todo: Todo) -> None:
-        if todo.id in self.items:
+        if self._todo(todo.id) is not None:
             self._refuse(f"the id '{todo.id}' is taken", "give the new todo another id")
         for name in todo.dependencies:
-            if name not in self.items:
+            if self._todo(name) is None:
                 self._refuse(f"'{todo.id}' depends on '{name}', which is no todo", "add that one first")
-        self.items[todo.id] = todo
+        self.edited[todo.id] = todo
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
         """Refuse that a todo waits for others which wait for it."""
-        pending = list(before)
+        seen = set(pending := list(before))
         for name in pending:
             if name == waiting.id:
                 self._refuse("the dependencies would go in a circle", "name others that do not wait for it")
-            todo = self.items.get(name)
-            pending += [each for each in (todo.dependencies if todo else ()) if each not in pending]
+            todo = self._todo(name)
+            new = [each for each in (todo.dependencies if todo else ()) if each not in seen]
+            seen.update(new)
+            pending += new
 
     def _check_command(self, cmd: str) -> None:
         """Refuse a command that cannot be run."""
