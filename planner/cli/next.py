@@ -22,7 +22,7 @@ from planner.cli.arguments import (
     option,
 )
 from planner.cli.exits import Status, UsageMistake, complain, program
-from planner.cli.runs import known_todo, open_run, readiness, words_of
+from planner.cli.runs import known_todo, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
 from planner.engine.progress import shown_state
 from planner.engine.requests import brief_of
@@ -33,6 +33,7 @@ from planner.model.taxonomy import Family, Owner, Role
 from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.loader import shown_path
 from planner.store.lines import action_text
+from planner.store.plan_run import PlanRun
 from planner.text.display import counted, listed
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
     from planner.model.outcome import Failure
-    from planner.store.plan_run import PlanRun
 
 EPILOG = """\
 \b
@@ -95,7 +95,7 @@ def next_(
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_todos(plan)
-    run = open_run(choice.path, outcomes, log)
+    run = PlanRun.open(choice.path, outcomes, log, keep=True)
     named = {known_todo(run.state, each, f"{choice.path}::") for each in choice.todo_ids or ()}
     if brief is not None:
         todo_id = known_todo(run.state, brief, "--brief ")
@@ -495,7 +495,7 @@ def brief(
     named = [todo] if todo else [*(choice.todo_ids or ())]
     if len(named) > 1:
         raise UsageMistake(f"{plan}: a brief is about one todo; name one of them")
-    run = open_run(choice.path, outcomes)
+    run = PlanRun.open(choice.path, outcomes, keep=True)
     if run.found.document is None and not run.is_driven:
         raise PlannerError(f"{choice.path}: there are no outcomes; run first: {run.found.verify}")
     causes = _causes(run)

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from planner.store.run_log import Step
 
 
-def open_run(plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
-    """Load the run of a plan and keep what is new of it; a log that cannot be written is told of."""
-    run = PlanRun.open(plan, outcomes, log)
-    try:
-        if run.found.document is not None:
-            run.save()
-    except LogError as error:
-        run.remarks.append(f"{error}; attempts are not counted from run to run")
-    return run
-
-
 def known_todo(state: State, name: str, where: str) -> str:
     """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
     if name in state.records:

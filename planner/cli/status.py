@@ -20,7 +20,7 @@ from planner.cli.arguments import (
 )
 from planner.cli.exits import Status, UsageMistake
 from planner.cli.next import show_remarks, where
-from planner.cli.runs import open_run, readiness
+from planner.cli.runs import readiness
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.engine.progress import status_tree
 from planner.model.base import qualified
@@ -28,6 +28,7 @@ from planner.model.verdicts import Verdict
 from planner.planfile.latest_outcomes import blocked_since
 from planner.planfile.loader import shown_path
 from planner.policy.outcomes import consequences, is_worth_telling, place
+from planner.store.plan_run import PlanRun
 from planner.text.display import cells, counted, listed, moment, padded
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from planner.engine import TodoRecord
     from planner.engine.progress import StatusNode, StatusTree
     from planner.model.outcome import Cause, Check, Outcome
-    from planner.store.plan_run import PlanRun
 
 _VERDICTS = {"passed": "good", "failed": "bad", "flaky": "bad", "blocked": "quiet", "not_run": "quiet"}
 _MOST_CHECKS = 40
@@ -64,7 +64,7 @@ def status(
 ) -> int:
     """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
     choice = choose_todos(plan)
-    run = open_run(choice.path, outcomes, log)
+    run = PlanRun.open(choice.path, outcomes, log, keep=True)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))
     nodes = [_named(tree, each) for each in (*(choice.todo_ids or ()), *([] if todo is None else [todo]))]
     if not as_json:

@@ -562,7 +562,8 @@ def _may_mend(record: TodoRecord) -> bool:
 
 def release_follower(tx: Transaction) -> bool:
     """Go on with one todo that has waited for the repair of another; return whether there was one."""
-    for record in [tx.records[name] for name in tx.reds]:
+    for name in tx.reds:  # they may change below, and then it is left at once
+        record = tx.records[name]
         if record.behind is None:
             continue
         leader = tx.records[record.behind]

@@ -307,18 +307,17 @@ class Transaction(State):
                     near.add(self.claims[at][1])
                     at += 1
         near.discard(record.id)
-        overlap = (
-            name
-            for name in (self.live if near else ())
-            if name in near and claims_overlap(record.files, self.records[name].files)
-        )
-        return next(overlap, None)
+        holders = {name for name in near if claims_overlap(record.files, self.records[name].files)}
+        return next((name for name in self.live if name in holders), None) if holders else None
 
     def rest(self, record: TodoRecord) -> None:
         """Free the place and the files of a todo: the driver is no longer at it."""
         if record.id in self.live:
             del self.live[record.id]
-            self.claims = [each for each in self.claims if each[1] != record.id]
+            for grant in grants_of(self.records[record.id].files):
+                at = bisect_left(self.claims, entry := (grant.prefix, record.id))
+                if self.claims[at : at + 1] == [entry]:
+                    del self.claims[at]
             for name in self.held.pop(record.id, ()):
                 self.stand_in_line(self.records[name])
 

@@ -61,11 +61,13 @@ class PlanRun:
         self._state: State | None = None
 
     @classmethod
-    def open(cls, plan: Path, outcomes: Path | None = None, log: Path | None = None) -> PlanRun:
-        """Load a plan and what is known of it.
+    def open(
+        cls, plan: Path, outcomes: Path | None = None, log: Path | None = None, *, keep: bool = False
+    ) -> PlanRun:
+        """Load a plan and what is known of it, and ``keep`` what the last run has found.
 
         ``outcomes`` named by a person are looked at by themselves: no log is read or written, unless it is
-        named, too. Raises :class:`planner.errors.PlannerError`.
+        named, too. A log that cannot be written is a remark. Raises :class:`planner.errors.PlannerError`.
         """
         tree = load_tree(plan)
         remarks: list[str] = []
@@ -97,6 +99,11 @@ class PlanRun:
                 _, refused = tell_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
             if not run.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
                 remarks += refused
+        try:
+            if keep and found.document is not None:
+                run.save()
+        except LogError as error:
+            remarks.append(f"{error}; attempts are not counted from run to run")
         return run
 
     @property

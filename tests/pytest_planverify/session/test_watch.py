@@ -330,7 +330,7 @@ def test_the_server_starts_without_the_libraries_that_the_parent_uses():
     code = (
         "import sys, pytest, pytest_planverify.plugin\n"
         "from pytest_planverify.session.fork_server import _warm_up\n"
-        "_warm_up(None)\n"
+        "_warm_up()\n"
         "print([name for name in ('pydantic', 'yaml', 'psutil') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
