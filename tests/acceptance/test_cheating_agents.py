@@ -127,7 +127,7 @@ def test_an_agent_that_cheats_gets_no_todo_to_done(cheated: list[dict[str, Any]]
 def test_an_agent_that_reaches_past_its_tree_gets_nothing_done(
     tmp_path: Path, cheat: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a run that is killed leaves its copies until it is resumed
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a killed run leaves its copies
     root = tmp_path / "project"
     command = make_project(root, {cheat: ALONE[cheat]})
     done = run(root, "run", "plan.yaml", "--agent", command)
