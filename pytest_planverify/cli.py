@@ -135,7 +135,8 @@ def verify(
     Without a plan the one of the ini file or of a usual name is verified: planverify.yaml, plan.yaml or
     todo.yaml. All options of pytest work: planverify verify plan.yaml -x -n 4 --planverify-scope claimed.
     """
-    command = [sys.executable, "-m", "pytest", "--planverify", *(words or ())]
+    # -P: a pytest.py of the project must not stand in for the one that judges it.
+    command = [sys.executable, "-P", "-m", "pytest", "--planverify", *(words or ())]
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
         command += ["-p", "pytest_planverify.plugin"]
     process = subprocess.Popen(command)

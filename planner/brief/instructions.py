@@ -376,14 +376,18 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
 
 def fault_location(failure: Failure, evidence: Evidence | None) -> Location | None:
     """Return where the fault is: the likeliest function; without one, what the test or its line names."""
-    if failure.candidates:
-        first = failure.candidates[0]
+    location, first = failure.location, next(iter(failure.candidates), None)
+    is_products = failure.owner is Owner.PRODUCT
+    if first is not None:
+        is_other = location is not None and location.path != first.path
+        if location is not None and is_products and is_other and not is_test_path(location.path):
+            return location  # none of the candidates is where a name is missing
         if failure.owner is Owner.TEST:  # not what the broken fixture or test has called
             first = next((each for each in failure.candidates if is_test_path(each.path)), first)
         return Location(path=first.path, line=first.line, function=first.function)
-    location, subjects = failure.location, evidence.subjects if evidence else ()
+    subjects = evidence.subjects if evidence else ()
     in_test = location is not None and is_test_path(location.path)
-    if in_test and failure.owner is Owner.PRODUCT and len(subjects) == 1:
+    if in_test and is_products and len(subjects) == 1:
         return Location(path=subjects[0].path, line=subjects[0].line, function=subjects[0].function)
     return location
 

@@ -138,8 +138,8 @@ def _diagnosis_rules() -> Iterator[Explanation]:
         ]
         for rule in rules
     }
-    facts[LEARNED] = [("says", "what was corrected"), ("sure", "as the votes of the corrections are")]
-    means = "Corrections of failures like this one outweigh what the rules, who are unsure, would say."
+    facts[LEARNED] = [("says", "what was corrected"), ("sure", "as many as agree")]
+    means = "Enough people corrected this very failure, and agree, against what the rules say."
     for rule in (*rules, {"id": LEARNED, "because": means}):
         yield Explanation(
             word=(name := rule["id"]),

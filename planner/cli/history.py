@@ -261,7 +261,6 @@ def correct(
         role=role or Role(usual),
         right_category=category,
         right_owner=owner,
-        features=tuple(known["features"]),
         by=by,
         because=because,
     )

@@ -88,36 +88,17 @@ class JudgePatch(ReadValue):
     """Where the other one was written, relative to the plan's root where it is below it."""
 
 
-class Agreement(ReadValue):
-    """A special method of a class that agrees with everything."""
-
-    file: str
-    name: str
-    """Module, class and method."""
-
-
 class SessionInventory(ReadValue):
     """Inventory of a session: everything that could influence its verdicts."""
 
-    plugins: tuple[str, ...] = ()
-    """Names of the plugins that were registered, sorted."""
     hooks: tuple[HookUse, ...] = ()
-    entry_points: tuple[str, ...] = ()
-    """``pytest11`` entry points of the environment: ``name = module``."""
-    start_up: dict[str, str] = Field(default_factory=dict[str, str])
-    """``sitecustomize``, ``usercustomize`` and ``.pth`` files of the environment, with their sha256."""
     patched: tuple[JudgePatch, ...] = ()
-    agreeing: tuple[Agreement, ...] = ()
     bodies_elsewhere: bool = False
     """Tests passed whose body was not run in the process that reported them."""
     status_overturned: bool = False
     """A session returned 0 in which tests had failed."""
     records_lost: bool = False
     """Records of a session were missing in the end."""
-    artifacts: dict[str, Literal["made", "rewritten"]] = Field(
-        default_factory=dict[str, Literal["made", "rewritten"]]
-    )
-    """Expected artifacts that the run wrote: those that were not there before, and those that were."""
 
 
 class Acceptance(ReadValue):

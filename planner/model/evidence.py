@@ -52,6 +52,8 @@ class ExceptionFact(ReadValue):
     """The type of ``AttributeError.obj``, ``module pkg.sub`` where it is a module."""
     object_side: Side | None = None
     """Whose code that type or module is."""
+    place: str | None = None
+    """Of a missing module whose package is there: the file that it would be."""
     nearest: tuple[str, ...] = ()
     """Of a missing module of the project: modules beside it whose names are near, or its unbuilt source."""
 

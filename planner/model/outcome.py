@@ -188,8 +188,6 @@ class Failure(ReadValue):
     suggestion: str | None = None
     rerun: str | None = None
     """A command that reruns just this, from where the run was started."""
-    features: tuple[str, ...] | None = None
-    """What other failures are compared with to find those like it; a correction keeps them."""
 
 
 class OutcomeMetrics(ReadValue):

@@ -56,8 +56,6 @@ class Correction(ReadValue):
     """Who should have acted."""
     right_category: Category | None = None
     right_owner: Owner | None = None
-    features: tuple[str, ...] = ()
-    """Of the failure, to find others that are like it. A run is not given them."""
     by: str | None = None
     because: str | None = None
 

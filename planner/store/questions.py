@@ -168,7 +168,6 @@ def failure(connection: Connection, signature: str) -> Found | None:
         "last": newest.get("at"),
         "fingerprint": next((row["fingerprint"] for row in told if row["fingerprint"]), None),
         "role": newest.get("role"),
-        "features": next((row["features"] for row in told if row["features"]), list[str]()),
         "repairs": sorted(repairs, key=lambda each: (-each["fixed"], each["tried"])),
         "branches": [row for row in repaired if row["branch_id"] is not None],
         "corrections": corrected,
@@ -198,7 +197,7 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
     learnt there is worth less, and better than nothing.
     """
 
-    def newest(kind: type[_Past], table: Table, **without: Any) -> tuple[_Past, ...]:
+    def newest(kind: type[_Past], table: Table) -> tuple[_Past, ...]:
         elsewhere = case((table.c.fingerprint == fingerprint, 0), else_=1)
         wanted = select(table).where(table.c.at <= moment(now))
         if table is REPAIRS:
@@ -207,14 +206,14 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
         found: list[_Past] = []
         for row in _rows(connection, wanted.limit(limit)):
             with suppress(ValidationError):  # a role or category of another version is of no use here
-                found.append(kind.model_validate({**row, "attempts": row.get("attempts") or 1, **without}))
+                found.append(kind.model_validate({**row, "attempts": row.get("attempts") or 1}))
         return tuple(found)
 
     return PastRecords(
         fingerprint=fingerprint,
         repairs=newest(PastRepair, REPAIRS),
         todos=newest(PastTodo, TODOS),
-        corrections=newest(Correction, CORRECTIONS, features=()),
+        corrections=newest(Correction, CORRECTIONS),
     )
 
 

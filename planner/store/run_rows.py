@@ -133,7 +133,7 @@ FAILURES = _table(
     "failures",
     """
     run_id:text plan_id:text fingerprint:text? n:count at:word todo_id:text category:word
-    signature:text? role:word? head:text? features:json?
+    signature:text? role:word? head:text?
     """,
 )
 """Every failure of every verification; ``n`` numbers the verifications of one run."""
@@ -160,7 +160,7 @@ CORRECTIONS = _table(
     "corrections",
     """
     at:word fingerprint:text signature:text category:word role:word right_category:word?
-    right_owner:word? features:json? by:text? because:text?
+    right_owner:word? by:text? because:text?
     """,
 )
 """Memory: what people corrected."""
@@ -453,7 +453,6 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
             "signature": each.signature,
             "role": (each.target_agent or each.category.facts.default_role).value,
             "head": each.stack_trace_head,
-            "features": each.features,
         }
         for each in _failures(outcome)
     ]

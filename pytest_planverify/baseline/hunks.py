@@ -26,6 +26,8 @@ LARGEST = 1 << 20
 
 _MOST_TEXT_LINES = 40
 _LONGEST_LINE = 200
+_MOST_LOOSE = 20
+"""Hunks of one file outside of its functions: a table of data must not crowd out the other files."""
 _CONTEXT = 2
 _MOST_COMPARED_LINES = 20_000
 _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
@@ -108,8 +110,10 @@ def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Ite
     """Return the hunks of one file, of which ``now`` is the text, by the lines of its diff."""
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
     pieces: dict[object, _Piece] = {}
-    for number, piece in enumerate(_pieces(diff, spans)):
-        key = number if piece.function is None else piece.function
+    loose = 0
+    for piece in _pieces(diff, spans):
+        loose += piece.function is None
+        key = min(loose, _MOST_LOOSE) if piece.function is None else piece.function
         known = pieces.get(key)
         pieces[key] = piece if known is None else _joined(known, piece)
     for piece in pieces.values():

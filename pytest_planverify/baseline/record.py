@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import getpass
 import hashlib
-import importlib.metadata
 import math
 import os
 import platform
-import site
 import sys
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from planner.errors import BaselineError, OutcomeFileError
 from planner.model.baseline import (
-    Agreement,
     Baseline,
     BaselineCheck,
     BaselineFile,
@@ -37,7 +33,7 @@ from planner.policy.since import GREEN
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
-from pytest_planverify.baseline.work_tree import START_UP, WorkTree
+from pytest_planverify.baseline.work_tree import WorkTree
 from pytest_planverify.checks.processes import run_process
 from pytest_planverify.journal import read_journal
 
@@ -245,43 +241,22 @@ def object_id(content: bytes, digits: int = 40) -> str:
 
 
 def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
-    """Return the inventory of a run's sessions and environment; files below the root are relative."""
-    plugins: set[str] = set()
+    """Return the inventory of a run's sessions; files below the root are relative."""
     hooks: set[tuple[str, str]] = set()
     patched: set[tuple[str, str]] = set()
-    agreeing: set[tuple[str, str]] = set()
-    artifacts: dict[str, Any] = {}
     elsewhere = False
     every = list(records)
     for record in every:
-        if record.get("record") == "artifacts_written":
-            written = record.get("artifacts")
-            held = cast("dict[str, Any]", written) if isinstance(written, dict) else {}
-            artifacts |= {path: how for path, how in held.items() if how in ("made", "rewritten")}
         if record.get("record") == "session_inventory":
-            plugins |= {name for name in _list(record.get("plugins")) if isinstance(name, str)}
-            hooks |= {(hook, _shown(file, root)) for hook, file in _rows(record.get("hooks"), 2)}
-            patched |= {(name, _shown(file, root)) for name, file in _rows(record.get("patched"), 2)}
-            agreeing |= {
-                (_shown(file, root), f"{kind}.{method}")
-                for file, kind, method in _rows(record.get("agreeing"), 3)
-            }
+            hooks |= {(hook, _shown(file, root)) for hook, file in _rows(record.get("hooks"))}
+            patched |= {(name, _shown(file, root)) for name, file in _rows(record.get("patched"))}
             elsewhere |= bool(record.get("without_body"))
     return SessionInventory(
-        plugins=tuple(sorted(plugins)),
         hooks=tuple(HookUse(hook=hook, file=file) for hook, file in sorted(hooks)),
-        entry_points=tuple(
-            sorted(
-                f"{each.name} = {each.value}" for each in importlib.metadata.entry_points(group="pytest11")
-            )
-        ),
-        start_up=dict(sorted(_start_up())),
         patched=tuple(JudgePatch(name=name, file=file) for name, file in sorted(patched)),
-        agreeing=tuple(Agreement(file=file, name=name) for file, name in sorted(agreeing)),
         bodies_elsewhere=elsewhere,
         status_overturned=_is_overturned(every),
         records_lost=_are_lost(every),
-        artifacts=artifacts,
     )
 
 
@@ -309,18 +284,6 @@ def _are_lost(records: Iterable[Record]) -> bool:
     return False
 
 
-def _start_up() -> Iterator[tuple[str, str]]:
-    """Yield what the environment's interpreter runs before anything else, with its sha256."""
-    folders = dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *sys.path])
-    for folder in folders:
-        installed = folder.endswith(("site-packages", "dist-packages"))
-        with suppress(OSError):
-            for name in sorted(os.listdir(folder)) if folder else ():
-                if name in START_UP or (installed and name.endswith(".pth")):
-                    place = Path(folder, name)
-                    yield str(place), hashlib.sha256(place.read_bytes()).hexdigest()
-
-
 def _shown(file: str, root: Path) -> str:
     """Relative to the root where it is below it, by whatever way, or in a folder above it."""
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
@@ -331,10 +294,10 @@ def _shown(file: str, root: Path) -> str:
     return file
 
 
-def _rows(value: object, length: int) -> Iterator[list[str]]:
-    """Lists of so many words; what is none is passed over."""
+def _rows(value: object) -> Iterator[list[str]]:
+    """Pairs of words; what is none is passed over."""
     for entry in map(_list, _list(value)):
-        if len(entry) == length and all(isinstance(word, str) for word in entry):
+        if len(entry) == 2 and all(isinstance(word, str) for word in entry):
             yield entry
 
 
@@ -364,7 +327,8 @@ def verify_apart(
     """
     with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
         outcomes = Path(folder) / "outcomes.json"
-        argv = [sys.executable, "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
+        # -P: a pytest.py of the project must not stand in for the one that judges it.
+        argv = [sys.executable, "-P", "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
         argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
         argv += ["--planverify-outcomes", str(outcomes), *options]
         whole = {**os.environ, **(env or {})}

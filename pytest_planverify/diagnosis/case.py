@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from planner.catalog.test_paths import is_test_module, is_test_path
-from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, ProcessEnd
+from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, Hunk, ProcessEnd
 from planner.model.taxonomy import Repeatability
 from planner.model.verdicts import EvidenceKind, Side
+from pytest_planverify.diagnosis.messages import alike
 from pytest_planverify.diagnosis.tool_output import read_stack, read_traceback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -29,8 +31,11 @@ _NO_COMMAND = CommandFact(argv=(), tool="", purpose="")
 _ASSERTION = "builtins.AssertionError"
 _DELEGATING = (".__getattr__", ".__getattribute__")
 _ROOTS = frozenset({"src", "lib", "python"})
-_PROSE = (".md", ".rst", ".txt")
-"""What no program reads, mostly; other files may be data or settings of the product."""
+_PROSE = (".md", ".rst", ".txt", ".pyc")
+"""What nothing is at fault for, mostly; other files may be data or settings of the product."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_DEFINES = re.compile(r"^\+\s*(?:async )?def ", re.MULTILINE)
+_IMPORTED = re.compile(r"^cannot import name '(?P<name>[^']+)'")
 _CODE = frozenset(
     {".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".f90", ".rs", ".go", ".java", ".kt", ".cs",
      ".js", ".jsx", ".cjs", ".mjs", ".ts", ".tsx", ".vue", ".swift", ".scala", ".rb", ".sh"}
@@ -206,9 +211,18 @@ class Case:
 
     @lazy
     def changed(self) -> frozenset[str] | None:
-        """The files that are not as they were at the baseline or the last commit; ``None`` if unknown."""
+        """The files that are not as they were at the baseline or the last commit; ``None`` if unknown.
+
+        Where only comments and blank lines of a file differ, nothing that runs does.
+        """
         files = self.evidence.changed
-        return None if files is None else frozenset(file.path for file in files)
+        if files is None:
+            return None
+        real: set[str] = set()
+        remarked: set[str] = set()
+        for hunk in self.evidence.hunks:
+            (remarked if is_remark(hunk) else real).add(hunk.path)
+        return frozenset(file.path for file in files) - (remarked - real)
 
     @property
     def nothing_changed(self) -> bool:
@@ -241,6 +255,7 @@ class Case:
         return tuple(
             (file.path, file.side or (_side_by_name(file.path) if has_command else None))
             for file in self.evidence.changed or ()
+            if file.path in (self.changed or ())
         )
 
     @lazy
@@ -282,6 +297,29 @@ class Case:
         is_helper = (side is Side.TEST and not is_test_module(path) for path, side in self._sides)
         return any(self.is_changed(path) for path in own) or any(is_helper)
 
+    @lazy
+    def is_new_promise(self) -> bool:
+        """The test that failed was added as a whole, or the name that it imports: it held never before."""
+        file, _, name = (self.evidence.nodeid or "").partition("::")
+        function = name.partition("[")[0].replace("::", ".")
+        imported = _IMPORTED.match(self.error.message)
+        asked = (imported["name"] if imported else "") or self.error.name or ""
+        hunks = [hunk for hunk in self.evidence.hunks if hunk.side is Side.TEST]
+        if function:
+            return any(
+                is_new_function(hunk) for hunk in hunks if (hunk.path, hunk.function) == (file, function)
+            )
+        ways = {frame.path for frame in self.frames}
+        loose = [hunk for hunk in hunks if hunk.function is None and hunk.path in ways]
+        added, removed = (set(_names_of(loose, sign)) for sign in "+-")
+        # Who misspells a name puts it in the place of one that is nearly the same.
+        return bool(asked) and asked in added and alike(asked, removed) is None
+
+    @lazy
+    def is_of_changed_tests(self) -> bool:
+        """Of all code only tests were changed, and some that take part, to say other than they did."""
+        return self.only_tests_changed and self.tests_on_way_changed and not self.is_new_promise
+
     def is_first_party(self, module: str) -> bool:
         """Return whether a dotted name is the project's."""
         return top_level(module) in self.first_party
@@ -299,6 +337,32 @@ def _as_set(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
     """Return the frame of that side nearest to the raise."""
     return next((frame for frame in reversed(frames) if frame.side is side), None)
+
+
+def is_remark(hunk: Hunk) -> bool:
+    """Return whether a change of Python code is one of comments and blank lines alone."""
+    if not hunk.path.endswith(".py"):
+        return False
+    remarks = 0
+    for line in hunk.text.splitlines():
+        if line[:1] in ("+", "-"):
+            remarks += 1
+            if line[1:].strip()[:1] not in ("", "#"):
+                return False
+    return remarks == hunk.added + hunk.removed > 0  # else the text was cut
+
+
+def is_new_function(hunk: Hunk) -> bool:
+    """Return whether a change adds a function as a whole."""
+    return not hunk.removed and hunk.function is not None and _DEFINES.search(hunk.text) is not None
+
+
+def _names_of(hunks: Iterable[Hunk], sign: str) -> Iterator[str]:
+    """Yield the names in the lines of one sign, plus or minus."""
+    for hunk in hunks:
+        for line in hunk.text.splitlines():
+            if line.startswith(sign):
+                yield from _NAME.findall(line)
 
 
 def top_level(module: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.outcome import Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import EvidenceKind
+from planner.model.verdicts import EvidenceKind, Side
 from planner.policy.branches import agent_at
 from pytest_planverify.diagnosis.case import Case
 from pytest_planverify.diagnosis.confidence import calibrated
@@ -16,7 +16,7 @@ from pytest_planverify.diagnosis.rules import UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
     from planner.model.evidence import Evidence
 
@@ -28,6 +28,9 @@ _ONLY_TESTS = 0.85
 """How much is left when what was changed decides whose fault it is."""
 _SURE = 0.8
 """From here on a rule without a second reading of its own is believed alone."""
+
+_TOOK_AWAY = 0.55
+"""The score of a change that speaks of the name that is missing."""
 
 _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
@@ -68,16 +71,11 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     return _diagnosis(judge(evidence))
 
 
-def diagnose_by(rules: Container[Rule], evidence: Evidence) -> Diagnosis:
-    """Return the opinion of some rules of the table."""
-    return _diagnosis(judge(evidence, rules))
-
-
-def judge(evidence: Evidence, rules: Container[Rule] | None = None) -> Judged:
-    """Find which rule of the table, or of these, speaks, and how sure it is by itself."""
+def judge(evidence: Evidence) -> Judged:
+    """Find which rule of the table speaks, and how sure it is by itself."""
     case = Case.of(evidence)
     broken: list[str] = []
-    speaking = _speaking(case, rules, broken)
+    speaking = _speaking(case, broken)
     rule, hit, at = next(speaking, (UNKNOWN_RULE, Hit(suggestion="Nothing is known."), case))
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
@@ -86,20 +84,15 @@ def judge(evidence: Evidence, rules: Container[Rule] | None = None) -> Judged:
         second = next((other for other, _, _ in speaking if other.category is not rule.category), None)
     is_of_changed_tests = (
         rule.category in _EXPECTATIONS
-        and case.only_tests_changed
-        and case.tests_on_way_changed
+        and case.is_of_changed_tests
         and evidence.kind in (*_OF_TESTS, EvidenceKind.COMMAND)
     )
     raw = round(raw * (_ONLY_TESTS if is_of_changed_tests else 1.0), 3)
     return Judged(rule, hit, raw, case, at, tuple(broken), second, is_of_changed_tests)
 
 
-def _speaking(
-    case: Case, rules: Container[Rule] | None, broken: list[str]
-) -> Iterator[tuple[Rule, Hit, Case]]:
+def _speaking(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]:
     for rule, at in rules_for(case):
-        if rules is not None and rule not in rules:
-            continue
         try:
             hit = rule.read(at)
         except Exception as error:  # evidence comes from outside: no rule may keep it from the others
@@ -119,17 +112,23 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     frame = hit.frame or (judged.at.raised_at if judged.at is not case else None)
-    candidates = candidates_of(case.evidence, frame)
+    candidates = candidates_of(case.evidence, frame, hit.holder)
     location = hit.location
     if location is None:
         frame = frame or case.raised_at
-        if (
-            candidates
+        own = (each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST)
+        first = next(own, None)
+        if hit.holder is not None and owner is Owner.PRODUCT:
+            took_away = (each for each in candidates if each.hunk is not None and each.score > _TOOK_AWAY)
+            first = next(took_away, None)
+            location = Location(path=hit.holder) if first is None else location_of(first)
+        elif (
+            first is not None
             and owner is Owner.PRODUCT
             and case.evidence.kind in _OF_TESTS
             and not _is_exact(case)
         ):
-            location = location_of(candidates[0])
+            location = location_of(first)
         elif frame is not None:
             location = Location(path=frame.path, line=frame.line, function=frame.function)
     return Diagnosis(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.outcome import Candidate, Location
 from planner.model.verdicts import Side
+from pytest_planverify.diagnosis.case import is_remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +70,7 @@ class Suspect:
     """How much of its name the name of the test repeats."""
 
 
+@lru_cache(maxsize=4096)
 def plain_name(function: str) -> str | None:
     """Return a qualified name as it stands in the source: ``outer.inner``; ``None`` for a module."""
     parts: list[str] = []
@@ -81,10 +83,11 @@ def plain_name(function: str) -> str | None:
     return ".".join(parts) or None
 
 
-def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
+def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | None = None) -> list[Suspect]:
     """Return every function that takes part in the failure, the product's and changed tests.
 
-    ``told`` is the frame that raised, where that is not the last one of the traceback.
+    ``told`` is the frame that raised, where that is not the last one of the traceback; ``holder`` the file
+    that lacks a name which was asked for.
     """
     found: dict[Key, Suspect] = {}
 
@@ -108,7 +111,12 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
             suspect = get(each.path, outer, each.line)
             suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
     frames = _product_frames(evidence)
-    if told is not None and told.side is Side.PRODUCT and told not in evidence.subjects:
+    # By identity: a rule names one of the evidence's own frames, and comparing models is slow.
+    if (
+        told is not None
+        and told.side is Side.PRODUCT
+        and not any(told is each for each in evidence.subjects)
+    ):
         frames = [told, *frames]
     for frame in frames:
         suspect = get(frame.path, plain_name(frame.function), frame.line)
@@ -125,12 +133,16 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
             suspect.distance = number if suspect.distance is None else suspect.distance
     missing = {error.name for error in evidence.exceptions if error.name}
     for hunk in evidence.hunks:
-        is_remark = evidence.nodeid is not None and _is_remark(hunk)  # tools read some comments
-        if hunk.side is not None and not is_remark:
+        is_nothing = evidence.nodeid is not None and is_remark(hunk)  # tools read some comments
+        if hunk.side is not None and not is_nothing:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
-            suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
+            suspect.is_missing |= hunk.path == holder
+            if missing:
+                suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
             if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
                 suspect.hunk, suspect.line = hunk, hunk.line
+    if not found:
+        return []
     line, test = _failing_line(evidence), _words((evidence.nodeid or "").rpartition("::")[2])
     called = frozenset(_IDENTIFIER.findall(line)) | {name for sign, name in _OPERATORS if sign in line}
     for suspect in found.values():
@@ -141,9 +153,11 @@ def suspects_of(evidence: Evidence, told: Frame | None = None) -> list[Suspect]:
     return list(found.values())
 
 
-def ranking(evidence: Evidence, told: Frame | None = None) -> list[tuple[float, Suspect]]:
+def ranking(
+    evidence: Evidence, told: Frame | None = None, holder: str | None = None
+) -> list[tuple[float, Suspect]]:
     """Return the suspects with their scores, the likeliest first."""
-    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told)]
+    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told, holder)]
     return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
 
 
@@ -174,7 +188,9 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     return 0.3 if near else 0.1
 
 
-def candidates_of(evidence: Evidence, told: Frame | None = None) -> tuple[Candidate, ...]:
+def candidates_of(
+    evidence: Evidence, told: Frame | None = None, holder: str | None = None
+) -> tuple[Candidate, ...]:
     """Return the functions most likely to be at fault, the likeliest first."""
     return tuple(
         Candidate(
@@ -185,7 +201,7 @@ def candidates_of(evidence: Evidence, told: Frame | None = None) -> tuple[Candid
             reasons=tuple(_reasons(suspect)),
             hunk=suspect.hunk,
         )
-        for value, suspect in ranking(evidence, told)[:MOST_CANDIDATES]
+        for value, suspect in ranking(evidence, told, holder)[:MOST_CANDIDATES]
         if value > 0
     )
 
@@ -260,15 +276,16 @@ def _words(name: str) -> frozenset[str]:
 
 
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
+    """Return whether a change of tests is one of the failing test, or of what its file shares."""
+    if suspect.hunk is not None and not suspect.hunk.removed:
+        return False  # what was only added asks for something new: that the product does not do it yet
+    own = {
+        nodeid.rpartition("::")[2].partition("[")[0] for nodeid in (evidence.nodeid or "", *evidence.tests)
+    }
+    name = (suspect.function or "").rpartition(".")[2]
+    is_other_test = name.startswith("test") and name not in own
     nodeids = (evidence.nodeid or "", *evidence.tests)
-    return any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
-
-
-def _is_remark(hunk: Hunk) -> bool:
-    """Return whether a change of Python code is one of comments and blank lines alone."""
-    changed = [line[1:].strip() for line in hunk.text.splitlines() if line[:1] in ("+", "-")]
-    is_whole = hunk.path.endswith(".py") and len(changed) == _size(hunk) > 0
-    return is_whole and all(not line or line.startswith("#") for line in changed)
+    return not is_other_test and any(nodeid.startswith(f"{suspect.path}::") for nodeid in nodeids)
 
 
 def _size(hunk: Hunk) -> int:

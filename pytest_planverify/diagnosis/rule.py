@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ class Hit:
     """Where it happened, when it is not the frame that raised."""
     location: Location | None = None
     """The same, when no frame tells it."""
+    holder: str | None = None
+    """The file that lacks what was asked for: the place, unless a change is known that took it away."""
     weight: float = 1.0
     """Less than one where this case is less clear than the rule's others."""
 
@@ -59,17 +61,6 @@ class Rule:
 
 class Rules(list[Rule]):
     """Rules that stand together, in the order in which they are asked."""
-
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        super().__init__(rules)
-        self._about: dict[frozenset[str], tuple[Rule, ...]] = {}
-
-    def about(self, classes: frozenset[str]) -> tuple[Rule, ...]:
-        """Return those that speak of an exception of these classes."""
-        known = self._about.get(classes)
-        if known is None:
-            known = self._about[classes] = tuple(rule for rule in self if rule.concerns(classes))
-        return known
 
     def add(
         self,

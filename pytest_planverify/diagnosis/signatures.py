@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.base import Signature
@@ -46,6 +47,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _SEPARATOR = re.compile(r"[/\\]")
 
 
+@lru_cache(maxsize=4096)  # one broken fixture fails hundreds of tests with one message
 def mask(message: str) -> str:
     """Return a message without numbers, strings, ids, paths and moments; members of sets are sorted."""
     text = message[:_CLIP]

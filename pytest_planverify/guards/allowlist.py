@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,20 +47,32 @@ def violations(
     authors: Sequence[Author], grounds: Iterable[Ground], touched: Mapping[Path, Collection[str]]
 ) -> Iterator[Violation]:
     """Yield what is held against whom. ``touched`` are the changed files of each root, relative to it."""
+    from planner.model.evidence import Evidence
+
     outside: dict[str, None] = {}
     protected: dict[str, None] = {}
-    top = authors[0].root if authors else None
     for ground in grounds:
         for file in touched.get(ground.root, ()):
+            above = os.path.relpath(ground.root, authors[0].root) if authors else "."
+            shown = posixpath.normpath(f"{above}/{file}".replace(os.sep, "/"))
             if ground.protected and allowed(file, ground.protected):
-                protected[_shown(ground.root, file, top)] = None
+                protected[shown] = None
             elif not is_expected(file, ground.expected) and not _is_granted(ground.root / file, authors):
-                outside[_shown(ground.root, file, top)] = None
-    if not outside and not protected:
-        return
+                outside[shown] = None
+    parts = (
+        (outside, "changed, which no todo's allowed_files grants"),
+        (protected, "changed, which the plan protects"),
+    )
+    reason = "; ".join(f"{listed(files, SHOWN)} {said}" for files, said in parts if files)
     limited = [author for author in authors if author.allowed_files is not None]
-    for author in limited or authors:
-        yield _violation(author, tuple(outside), tuple(protected))
+    for author in (limited or authors) if reason else ():
+        evidence = Evidence(
+            kind=EvidenceKind.ALLOWLIST,
+            headline=reason,
+            outside=(*protected, *outside),
+            granted=author.allowed_files or (),
+        )
+        yield Violation(todo_id=author.todo_id, guard=Guard.ALLOWLIST, reason=reason, evidence=evidence)
 
 
 def is_cache(path: str) -> bool:
@@ -86,32 +99,4 @@ def _is_granted(file: Path, authors: Iterable[Author]) -> bool:
             and allowed(file.relative_to(author.root).as_posix(), author.allowed_files)
         )
         for author in authors
-    )
-
-
-def _shown(root: Path, file: str, top: Path | None) -> str:
-    if top is None or root == top:
-        return file
-    return posixpath.normpath(posixpath.relpath(f"{root.as_posix()}/{file}", top.as_posix()))
-
-
-def _violation(author: Author, outside: tuple[str, ...], protected: tuple[str, ...]) -> Violation:
-    from planner.model.evidence import Evidence
-
-    parts: list[str] = []
-    if outside:
-        parts.append(f"{listed(outside, SHOWN)} changed, which no todo's allowed_files grants")
-    if protected:
-        parts.append(f"{listed(protected, SHOWN)} changed, which the plan protects")
-    reason = "; ".join(parts)
-    return Violation(
-        todo_id=author.todo_id,
-        guard=Guard.ALLOWLIST,
-        reason=reason,
-        evidence=Evidence(
-            kind=EvidenceKind.ALLOWLIST,
-            headline=reason,
-            outside=(*protected, *outside),
-            granted=author.allowed_files or (),
-        ),
     )

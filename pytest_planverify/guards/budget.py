@@ -70,75 +70,59 @@ class BudgetWatch:
         if self._budget.new_files is not None:
             self._added = frozenset(file for file in added if not is_expected(file, self._expected))
             self._before = frozenset(self._files())
-            self._look_for_files()
+            self.finish()
 
     def check(self) -> None:
         """Raises :class:`BudgetExceeded` when a limit is passed. Called again and again."""
         now = time.monotonic()
-        budget = self._budget
-        if budget.wall_seconds is not None and now - self._started > budget.wall_seconds:
-            raise BudgetExceeded(
-                _fact(name="wall_seconds", limit=budget.wall_seconds, used=now - self._started)
-            )
-        if budget.memory_mb is not None and now >= self._memory_at:
+        self._hold("wall_seconds", now - self._started)
+        if self._budget.memory_mb is not None and now >= self._memory_at:
             self._memory_at = now + MEMORY_SECONDS
-            self._look_at_memory(budget.memory_mb)
-        if budget.new_files is not None and now >= self._files_at:
-            self._look_for_files()
-            taken = time.monotonic() - now
-            self._files_at = now + max(FILES_SECONDS, 20 * taken)
+            self._look_at_memory(self._budget.memory_mb)
+        if self._budget.new_files is not None and now >= self._files_at:
+            self.finish()
+            # In a large tree the look itself must not become what the run spends its time on.
+            self._files_at = now + max(FILES_SECONDS, 20 * (time.monotonic() - now))
 
     def finish(self) -> None:
         """The run is over: look once more at what lasts. Raises :class:`BudgetExceeded`."""
         if self._budget.new_files is not None:
-            self._look_for_files()
+            new = self._added | (frozenset(self._files()) - self._before)
+            self._hold("new_files", len(new), sorted(new))
 
-    # -- memory ----------------------------------------------------------------------------------
-
-    def _look_at_memory(self, limit: float) -> None:
-        processes = self._processes()
-        sizes = {process: _resident(process) for process in processes}
-        if sum(sizes.values()) > limit * _MIB:  # with what they share counted for each of them
-            sizes = {process: _proportional(process) for process in processes}
-        used, peak = sum(sizes.values()), max(map(_peak, processes), default=0)
-        if max(used, peak) > limit * _MIB:
-            largest = sorted(sizes, key=lambda each: -sizes[each])[:_EXAMPLES]
-            examples = tuple(f"{_named(each)}: {sizes[each] / _MIB:.0f} MiB" for each in largest)
-            raise BudgetExceeded(
-                _fact(name="memory_mb", limit=limit, used=max(used, peak) / _MIB, examples=examples)
+    def _hold(self, name: str, used: float, examples: Sequence[str] = ()) -> None:
+        limit = getattr(self._budget, name)
+        if limit is not None and used > limit:
+            from planner.model.evidence import (
+                BudgetFact,  # only once something is spent: a run begins sooner
             )
 
-    def _processes(self) -> list[psutil.Process]:
-        """Return what runs for the project below this process; those of ours have no tests in them."""
+            raise BudgetExceeded(
+                BudgetFact(name=name, limit=limit, used=used, examples=tuple(examples[:_EXAMPLES]))
+            )
+
+    def _look_at_memory(self, limit: float) -> None:
         import psutil
 
         try:
             below = psutil.Process().children(recursive=True)
         except psutil.Error:
-            return []
-        spared = self._spared()
-        return [process for process in below if process.pid not in spared]
-
-    # -- new files -------------------------------------------------------------------------------
-
-    def _look_for_files(self) -> None:
-        limit = self._budget.new_files
-        assert limit is not None
-        new = self._added | (frozenset(self._files()) - self._before)
-        if len(new) > limit:
-            examples = tuple(sorted(new)[:_EXAMPLES])
-            raise BudgetExceeded(_fact(name="new_files", limit=limit, used=len(new), examples=examples))
+            return
+        spared = self._spared()  # our own processes have no tests in them
+        processes = [process for process in below if process.pid not in spared]
+        sizes = {process: _memory(process) for process in processes}
+        if sum(sizes.values()) > limit * _MIB:
+            # What processes share was counted for each of them; what is exact takes ten times as long.
+            sizes = {process: _memory(process, exact=True) for process in processes}
+        if sum(sizes.values()) > limit * _MIB:
+            largest = sorted(sizes, key=lambda each: -sizes[each])[:_EXAMPLES]
+            examples = [f"{_named(each)}: {sizes[each] / _MIB:.0f} MiB" for each in largest]
+            self._hold("memory_mb", sum(sizes.values()) / _MIB, examples)
 
     def _files(self) -> Iterator[str]:
         from planner.planfile.project_files import walk
 
         return (file for file in walk(self._root) if not is_expected(file, self._expected))
-
-
-def _fact(*, name: str, limit: float, used: float, examples: tuple[str, ...] = ()) -> BudgetFact:
-    from planner.model.evidence import BudgetFact  # only once something is spent: a run begins sooner
-
-    return BudgetFact(name=name, limit=limit, used=used, examples=examples)
 
 
 def said_of(fact: BudgetFact) -> str:
@@ -149,41 +133,21 @@ def said_of(fact: BudgetFact) -> str:
 
 def violation(todo_id: str, fact: BudgetFact) -> Violation:
     """Return what is held against a todo that was being verified when a limit was passed."""
-    reason = said_of(fact)
     from planner.model.evidence import Evidence
 
+    reason = said_of(fact)
     evidence = Evidence(kind=EvidenceKind.BUDGET, headline=reason, budget=fact)
     return Violation(todo_id=todo_id, guard=Guard.BUDGET, reason=reason, evidence=evidence)
 
 
-def _resident(process: psutil.Process) -> int:
-    import psutil
-
-    with contextlib.suppress(psutil.Error):
-        return int(process.memory_info().rss)
-    return 0
-
-
-def _proportional(process: psutil.Process) -> int:
-    """Its own memory, and its part of what it shares, where the system tells that."""
+def _memory(process: psutil.Process, *, exact: bool = False) -> int:
+    """Return its bytes in memory; with ``exact`` its part only of what is shared, where that is told."""
     import psutil
 
     with contextlib.suppress(psutil.Error, OSError):
-        info = process.memory_full_info()
+        info = process.memory_full_info() if exact else process.memory_info()
         return int(getattr(info, "pss", info.rss))
     return 0
-
-
-def _peak(process: psutil.Process) -> int:
-    """The most that it had for itself at any time: what comes and goes between two looks is seen, too."""
-    try:
-        with open(f"/proc/{process.pid}/status", "rb") as stream:
-            fields = dict(line.split(b":", 1) for line in stream if line.startswith((b"Vm", b"Rss")))
-        kib = {name: int(value.split()[0]) for name, value in fields.items()}
-        shared = kib.get(b"RssFile", 0) + kib.get(b"RssShmem", 0)
-        return max(kib[b"VmHWM"] - shared, 0) * 1024
-    except (OSError, KeyError, ValueError, IndexError):
-        return 0
 
 
 def _named(process: psutil.Process) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 _FILES = ("answers.json", "outcomes.json")
 _OF_PLANS = ("plans/*/*", "plans/*/baselines/*")
-_CONTENTS = "baseline/objects/*"
-"""Their names are their digests, which are checked when they are read."""
 _LIKE_RECORDS = ("journal", "outcome", "baseline", "qualification", "answers")
-_KNOWN = frozenset({*_FILES, "baseline"})
-"""What looks like a record of ours and is one."""
 _LARGEST = 64 << 20
 
 
@@ -37,7 +33,7 @@ class OwnFiles:
         self._strangers = [
             f".planverify/{name}"
             for name in names
-            if name not in _KNOWN and name.lower().startswith(_LIKE_RECORDS)
+            if name not in (*_FILES, "baseline") and name.lower().startswith(_LIKE_RECORDS)
         ]
 
     def signals(self) -> Iterator[HygieneSignal]:
@@ -56,7 +52,8 @@ class OwnFiles:
         # Another run of another plan may be writing at this moment.
         files += [path for names in _OF_PLANS for path in self._home.glob(names) if path.suffix != ".tmp"]
         found = {path: _digest(path) for path in files}
-        found |= {path: _facts(path) for path in self._home.glob(_CONTENTS)}
+        # The names of contents are their digests, which are checked when they are read.
+        found |= {path: _facts(path) for path in self._home.glob("baseline/objects/*")}
         return {
             os.path.relpath(path, self._root).replace(os.sep, "/"): each
             for path, each in found.items()
@@ -66,8 +63,7 @@ class OwnFiles:
     def _is_of_another_run(self, path: str) -> bool:
         """Two runs may be on at once; each has a folder of its own and writes the outcomes at its end."""
         try:
-            data: Any = json.loads((self._root / path).read_bytes())
-            run = str(data["run"]["run_id"])
+            run = str(json.loads((self._root / path).read_bytes())["run"]["run_id"])
         except (OSError, ValueError, KeyError, TypeError):
             return False
         return "/" not in run and (self._home / "runs" / run / "journal.jsonl").is_file()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.model.plan import TodoStatus
-from pytest_planverify.guards.artifacts import Artifacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +59,6 @@ class Guards:
         self._hygiene: HygieneWatch | None = None
         self._violated = False
         self._own: OwnFiles | None = None
-        self._artifacts = Artifacts(flat)
         self._tree: WorkTree | None = None
         self._home = flat.loaded.root / ".planverify"
         self._before: dict[Path, tuple[str, ...]] = {}
@@ -137,22 +135,17 @@ class Guards:
 
     def _tampered(self, result: RunResult | None, narrowed: bool) -> Iterator[Violation]:
         """All signs together: what was found in the tree, what the run has shown, our own files."""
-        own = () if self._own is None else tuple(self._own.signals())
-        present = {todo.id for todo in self._todos}
-        working = {author.todo_id for author in self._authors()} & present
-        if self._hygiene is None:
-            if own:
-                from pytest_planverify.guards.hygiene import Grants, violations
+        found = [] if self._own is None else [*self._own.signals()]
+        if self._hygiene is not None:
+            shown = () if result is None else self._shown(result, narrowed)
+            found = [*self._hygiene.signals, *shown, *found]
+        if found:
+            from pytest_planverify.guards.hygiene import Grants, violations
 
-                grants = Grants.of(self._flat)
-                yield from violations(own, grants=grants, passed=working or present, present=present)
-            return
-        shown = () if result is None else self._shown(result, narrowed)
-        yield from self._hygiene.violations(working or present, present, (*shown, *own))
-
-    def written(self) -> dict[str, str]:
-        """The expected artifacts that the run has made or rewritten."""
-        return self._artifacts.written()
+            grants = Grants.of(self._flat) if self._hygiene is None else self._hygiene.grants
+            present = {todo.id for todo in self._todos}
+            working = {author.todo_id for author in self._authors()} & present
+            yield from violations(found, grants=grants, passed=working or present, present=present)
 
     def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
         from pytest_planverify.baseline.record import inventory_of
@@ -168,15 +161,13 @@ class Guards:
             inventory=inventory_of(records, self._flat.loaded.root),
             narrowed=narrowed,
         )
-        found = [*signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())]
-        if not narrowed:
-            found += self._artifacts.signals(self._kept.document.inventory, result.checks)
+        found = signals(shown, self._kept, self._flat, self._hygiene.grants, self._tree.digests())
         yield from without_known(found, self._hygiene.signals)
 
     # -- the allowlist ---------------------------------------------------------------------------
 
     def _look_at(self, root: Path, changed: Changes, *, limited: bool) -> None:
-        from pytest_planverify.guards.differences import since
+        from pytest_planverify.guards.changed_files import left_by_runs, since
 
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:
@@ -193,11 +184,10 @@ class Guards:
             return
         self._before[root] = touched
         if touched:
-            from pytest_planverify.guards.leavings import left_by_runs
-
             left = left_by_runs(self._home, root, touched)
-            touched = [file for file in touched if file not in left]
-            touched = tuple(file for file in touched if not self._is_reformatted(root, file))
+            touched = tuple(
+                file for file in touched if file not in left and not self._is_reformatted(root, file)
+            )
         self._touched[root] = touched
 
     def _is_reformatted(self, root: Path, file: str) -> bool:
@@ -210,7 +200,7 @@ class Guards:
 
     def remember(self) -> None:
         """Note which new files the run has left, before anybody can be blamed for them."""
-        from pytest_planverify.guards.leavings import remember
+        from pytest_planverify.guards.changed_files import remember
 
         for root, before in self._before.items():
             after = self._changes[root].new_files()

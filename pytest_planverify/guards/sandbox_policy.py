@@ -10,11 +10,10 @@ import _socket
 import os
 import posixpath
 import shutil
-import stat
 import sys
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from os import fsdecode, fspath, fstat, getcwd, listdir, lstat, readlink
+from os import fsdecode, fspath, getcwd, lstat, readlink
 from sys import _getframe as frame_of  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -78,8 +77,6 @@ class Reached(NamedTuple):
     port: int | None = None
     is_lookup: bool = False
     """Only the address of the host was asked for."""
-    before: tuple[int, ...] | None = None
-    """What the file was like, where only the time after tells whether it was the one that was written."""
 
 
 if TYPE_CHECKING:
@@ -183,11 +180,7 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
         if isinstance(path, int) or path is None:
             return ()  # a file that is open already
         found = resolve_path(fspath(path), folder, follow)
-        if (
-            found is None
-            or not is_outside(found)
-            or (there is not None and bool(stamp_of(found)) is not there)
-        ):
+        if found is None or not is_outside(found) or (there is not None and _is_there(found) is not there):
             return ()
         return (Reached(WRITE, found, found),)
 
@@ -200,27 +193,7 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
             if frame_of(2).f_code.co_filename not in _LAUNCHERS:
                 return ()
             return (Reached(PROCESS, f"{_interpreter}, by multiprocessing", _interpreter),)
-        found = written(args[0])
-        return (*found, *in_held_folders(args[0])) if args[1] is None and not found else found
-
-    def in_held_folders(path: Any) -> Sequence[Reached]:
-        """``os.open``, of which no event says whether it has a ``dir_fd``: all folders that are open."""
-        name = str(fsdecode(path))
-        found: list[Reached] = []
-        try:
-            descriptors = [] if name.startswith("/") else listdir("/proc/self/fd")
-        except OSError:
-            return ()
-        for each in descriptors:
-            try:
-                if not stat.S_ISDIR(fstat(int(each)).st_mode):
-                    continue
-                place = f"{readlink(f'/proc/self/fd/{each}').rstrip('/')}/{name}"
-            except (OSError, ValueError):
-                continue
-            if is_outside(place):
-                found.append(Reached(WRITE, place, place, before=stamp_of(place)))
-        return found
+        return written(args[0])
 
     def moved(args: tuple[Any, ...]) -> Sequence[Reached]:  # source, target, and the folder of each
         source = written(args[0], args[2], follow=False, there=True)
@@ -250,13 +223,12 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
     }
 
 
-def stamp_of(path: str) -> tuple[int, ...]:
-    """Return what tells whether a file was written since; of one that is not there nothing."""
+def _is_there(path: str) -> bool:
     try:
-        facts = lstat(path)
+        lstat(path)
     except (OSError, ValueError):
-        return ()
-    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+        return False
+    return True
 
 
 def resolve_path(path: Any, folder: Any = -1, follow: bool = True) -> str | None:

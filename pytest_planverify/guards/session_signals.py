@@ -11,7 +11,7 @@ from planner.model.evidence import HygieneSignal
 from planner.model.verdicts import Hardness, TestOutcome
 from planner.text.display import listed
 from pytest_planverify.baseline import below
-from pytest_planverify.guards.hygiene.files import SERVES_TESTS
+from pytest_planverify.guards.hygiene.changes import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
 from pytest_planverify.guards.tampering.code_files import environment_files
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 _SAME = {
     "hook-added": ("outcome-hook", "judge-changed"),
-    "always-equal": ("loose-equality",),
     "patches-judge": ("fixture-overridden", "outcome-hook"),
     "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
-    "test-skipped-since": ("test-skipped", "test-xfailed", "test-deselected"),
+    "test-skipped-since": ("test-skipped", "test-xfailed", "test-deleted"),
 }
 """Signs of the comparison that mean the same as one of the run."""
 _DECIDING = re.compile(
@@ -40,11 +39,6 @@ _DECIDING = re.compile(
     r"\w*"
 )
 """Hooks whose implementations can change what is run, or what is said of it."""
-
-_CORE = frozenset(
-    {"assertion", "python", "runner", "main", "skipping", "unittest", "fixtures", "reports", "mark"}
-)
-"""Plugins of pytest without which tests say something else."""
 
 
 class SessionSeen(Protocol):
@@ -97,29 +91,30 @@ class FileGround:
         """Return whether somebody may change a file."""
         return self._grants.permission(path)
 
-    def is_blessed(self, path: str) -> bool:
+    def is_accepted(self, path: str) -> bool:
         """Return whether a person has accepted the file as it is."""
         digest = self._digests.get(path)
         return digest is not None and self.kept.accepted(path, digest)
 
-    def is_unchanged(self, path: str) -> bool:
-        """Return whether a file is what it was at the baseline."""
+    def is_settled(self, path: str) -> bool:
+        """Return whether a file is what it was at the baseline, or a person has accepted it as it is."""
         before = self.kept.document.files.get(path)
-        return before is not None and before.sha256 == self._digests.get(path)
+        is_unchanged = before is not None and before.sha256 == self._digests.get(path)
+        return is_unchanged or self.is_accepted(path)
 
     def is_kept_from_change(self, path: str) -> bool:
         """Return whether an effect on a file's tests is no work on the file, whose source is read."""
         permission = self.permission(path)
-        if permission is Permission.GRANTED or self.is_blessed(path):
+        if permission is Permission.GRANTED or self.is_accepted(path):
             return False
-        return permission is Permission.FORBIDDEN or self.is_unchanged(path)
+        return permission is Permission.FORBIDDEN or self.is_settled(path)
 
     def was_red(self, nodeid: str) -> bool:
         """Return whether a test failed at the baseline."""
         was = self.kept.test(nodeid)
         return was is not None and was.outcome.is_red and not was.flaky
 
-    def judges_were_blessed(self) -> bool:
+    def selection_was_accepted(self) -> bool:
         """Return whether a person has accepted a change of what says which tests there are."""
         return any(
             self.kept.kind_of(path) in (JudgeKind.CONFTEST, JudgeKind.CONFIG)
@@ -137,19 +132,12 @@ def signals(
     digests: Mapping[str, str],
 ) -> Iterator[HygieneSignal]:
     """Yield all that speaks against the run; ``digests`` are those of the tree before it."""
-    ground, before = FileGround(kept, grants, digests), kept.document.inventory
-    found = [*_sessions(shown, before), *_environment(shown.inventory, before, str(flat.loaded.root))]
-    if shown.sessions:
-        found += [*_hooks(shown.inventory, ground), *_plugins(shown.inventory, before)]
-        found += [*_patches(shown.inventory, ground), *_agreements(shown.inventory, ground)]
+    ground = FileGround(kept, grants, digests)
+    yield from _sessions(shown, ground.inventory)
+    yield from _hooks(shown.inventory, ground)
+    yield from _patches(shown.inventory, ground)
     if not shown.narrowed:
-        found += _missed(shown, flat, ground)
-    checks = [check for checks in shown.checks.values() for check in checks]
-    denied = {event.target for check in checks for event in check.events if event.denied}
-    for each in found:
-        # What the sandbox refused is told there.
-        if not any(target == each.path or each.message.startswith(f"{target} ") for target in denied):
-            yield each
+        yield from _missed(shown, flat, ground)
 
 
 def without_known(
@@ -163,10 +151,8 @@ def without_known(
             yield each
 
 
-# -- the sessions themselves ---------------------------------------------------------------------
-
-
 def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]:
+    """Yield what sessions say of themselves that cannot be, unless it was so at the baseline already."""
     if forged := sum(each.forged for each in shown.sessions):
         yield _signal("records-touched", f"lines of the journal ({forged}) were not written by its session")
     if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
@@ -178,36 +164,39 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
         for each in shown.sessions
     ):
         yield _signal("witness-silenced", "a session came to its end and did not tell what it was made of")
-    for each in shown.sessions:
+    for each in shown.sessions if not before.status_overturned else ():
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
-        if red and each.exit_status == 0 and not before.status_overturned:
+        if red and each.exit_status == 0:
             said = f"a session returned 0 in which {listed(red)} failed"
             yield _signal("exit-status-overturned", said, nodeid=red[0])
             break
+    # Some plugins run bodies in processes of their own: then no passed test was seen to be called.
     for session in shown.sessions if not before.bodies_elsewhere else ():
-        green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
         told = (nodeid for each in session.inventories for nodeid in each.get("without_body", ()))
+        green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
         if names := [nodeid for nodeid in told if nodeid in green]:
             said = f"passed without being called: {listed(names)}"
             yield _signal("body-not-run", said, path=names[0].partition("::")[0], nodeid=names[0])
 
 
-# -- who has a say -------------------------------------------------------------------------------
-
-
 def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Hooks in files that had none of that name; one that went from file to file is no news."""
+    """Yield hooks that decide in files that had none of that name; one that changed its file is no news.
+
+    The user of the run may load a plugin from anywhere.
+    """
     before = {(each.hook, _wherever(each.file)) for each in ground.inventory.hooks}
     files = {(each.hook, _wherever(each.file)): each.file for each in now.hooks}
+    # A hook that went to another file has gone from one: so many new ones of the name are no news.
     gone = Counter(hook for hook, _ in before - files.keys())
     for hook, place in sorted(files.keys() - before):
         file = files[hook, place]
         if gone[hook]:
             gone[hook] -= 1
-            continue
-        if _is_unasked_hook(hook, file, ground):
-            said = f"{file} implements the hook {hook}, which it did not at the baseline"
-            yield _signal("hook-added", said, path=file)
+        elif _DECIDING.fullmatch(hook) and not file.startswith("/") and not ground.is_settled(file):
+            is_product = ground.kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
+            if is_product or ground.permission(file) is Permission.FORBIDDEN:
+                said = f"{file} implements the hook {hook}, which it did not at the baseline"
+                yield _signal("hook-added", said, path=file)
 
 
 def _wherever(file: str) -> str:
@@ -215,114 +204,54 @@ def _wherever(file: str) -> str:
     return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
 
 
-def _is_unasked_hook(hook: str, file: str, ground: FileGround) -> bool:
-    """Return whether nobody may add the hook there, or the product does.
-
-    The user of the run may load a plugin from anywhere.
-    """
-    if (
-        not _DECIDING.fullmatch(hook)
-        or file.startswith("/")
-        or ground.is_unchanged(file)
-        or ground.is_blessed(file)
-    ):
-        return False
-    is_product = ground.kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
-    return is_product or ground.permission(file) is Permission.FORBIDDEN
-
-
-def _plugins(now: SessionInventory, before: SessionInventory) -> Iterator[HygieneSignal]:
-    for name in sorted(_CORE.intersection(before.plugins).difference(now.plugins)) if now.plugins else ():
-        yield _signal("plugin-added", f"pytest's own plugin {name} was taken out of the sessions")
-
-
 def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
     is_environment = environment_files()
     before = {each.name for each in ground.inventory.patched}
     for each in now.patched:
         by_library = is_environment(each.file) and not each.name.endswith("()")  # when it is imported
-        if (
-            each.name in before
-            or by_library
-            or ground.is_unchanged(each.file)
-            or ground.is_blessed(each.file)
-        ):
-            continue
-        said = f"{each.name} was replaced{f' by {each.file}' if each.file else ''}, and stayed so"
-        is_own = each.file in ground.kept.document.files or not each.file.startswith("/")
-        yield _signal("patches-judge", said, path=(each.file or None) if is_own else None)
-
-
-def _agreements(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Comparisons that agree with everything; a class that went to another file takes them along."""
-    before = Counter(each.name.split(".")[-2:][0] for each in ground.inventory.agreeing)
-    for each in now.agreeing:
-        kind = each.name.split(".")[-2:][0]
-        if before[kind]:
-            before[kind] -= 1
-        elif not ground.is_blessed(each.file) and not ground.is_unchanged(each.file):
-            is_product = ground.kept.kind_of(each.file) is JudgeKind.PRODUCT
-            if is_product or ground.permission(each.file) is not Permission.GRANTED:
-                said = f"{each.name} in {each.file} agrees with everything"
-                yield _signal("always-equal", said, path=each.file)
-
-
-def _environment(now: SessionInventory, before: SessionInventory, root: str) -> Iterator[HygieneSignal]:
-    """Yield what is installed; files of the tree are compared with those of the baseline's tree."""
-    from pytest_planverify.guards.environment import is_from_index, runs_code
-
-    for each in now.entry_points:
-        if each not in before.entry_points and not is_from_index(each):
-            yield _signal("pytest-entry-point", f"the environment has a new plugin of pytest: {each}")
-    known = {(path.rpartition("/")[2], digest) for path, digest in before.start_up.items()}
-    for path, digest in now.start_up.items():
-        is_of_tree = path.startswith(f"{root}/") and "site-packages" not in path
-        if not is_of_tree and (path.rpartition("/")[2], digest) not in known and runs_code(path):
-            how = "changed" if path in before.start_up else "is new"
-            yield _signal("start-up-file", f"{path} runs when an interpreter starts, and {how}")
-
-
-# -- tests that are missed ------------------------------------------------------------------------
+        if each.name not in before and not by_library and not ground.is_settled(each.file):
+            said = f"{each.name} was replaced{f' by {each.file}' if each.file else ''}, and stayed so"
+            is_own = each.file in ground.kept.document.files or not each.file.startswith("/")
+            yield _signal("patches-judge", said, path=(each.file or None) if is_own else None)
 
 
 def _missed(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Tests of the baseline that a command no longer selects, and red ones that are skipped by now."""
-    blessed = ground.judges_were_blessed()
+    """Yield tests of the baseline that a command selects no more, and red ones that are skipped by now."""
+    accepted = ground.selection_was_accepted()
     unread = {name.partition("::")[0] for each in shown.sessions for name in each.collection_failures}
     for todo_id, checks in shown.checks.items():
         known = ground.kept.document.todos.get(todo_id)
-        for check in checks if known is not None else ():
+        for check in checks:
             was = known.checks.get(check.id) if known is not None else None
             if was is None or was.cmd != check.cmd or not check.tests or not was.tests:
-                continue
+                continue  # what another command selects, the comparison of plans judges
             present = {_function(test.nodeid) for test in check.tests}
-            gone = [
+            gone = (
                 below(flat, todo_id, name)
                 for name in dict.fromkeys(map(_function, was.tests))
-                if not blessed and name not in present and name.partition("::")[0] not in unread
-            ]
-            for file, names in _by_file(gone).items():
-                if ground.is_kept_from_change(file):
-                    said = f"{listed(names)} of {check.id} of {todo_id} {_are(names)} no longer collected"
-                    yield _signal("test-vanished", said, path=file, nodeid=names[0])
-            idle = [
+                if not accepted and name not in present and name.partition("::")[0] not in unread
+            )
+            idle = (
                 below(flat, todo_id, test.nodeid)
                 for test in check.tests
                 if test.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED)
-            ]
-            for file, names in _by_file(filter(ground.was_red, idle)).items():
-                if not ground.is_blessed(file):
+            )
+            for file, names in _by_file(gone):
+                if ground.is_kept_from_change(file):
+                    said = f"{_are(names, f' of {check.id} of {todo_id}')} no longer collected"
+                    yield _signal("test-vanished", said, path=file, nodeid=names[0])
+            for file, names in _by_file(filter(ground.was_red, idle)):
+                if not ground.is_accepted(file):
                     were = "it was red" if len(names) == 1 else "they were red"
-                    said = f"{listed(names)} {_are(names)} skipped or expected to fail since the baseline, "
-                    said += f"where {were}"
+                    said = f"{_are(names)} skipped or expected to fail since the baseline, where {were}"
                     yield _signal("test-skipped-since", said, path=file, nodeid=names[0])
 
 
-def _by_file(nodeids: Iterable[str]) -> dict[str, list[str]]:
+def _by_file(nodeids: Iterable[str]) -> Iterable[tuple[str, list[str]]]:
     found: dict[str, list[str]] = {}
     for nodeid in nodeids:
         found.setdefault(nodeid.partition("::")[0], []).append(nodeid)
-    return found
+    return found.items()
 
 
 def _function(nodeid: str) -> str:
@@ -330,8 +259,8 @@ def _function(nodeid: str) -> str:
     return nodeid.partition("[")[0]
 
 
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+def _are(names: Sequence[str], where: str = "") -> str:
+    return f"{listed(names)}{where} {'is' if len(names) == 1 else 'are'}"
 
 
 def _signal(

@@ -95,6 +95,7 @@ def verify(
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
     command = [
         sys.executable,
+        "-P",  # a pytest.py of the project must not stand in for the one that judges it
         "-m",
         "pytest",
         "--planverify",

@@ -13,7 +13,6 @@ import sys
 import threading
 import weakref
 from _thread import get_ident
-from collections import deque
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,6 @@ from pytest_planverify.guards.sandbox_policy import (
     outside_of,
     readers,
     resolve_path,
-    stamp_of,
     temporary_folders,
 )
 from pytest_planverify.guards.tampering.judges import judges_at_start
@@ -40,9 +38,6 @@ if TYPE_CHECKING:
 
 WORKER_VARIABLE = "PLANVERIFY_SESSION"
 """Under which an xdist worker finds its session's spec before it loads conftests; taken out at once."""
-
-MOST_UNCERTAIN = 200
-"""So many writes of which it is not known yet where they go are kept in mind."""
 
 MOST_EVENTS = 2_000
 """How many different events one process writes down; what is denied is refused beyond that, too."""
@@ -122,8 +117,6 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
         note(reached, origin, nodeid, denied)
         return denied
 
-    keep_in_mind = _keeping(audit, tell)
-
     def look(event: str, found: Sequence[Reached]) -> str | None:
         """Return what is refused of it."""
         frame = frame_of(2)
@@ -134,9 +127,7 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
             return None
         refused = None
         for reached in found:
-            if reached.before is not None:
-                keep_in_mind(reached, origin, nodeid_of(origin))
-            elif tell(reached, origin, nodeid_of(origin)):
+            if tell(reached, origin, nodeid_of(origin)):
                 refused = refused or reached.target
         return refused
 
@@ -205,31 +196,6 @@ def _threads(
         return ()
 
     return nodeid_of, remember
-
-
-def _keeping(
-    audit: Audit, tell: Callable[[Reached, Origin, str | None], bool]
-) -> Callable[[Reached, Origin, str | None], None]:
-    """Return what keeps in mind what may be a write, until the time after tells whether it was one."""
-    uncertain: deque[tuple[Reached, Origin, str | None]] = deque()
-    flush = audit.flush
-
-    def settle(most: int) -> None:
-        while len(uncertain) > most:
-            reached, origin, nodeid = uncertain.popleft()
-            if stamp_of(reached.target) != reached.before:  # a file that was not there is one now
-                tell(reached, origin, nodeid)
-
-    def keep(reached: Reached, origin: Origin, nodeid: str | None) -> None:
-        uncertain.append((reached, origin, nodeid))
-        settle(MOST_UNCERTAIN)
-
-    def flush_all() -> None:
-        settle(0)
-        flush()
-
-    audit.flush = flush_all
-    return keep
 
 
 def _noting(

@@ -337,7 +337,13 @@ def _import_error(exception: ImportError, project: ProjectMap) -> dict[str, Any]
     name = exception.name if isinstance(exception.name, str) else None
     if isinstance(exception, ModuleNotFoundError):
         own = name is not None and name.partition(".")[0] in project.first_party | project.test_packages
-        return {"name": name, "path": project.locate(name) if own and name else None}
+        if not own or name is None:
+            return {"name": name, "path": None}
+        package, _, module = name.rpartition(".")
+        # A folder src or lib in front of the package belongs to the path that one is told to write.
+        folder = (project.locate(package) or "").removesuffix("/__init__.py") if package else ""
+        place = f"{folder}/{module}.py" if folder and not folder.endswith(".py") else None
+        return {"name": name, "path": project.locate(name), "place": place}
     path = exception.path if isinstance(exception.path, str) else None
     return {
         "name": name,

@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import ast
 import time
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.evidence import Confirmation
 from planner.model.verdicts import EvidenceKind, Side, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import Evidence
     from pytest_planverify.checks.result import Judgement
+    from pytest_planverify.session.records import FunctionKey
+    from pytest_planverify.session.spectrum import Executed
 
-_MORE_CHANCE = frozenset(
-    {"monotonic", "perf_counter", "sleep", "getpid", "set", "frozenset", "hash", "id"}
+_ORDERS = frozenset({"set", "frozenset", "hash", "id"})
+_MORE_CHANCE = _ORDERS | frozenset(
+    {"monotonic", "perf_counter", "sleep", "getpid"}
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
 """What gives another answer each time though it is no call that the rules for plans know."""
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LARGEST = 1 << 20
 
 
@@ -71,10 +76,12 @@ def confirm(
     budget: ConfirmationBudget,
     root: Path,
     company: bool = False,
+    executed: Sequence[Executed] = (),
 ) -> Judgement:
     """Settle a red. ``again`` runs the command once more; it is asked once, or up to ``most`` times.
 
-    ``company`` says that other criteria ran at the same time as the first run.
+    ``company`` says that other criteria ran at the same time as the first run. ``executed`` grows by what
+    each further run has recorded.
     """
     if not budget.allows():
         first.reason = f"{first.reason or 'seen once'}; not confirmed, because the time for it is used up"
@@ -92,7 +99,8 @@ def confirm(
             unanswered = True
             break
         told.append(_told(judgement, "alone"))
-        if not judgement.is_red or not depends_on_chance(first.evidence, root):
+        recorded = next(filter(None, executed), None)
+        if not judgement.is_red or not depends_on_chance(first.evidence, root, recorded):
             break
     first.runs, first.reds = len(told), sum(not each.passed for each in told)
     first.evidence = tuple(
@@ -106,50 +114,111 @@ def confirm(
     return first
 
 
-def depends_on_chance(evidence: Iterable[Evidence], root: Path) -> bool:
-    """Return whether a function that the failure goes through asks for chance, a clock or sets."""
-    places = dict.fromkeys(place for piece in evidence for place in _places_of(piece))
-    return any(_asks_for_chance(root / path, line) for path, line in places)
+def depends_on_chance(evidence: Iterable[Evidence], root: Path, executed: Executed | None = None) -> bool:
+    """Return whether code that the failing tests executed asks for chance, a clock or sets.
+
+    ``executed`` are the lines of the product that each test executed, where a confirmation recorded them.
+    Without a recording the functions that a test names count as executed.
+    """
+    return any(_draws(piece, root, (executed or {}).get(piece.nodeid or "")) for piece in evidence)
 
 
-def test_depends_on_chance(nodeid: str, root: Path) -> bool:
-    """Return whether the code of a test itself asks for chance, a clock or sets."""
-    file, _, rest = nodeid.partition("::")
-    name = rest.rpartition("::")[2].partition("[")[0]
-    tree = _parsed(root / file)
-    return tree is not None and any(
-        _is_chance(node)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and function.name == name
-        for node in ast.walk(function)
+def _draws(piece: Evidence, root: Path, ran: Mapping[FunctionKey, tuple[int, int]] | None) -> bool:
+    frames = {
+        (frame.path, frame.line)
+        for error in piece.exceptions
+        for frame in error.frames
+        if frame.side in (Side.TEST, Side.PRODUCT)
+    }
+    named = {(frame.path, frame.line) for frame in piece.subjects}
+    places = frames if ran is not None else frames | named
+    if any(_function_draws(root / path, line) for path, line in places):
+        return True
+    if piece.nodeid is not None and test_depends_on_chance(piece.nodeid, root):
+        return True
+    # Sets are everywhere, mostly to look something up: they count where the test calls the function itself.
+    return any(
+        _lines_draw(root / path, first, lines, with_sets=(path, first) in named)
+        for (path, first, _), (_, lines) in (ran or {}).items()
     )
 
 
-def _places_of(evidence: Evidence) -> Iterator[tuple[str, int]]:
-    frames = [frame for error in evidence.exceptions for frame in error.frames]
-    for frame in (*frames, *evidence.subjects):
-        if frame.side in (Side.TEST, Side.PRODUCT):
-            yield frame.path, frame.line
+def test_depends_on_chance(nodeid: str, root: Path) -> bool:
+    """Return whether a test, or what it calls or is given in its file, asks for chance, a clock or sets."""
+    file, _, rest = nodeid.partition("::")
+    tree = _parsed(root / file)
+    functions: dict[str, list[ast.AST]] = defaultdict(list)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, _FUNCTION):
+            functions[node.name].append(node)
+    waiting = [rest.rpartition("::")[2].partition("[")[0]]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for node in (node for function in functions.get(name, ()) for node in ast.walk(function)):
+            if _is_chance(node):
+                return True
+            match node:
+                case ast.Name(id=other) | ast.Attribute(attr=other) | ast.arg(arg=other):
+                    waiting.append(other)
+                case _:
+                    pass
+    return False
 
 
-def _asks_for_chance(path: Path, line: int) -> bool:
+def _function_draws(path: Path, line: int) -> bool:
+    """Return whether the innermost function around a line draws, or what stands in no function."""
     tree = _parsed(path)
     if tree is None:
         return path.is_file() and path.stat().st_size > _LARGEST
     around = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
+        if isinstance(node, _FUNCTION) and _first_line(node) <= line <= (node.end_lineno or node.lineno)
     ]
-    innermost = max(around, key=lambda node: node.lineno, default=tree)
-    return any(_is_chance(node) for node in ast.walk(innermost))
+    if around:
+        return any(map(_is_chance, ast.walk(max(around, key=lambda node: node.lineno))))
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if _is_chance(node):
+            return True
+        waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _FUNCTION)]
+    return False
+
+
+def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
+    """Return whether an executed line draws; ``lines`` are bits, counted from the line ``first``."""
+    tree = _parsed(path)
+    return tree is not None and any(
+        _is_chance(node, with_sets=with_sets)
+        and node.lineno >= first
+        and lines >> (node.lineno - first) & 1
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr)
+    )
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the line at which the code of a function begins: that of its first decorator."""
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
 def _parsed(path: Path) -> ast.Module | None:
     try:
-        return ast.parse(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return _tree_of(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=64)  # the functions of one file are asked one after the other
+def _tree_of(source: bytes) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
@@ -165,12 +234,12 @@ def _names_of_chance() -> frozenset[str]:
     return frozenset(drawn) | {name.rpartition(".")[2] for name in GENERATORS} | _MORE_CHANCE
 
 
-def _is_chance(node: ast.AST) -> bool:
+def _is_chance(node: ast.AST, *, with_sets: bool = True) -> bool:
     match node:
         case ast.Set() | ast.SetComp():
-            return True
+            return with_sets
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
-            return name in _names_of_chance()
+            return name in _names_of_chance() and (with_sets or name not in _ORDERS)
         case _:
             return False
 

@@ -43,8 +43,6 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
         if not settings.recording:
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
-        elif written := each.guards.written():
-            each.journal.append("artifacts_written", artifacts=written)
     opinions = Opinions(facts.config.pluginmanager)
     results, causes = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)

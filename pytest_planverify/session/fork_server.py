@@ -321,15 +321,12 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
             with contextlib.suppress(OSError):
                 connection.recv(1)
         os._exit(0)
-    from pytest_planverify.guards.tampering.loose_equality import skip_frozen_classes
-
     connection.close()
     for number in _MEANT_FOR_WORKERS:
         if number is not None:
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _die_with(keeper)
-    skip_frozen_classes()
     with contextlib.suppress(OSError):
         if own_session:
             os.setsid()

@@ -53,7 +53,7 @@ class Opinions:
         diagnosis = diagnose(evidence)
         if not may_learn(diagnosis):
             return diagnosis
-        return learned(diagnosis, evidence, self.corrections(home), self._now)
+        return learned(diagnosis, self.corrections(home))
 
     def corrections(self, home: Path) -> tuple[Correction, ...]:
         """Return what people corrected, the newest first; read once a run.

@@ -230,8 +230,6 @@ class Assembler:
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str], since: Since
     ) -> Failure:
-        from pytest_planverify.diagnosis.corrections import features
-
         end = evidence.process
         if end is not None and end.stack is not None and len(end.stack) > LONGEST_STACK:
             # The newest calls stand first; all of it is in the failure report.
@@ -249,7 +247,6 @@ class Assembler:
             "stack_trace_head": evidence.headline,
             "process": end,
             "rerun": f"pytest --planverify {shlex.quote(f'{self.shown_path}::{todo.id}')}",
-            "features": features(evidence),
             "runs": len(evidence.confirmations) or None,
             "reds": sum(not each.passed for each in evidence.confirmations) or None,
         }

@@ -319,6 +319,7 @@ class SessionRun:
                 budget=self._confirmations,
                 root=job.plan.root,
                 company=company,
+                executed=executed,
             )
             return with_executed(judgement, next(filter(None, executed), None))
         finally:

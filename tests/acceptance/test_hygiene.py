@@ -129,3 +129,16 @@ def test_what_a_person_has_blessed_is_no_sign_any_more(runs: dict[str, Verified]
     assert run.verdicts["adds"] == "passed", str(run)
     assert run.verdicts["shouts"] == {"tests[0]": "passed", "hygiene": "failed"}
     assert run.exit_code == 13
+
+
+def test_a_module_of_the_project_does_not_stand_in_for_pytest(tmp_path: Path) -> None:
+    project = Project(tmp_path / "calc", FILES | {"pytest.py": "print('1 passed')\n"})
+    project.plan(*TODOS)
+    done = subprocess.run(
+        [Path(sys.executable).parent / "planverify", "verify", "plan.yaml"],
+        cwd=project.root,
+        env=os.environ | PLAIN_TERMINAL | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr

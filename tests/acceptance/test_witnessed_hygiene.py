@@ -216,7 +216,6 @@ def test_the_baseline_knows_who_had_a_say(project: Project, honest: Told) -> Non
         "inventory"
     ]
     assert {"hook": "pytest_collection_modifyitems", "file": "tests/conftest.py"} in inventory["hooks"]
-    assert {"runner", "python", "assertion"} <= set(inventory["plugins"])
     assert "patched" not in inventory
 
 
@@ -232,9 +231,9 @@ def test_a_builtin_that_stays_replaced_is_told_with_who_replaced_it(cheated: Tol
     assert "builtins.all was replaced by patches.py, and stayed so" in cheated
 
 
-def test_a_class_that_equals_everything_is_found_where_it_exists(cheated: Told) -> None:
+def test_a_class_that_is_made_to_equal_everything_is_found(cheated: Told) -> None:
     assert cheated.run.category("agrees") == "HYGIENE_VIOLATION"
-    assert "agrees.Result.__eq__ in agrees.py agrees with everything" in cheated
+    assert "__eq__ agrees with everything (agrees.py:1)" in cheated
 
 
 def test_a_hook_that_the_product_registers_is_found(cheated: Told) -> None:

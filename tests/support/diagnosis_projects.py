@@ -504,7 +504,7 @@ LOADING = (
         _shop("def total():\n    pass\n", "from shop.cart import grand_total\n"),
         C.SPEC_MISMATCH,
         P,
-        "tests/test_cart.py:1",
+        "shop/cart.py:None",
         "promised-name-missing",
     ),
     Case(

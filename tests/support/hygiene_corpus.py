@@ -1,18 +1,17 @@
-"""The corpus of cheats and honest changes: applies each patch and yields the tree before and after it."""
+"""The corpus of cheats and honest changes: yields the tree before and after each patch, in memory."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 from hygiene_samples import HeldFiles
-from text_bundles import read_bundle, unpack_bundle
+from text_bundles import read_bundle
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
@@ -40,6 +39,7 @@ class Case:
     grants: Grants
     kinds: dict[str, JudgeKind]
 
+    @cached_property
     def signals(self) -> tuple[HygieneSignal, ...]:
         red = frozenset(_red_tests()[self.project])
 
@@ -48,10 +48,11 @@ class Case:
 
         return compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
 
+    @cached_property
     def blamed(self) -> list[str]:
         """Return the todos that hygiene holds something against."""
         passed = [reach.todo_id for reach in self.grants.todos]
-        return [each.todo_id for each in violations(self.signals(), grants=self.grants, passed=passed)]
+        return [each.todo_id for each in violations(self.signals, grants=self.grants, passed=passed)]
 
     def outside(self) -> list[str]:
         """Return the changed files that the allowlist holds against todos."""
@@ -67,11 +68,11 @@ class Case:
         ]
 
 
-def cases(split: str, folder: Path, *, label: str | None = None) -> Iterator[Case]:
-    """The cases of a split; patches are applied below a folder for scratch work."""
+def cases(split: str) -> Iterator[Case]:
+    """The cases of a split."""
     for entry in _entries():
-        if entry["split"] == split and label in (None, entry["label"]):
-            yield _case(entry, folder)
+        if entry["split"] == split:
+            yield _case(entry)
 
 
 @cache
@@ -85,12 +86,34 @@ def project_bundle(name: str) -> Path:
     return CORPUS / "projects" / f"{name}.txt"
 
 
-def files_below(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+_FILE = re.compile(r"^diff --git a/(.+) b/(.+)\n", re.MULTILINE)
+_HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@.*\n", re.MULTILINE)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def patched(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
+    """Return the files after a unified diff as git writes it; its context is not compared."""
+    found = dict(files)
+    _, *parts = _FILE.split(patch)
+    for old, new, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        lines = _LINE.findall(found.pop(old, b"").decode())
+        head, *hunks = _HUNK.split(body)
+        result: list[str] = []
+        at = 0
+        for start, hunk in zip(hunks[::2], hunks[1::2], strict=True):
+            begin = max(int(start) - 1, 0)
+            result += lines[at:begin]
+            at = begin
+            last = ""
+            for line in _LINE.findall(hunk):
+                at += line[0] in " -"
+                result += [line[1:]] if line[0] in " +" else []
+                if line[0] == "\\" and last in " +":
+                    result[-1] = result[-1].removesuffix("\n")
+                last = line[0]
+        if "+++ /dev/null" not in head and "deleted file" not in head:
+            found[new] = "".join([*result, *lines[at:]]).encode()
+    return found
 
 
 @cache
@@ -104,7 +127,7 @@ def _red_tests() -> dict[str, list[str]]:
 
 
 @cache
-def _project(name: str) -> tuple[HeldFiles, Grants, dict[str, JudgeKind]]:
+def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]:
     files = {path: text.encode() for path, text in read_bundle(project_bundle(name)).items()}
     plan = plan_as_it_stands(files["plan.yaml"], "plan.yaml")
     assert plan is not None
@@ -115,31 +138,11 @@ def _project(name: str) -> tuple[HeldFiles, Grants, dict[str, JudgeKind]]:
         data=frozenset(path for each in grants.todos for path in each.data),
         artifacts=tuple(path for each in grants.todos for path in each.artifacts),
     )
-    return HeldFiles(files), grants, {path: judges.kind_of(path) for path in files}
+    return files, grants, {path: judges.kind_of(path) for path in files}
 
 
-def _case(entry: dict[str, Any], folder: Path) -> Case:
-    before, grants, kinds = _project(entry["project"])
-    place = folder / entry["id"]
-    unpack_bundle(project_bundle(entry["project"]), place)
-    subprocess.run(
-        ["git", "apply", "--whitespace=nowarn"],
-        input=patches(entry["project"])[entry["id"]].encode(),
-        cwd=place,
-        check=True,
-        env={"GIT_CEILING_DIRECTORIES": str(folder), "PATH": "/usr/bin:/bin:/usr/local/bin"},
-    )
-    now = HeldFiles(files_below(place))
-    shutil.rmtree(place)
-    return Case(
-        id=entry["id"],
-        project=entry["project"],
-        label=entry["label"],
-        todo=entry["todo"],
-        kind=entry["kind"],
-        note=entry["note"],
-        before=before,
-        now=now,
-        grants=grants,
-        kinds=kinds,
-    )
+def _case(entry: dict[str, Any]) -> Case:
+    files, grants, kinds = _project(entry["project"])
+    facts = {name: entry[name] for name in ("id", "project", "label", "todo", "kind", "note")}
+    now = patched(files, patches(entry["project"])[entry["id"]])
+    return Case(**facts, before=HeldFiles(files), now=HeldFiles(now), grants=grants, kinds=kinds)

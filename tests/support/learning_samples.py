@@ -1,16 +1,15 @@
-"""Failures whose diagnosis is unsure, and what people say of them."""
+"""A failure, and what people say of it."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Finding, Frame, ProcessEnd
+from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.diagnosis.corrections import features
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -18,7 +17,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 def unusable(
     function: str = "test_total", message: str = "'int' object is not iterable", **more: Any
 ) -> Evidence:
-    """The test cannot use the value that it was given: the rules say 0.65 at most."""
+    """The test cannot use the value that it was given."""
     frames = (Frame(path="tests/test_cart.py", line=7, function=function, side=Side.TEST),)
     error = ExceptionFact(type="TypeError", qualified="builtins.TypeError", message=message, frames=frames)
     fields: dict[str, Any] = {
@@ -28,16 +27,6 @@ def unusable(
         "exceptions": (error,),
     }
     return Evidence(**fields | more)
-
-
-def command(**more: Any) -> Evidence:
-    """A command of no known kind that complains."""
-    fact = CommandFact(argv=("make", "check"), tool="make", purpose="validate", **more)
-    return Evidence(kind=EvidenceKind.COMMAND, command=fact, process=ProcessEnd(exit_code=2, complete=True))
-
-
-def finding(message: str) -> Finding:
-    return Finding(path="shop/cart.py", line=3, message=message)
 
 
 def said(
@@ -59,7 +48,6 @@ def said(
         "role": (category or diagnosis.category).facts.default_role,
         "right_category": category,
         "right_owner": owner,
-        "features": features(evidence),
         "by": by,
     }
     return Correction(**fields | more)

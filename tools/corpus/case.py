@@ -39,6 +39,8 @@ class Group(StrEnum):
     """What a guard or a criterion other than a test finds: hygiene, sandbox, budget, artifact, metric."""
     COMMAND = "command"
     """The criterion is a command: a type checker, a linter, a compiler, another test runner."""
+    RELEASE = "release"
+    """The tests of one release of a published package meet the source of the release before."""
     CONTROL = "control"
     """An honest change: nothing may be said against it."""
 
@@ -182,6 +184,9 @@ TEST_PACKAGES = 3
 """So many of them are kept for testing: the first in the order of their digests."""
 
 
+RELEASE_PACKAGES = ("jmespath", "natsort", "packaging", "parse", "pathspec", "python-dotenv", "wcwidth")
+"""Packages of the group release: rules were made by what their cases show."""
+
 FRESH_PACKAGES = ("boltons", "humanize", "isodate")
 """Recorded last: no rule, no number and no choice of either was made by what their cases show."""
 
@@ -198,6 +203,8 @@ def part_of(package: str, kind: str) -> Part:
     """Which part a case of this package, or small project, and kind of fault belongs to."""
     if package in FRESH_PACKAGES:
         return Part.FRESH
+    if package in RELEASE_PACKAGES:
+        return Part.DEVELOP
     return Part.TEST if is_test_package(package) or is_test_kind(kind) else Part.DEVELOP
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -70,51 +71,74 @@ RULES: tuple[Rule, ...] = tuple(
 """All of them as one table, in the order in which they are asked."""
 
 
-def _groups_for(case: Case) -> Iterator[tuple[Rules, tuple[Case, ...]]]:
-    """Yield rules that may have something to say, each with the exceptions that they look at one by one.
+@lru_cache(maxsize=4096)
+def _tables(
+    kind: EvidenceKind, asked: frozenset[str], classes: frozenset[str]
+) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    """Return the rules for a failure and its exception, before and after what lies beneath is looked at.
+
+    ``asked`` names what is known of it besides: only rules that speak of that are asked.
+    """
+    before: list[Rules] = []
+    if kind in _GUARDS:
+        before.append(GUARD_RULES)
+    elif kind is EvidenceKind.COMMAND:
+        before.append(COMMAND_RULES)
+    elif kind not in _TESTS:
+        before.append(CHECK_RULES)
+    before += [rules for name, rules in _BY_FACT if name in asked or (kind, name) in _ALWAYS]
+    after = [_SOFT]
+    if kind is EvidenceKind.SESSION:
+        after.append(SESSION_FALLBACKS)
+    elif kind is EvidenceKind.COMMAND:
+        after.append(SCRIPT_RULES)
+    after.append(_LAST)
+    first, last = (
+        tuple(rule for rules in groups for rule in rules if rule.concerns(classes))
+        for groups in (before, after)
+    )
+    return first, last
+
+
+_BY_FACT = (
+    ("selection", SELECTION_RULES),
+    ("runs", REPETITION_RULES),
+    ("limit", TIMEOUT_RULES),
+    ("process", PROCESS_RULES),
+    ("start", STARTING_RULES),
+    ("end", EARLY_END_RULES),
+    ("error", _HARD),
+)
+_ALWAYS = {
+    (EvidenceKind.SELECTION, "selection"),
+    (EvidenceKind.SESSION, "selection"),
+    (EvidenceKind.SESSION, "start"),
+}
+
+
+def rules_for(case: Case) -> Iterator[tuple[Rule, Case]]:
+    """Yield the rules that may speak, in their order, each with the exception that it looks at.
 
     First comes what a guard found, then what decides by the kind of criterion, then what repeated runs
     proved, then limits and deaths, then what an exception says by its type (first the one that surfaced,
     then those beneath), then whose frame raised.
     """
-    evidence, kind, itself = case.evidence, case.evidence.kind, (case,)
-    has_process = evidence.process is not None
-    if kind in _GUARDS:
-        yield GUARD_RULES, itself
-    elif kind is EvidenceKind.COMMAND:
-        yield COMMAND_RULES, itself
-    elif kind not in _TESTS:
-        yield CHECK_RULES, itself
-    is_selecting = kind in (EvidenceKind.SELECTION, EvidenceKind.SESSION)
-    if is_selecting or evidence.selectors or evidence.vacuous is not None:
-        yield SELECTION_RULES, itself
+    evidence, asked = case.evidence, set[str]()
+    if evidence.selectors or evidence.vacuous is not None:
+        asked.add("selection")
     if evidence.confirmations:
-        yield REPETITION_RULES, itself
+        asked.add("runs")
     if case.timed_out or evidence.swallowed_timeout:
-        yield TIMEOUT_RULES, itself
-    if case.has_error or has_process:
-        yield PROCESS_RULES, itself
-    if kind is EvidenceKind.SESSION:
-        yield STARTING_RULES, itself
-    if has_process:
-        yield EARLY_END_RULES, itself
+        asked.add("limit")
+    if evidence.process is not None:
+        asked |= {"process", "end"}
     if case.has_error:
-        yield _HARD, itself
-        yield _HARD, case.deeper
-        yield _SOFT, case.leaves
-    yield _SOFT, itself
-    if kind is EvidenceKind.SESSION:
-        yield SESSION_FALLBACKS, itself
-    if kind is EvidenceKind.COMMAND:
-        yield SCRIPT_RULES, itself
-    yield _LAST, itself
-
-
-def rules_for(case: Case) -> Iterator[tuple[Rule, Case]]:
-    """Yield the rules that may speak, in their order, each with the exception that it looks at."""
-    for rules, cases in _groups_for(case):
-        if len(cases) == 1:
-            for rule in rules.about(cases[0].classes):
-                yield rule, cases[0]
-        else:
+        asked |= {"process", "error"}
+    before, after = _tables(evidence.kind, frozenset(asked), case.classes)
+    for rule in before:
+        yield rule, case
+    if case.has_error and case.deeper:
+        for rules, cases in ((_HARD, case.deeper), (_SOFT, case.leaves)):
             yield from ((rule, each) for rule in rules for each in cases if rule.concerns(each.classes))
+    for rule in after:
+        yield rule, case

@@ -63,10 +63,16 @@ def _product_file(case: Case) -> str | None:
     if defined is not None:
         return defined.path
     owner = case.error.object_type or ""
-    if owner.startswith("module "):
-        stem = owner.removeprefix("module ").replace(".", "/")
-        known = (*(frame.path for frame in subjects), *(each.path for each in case.evidence.changed or ()))
-        return next((path for path in known if path.endswith((f"{stem}.py", f"{stem}/__init__.py"))), None)
+    if owner:
+        is_module = owner.startswith("module ")
+        module = owner.rpartition(" ")[2] if is_module else owner.rpartition(" ")[2].rpartition(".")[0]
+        stem = module.replace(".", "/")
+        seen = (*subjects, *(case.evidence.changed or ()), *case.evidence.executed)
+        path = next(
+            (each.path for each in seen if each.path.endswith((f"{stem}.py", f"{stem}/__init__.py"))), None
+        )
+        if path is not None or is_module:
+            return path
     files = {frame.path for frame in subjects}
     return files.pop() if len(files) == 1 else None
 
@@ -113,8 +119,10 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     if not case.in_test or error.name is None or error.object_side is not Side.PRODUCT:
         return None
     lacks = f"{error.object_type or 'an object'} has no {error.name}"
+    told = f"{lacks}, which {_at(case)} uses: add it, or settle its name."
+    is_raised_by_product = any(frame.side is Side.PRODUCT for frame in case.error.frames)
     return _with_changes(
-        case, Hit(suggestion=f"{lacks}, which {_at(case)} uses: add it, or settle its name.")
+        case, Hit(suggestion=told, holder=None if is_raised_by_product else _product_file(case))
     )
 
 
@@ -293,6 +301,8 @@ def raised_in_test_alone(case: Case) -> str | None:
     # What was changed is at fault rather than what was not.
     if not case.in_test or case.evidence.subjects or case.only_product_changed:
         return None
+    if _caller_of_stand_in(case) is not None:
+        return None
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
     if around is None and case.printed:
         return None
@@ -304,11 +314,21 @@ def raised_in_test(case: Case) -> Hit | str | None:
     """Test code raised while it worked with what the product gave."""
     if not case.in_test:
         return None
+    caller = _caller_of_stand_in(case)
+    if caller is not None:
+        told = f"{place(caller)} lets through what {_at(case)}, a stand-in of the tests, raises"
+        return Hit(suggestion=f"{told}: {said(case.error)}.", frame=caller)
     deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
     if deeper is not None:
         sentence = f"{place(deeper)} raises, and {_at(case)} gets to see {said(case.error)}."
         return Hit(suggestion=sentence, frame=deeper)
     return f"{_at(case)} cannot work with what {_subject(case, 'the product')} gave: {said(case.error)}."
+
+
+def _caller_of_stand_in(case: Case) -> Frame | None:
+    """Return the product's frame that called the code of the tests that raised, if one did."""
+    inner = case.frames.index(case.raised_at) if case.raised_at is not None else 0
+    return last_frame_of(case.frames[:inner], Side.PRODUCT)
 
 
 @LAST_RULES.rule(C.ENVIRONMENT_ERROR, 0.5, second=(C.UNKNOWN, 0.4))

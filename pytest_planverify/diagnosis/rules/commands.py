@@ -34,7 +34,7 @@ _RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"}
 """Tools that only start others: what they were asked for does not tell whose complaint it is."""
 
 _PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
-_UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME), re.compile(SET_UP)
+_UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME, re.MULTILINE), re.compile(SET_UP, re.MULTILINE)
 _SET_UP_FILES = re.compile(
     r"^(?:pyproject\.toml|setup\.cfg|tox\.ini|\.?mypy\.ini|\.?pylintrc(?:\.toml)?|\.?ruff\.toml|\.flake8|"
     r"pyrightconfig\.json|tsconfig[\w.-]*\.json|\.eslintrc[\w.]*|eslint\.config\.[cm]?[jt]s|clippy\.toml)$"
@@ -106,13 +106,12 @@ def _unknown_names(case: Case) -> Iterator[str]:
 @lru_cache(maxsize=16)  # a case is equal to itself alone: several rules ask of it
 def _names_in(case: Case) -> tuple[str, ...]:
     """Return the names that the output complains of; an empty one where the tool does not tell."""
-    names: list[str] = []
-    lines = _own_lines(case)
-    for at, line in enumerate(lines):
-        if found := _UNKNOWN_NAME.match(line) if line else None:
-            follows = lines[at + 1] if line.endswith(":") and at + 1 < len(lines) else ""
-            names.append(".".join(filter(None, found.groups())) or follows)
-    return tuple(names)
+    text = "\n".join(_own_lines(case))
+    return tuple(
+        ".".join(filter(None, found.groups()))
+        or (text[found.end() + 1 :].partition("\n")[0] if found[0].endswith(":") else "")
+        for found in _UNKNOWN_NAME.finditer(text)
+    )
 
 
 def _own_lines(case: Case) -> tuple[str, ...]:
@@ -136,8 +135,8 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
                 suggestion=f"{command.tool} is not set up rightly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
-    line = next((line for line in _own_lines(case) if line and _SET_UP.match(line)), None)
-    return line and f"{command.tool} cannot work as it is set up here: {quote(line)}"
+    found = _SET_UP.search("\n".join(_own_lines(case)))
+    return found and f"{command.tool} cannot work as it is set up here: {quote(found[0])}"
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.LINT_ERROR, 0.1))
@@ -608,7 +607,10 @@ def _ended(*purposes: str, must_speak: bool = False) -> Reader:
         command = case.command
         lines = [line for line in command.output_tail.splitlines() if line.strip()]
         speaks = any(not _RUNNER_REMARK.match(line.strip()) for line in lines)
-        if (purposes and command.purpose not in purposes) or (must_speak and not speaks):
+        # A runner's own word for it, make check, says little: what it runs are mostly tests.
+        is_runner = command.tool in _RUNNERS and command.purpose == "validate" and speaks
+        purpose = "test" if is_runner else command.purpose
+        if (purposes and purpose not in purposes) or (must_speak and not speaks):
             return None
         last = f"; its last line was: {quote(lines[-1])}" if lines else " and said nothing"
         shown = quote(" ".join(command.argv) or command.tool)
@@ -632,14 +634,14 @@ SCRIPT_RULES.add(
     second=(C.ENVIRONMENT_ERROR, 0.2),
 )
 SCRIPT_RULES.add(
-    "validation-failed", _ended("validate", must_speak=True),
-    C.SPEC_MISMATCH, 0.65, "A validator refused what it was given.",
-    second=(C.TEST_REGRESSION, 0.3),
-)
-SCRIPT_RULES.add(
     "test-command-failed", _ended("test"),
     C.TEST_REGRESSION, 0.8, "A test runner other than pytest failed.",
     second=(C.COMPILATION_ERROR, 0.1),
+)
+SCRIPT_RULES.add(
+    "validation-failed", _ended("validate", must_speak=True),
+    C.SPEC_MISMATCH, 0.65, "A validator refused what it was given.",
+    second=(C.TEST_REGRESSION, 0.3),
 )
 SCRIPT_RULES.add(
     "command-failed", _ended(must_speak=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
@@ -277,6 +278,10 @@ SELECTION_RULES.add(
 # fmt: on
 
 
+_IMPORTORSKIP = re.compile(r"^could not import '(?P<module>[\w.]+)': No module named ")
+"""The reason that ``pytest.importorskip`` gives."""
+
+
 def _selected(case: Case) -> str:
     """Return what the criterion names, as far as it names anything."""
     command = case.evidence.command
@@ -291,6 +296,19 @@ def nothing_collected(case: Case) -> str | None:
     if case.evidence.vacuous != "nothing_collected" and not silent:
         return None
     return f"No test of {_selected(case)} ran: write the test or correct the selection."
+
+
+@SELECTION_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.TEST_NOT_FOUND, 0.15))
+def all_skipped_for_a_module(case: Case) -> str | None:
+    """All tests were skipped because a module that they need is not installed."""
+    reasons = case.evidence.skip_reasons
+    if case.evidence.vacuous != "all_skipped" or not reasons:
+        return None
+    modules = [found["module"] for reason in reasons if (found := _IMPORTORSKIP.match(reason))]
+    if len(modules) < len(reasons):
+        return None
+    wanted = ", ".join(dict.fromkeys(modules))
+    return f"Every test of {_selected(case)} was skipped, for {wanted} is not here: install it."
 
 
 @SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.9, owner=Owner.TEST)

@@ -86,7 +86,7 @@ def declared_not_installed(case: Case) -> str | None:
 
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.TEST_REGRESSION, 0.15))
-def version_out_of_bounds(case: Case) -> Hit | None:
+def version_out_of_bounds(case: Case) -> str | None:
     """An installed version is one that the project's metadata excludes."""
     error, unmet = case.error, case.evidence.unmet
     if not unmet or case.raised_in_changed or case.is_error(*_SYNTAX):
@@ -95,12 +95,11 @@ def version_out_of_bounds(case: Case) -> Hit | None:
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
     for each in unmet:
-        takes_part = not seen.isdisjoint(each.modules)
-        if each.installed is not None and (takes_part or case.nothing_changed):
-            return Hit(
-                suggestion=f"{each.name} {each.installed} is installed, and {each.file} asks for "
-                f"{each.asked}: install what the project declares, then run again.",
-                weight=1.0 if takes_part else 0.75,
+        # A pin for documents or another Python is nobody's fault: the package itself must be on the way.
+        if each.installed is not None and not seen.isdisjoint(each.modules):
+            return (
+                f"{each.name} {each.installed} is installed, and {each.file} asks for "
+                f"{each.asked}: install what the project declares, then run again."
             )
     return None
 
@@ -227,6 +226,8 @@ def import_of_changed_tests(case: Case) -> str | None:
     module = _missing_module(case)
     if module is None or not case.in_test or not case.raised_in_changed or not case.only_tests_changed:
         return None
+    if case.is_new_promise:
+        return None
     is_promised = case.evidence.contract_path or _planned_file(case, module)
     if is_promised or case.was_removed(module) or not case.is_first_party(module):
         return None
@@ -279,9 +280,12 @@ def own_module_missing(case: Case) -> str | None:
     planned = _planned_file(case, module)
     if not (planned or case.is_first_party(module) or case.was_removed(module)):
         return None
-    path = planned or module.replace(".", "/") + ".py"
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     near = f", or did you mean {case.error.nearest[0]}?" if case.error.nearest else "."
+    path = planned or case.error.place or "it"
+    asked = _IMPORT_LINE.findall((case.raised_at.source if case.raised_at is not None else None) or "")
+    if not planned and any(name.startswith(f"{module}.") for name in asked):
+        path = path.replace(".py", "/__init__.py")  # a part of it is imported: it is to be a package
     return f"The module {module} does not exist{_by(case)}: write {path}{promised}{near}"
 
 
@@ -337,13 +341,16 @@ def dependency_missing(case: Case) -> Hit | None:
         remedy = "it has left the standard library, so replace it."
     elif similar := alike(package, case.evidence.first_party, cutoff=0.85):
         remedy = f"declare and install {package}, or did you mean {similar}?"
+    elif package in sys.stdlib_module_names:
+        remedy = f"{package} of this Python has no such part: is the name right?"
     elif case.in_test:
         remedy = f"install {package}, or write it if it is to be the project's own."
     else:
         remedy = f"declare and install {package}."
+    by_tests = Owner.TEST if case.raised_in_changed else Owner.ENVIRONMENT
     return Hit(
         suggestion=f"No module named {module}{_by(case)}: {remedy}",
-        owner=Owner.ENVIRONMENT if case.in_test else Owner.PRODUCT,
+        owner=by_tests if case.in_test else Owner.PRODUCT,
     )
 
 
@@ -353,14 +360,17 @@ def _is_own(case: Case, module: str) -> bool:
 
 
 @LOADING_RULES.rule(C.SPEC_MISMATCH, 0.92, about=_IMPORT, second=(C.IMPORT_ERROR, 0.15))
-def promised_name_missing(case: Case) -> str | None:
+def promised_name_missing(case: Case) -> Hit | None:
     """A test imports a name that an existing module of the project lacks."""
     found = _imported_name(case) if case.in_test else None
     if found is None or not _is_own(case, found[0]):
         return None
     where = f" ({case.error.path})" if case.error.path else ""
     asks = f"which {place(case.raised_at)} asks for"
-    return f"{found[0]}{where} has no {found[1]}, {asks}: add it, or settle its name."
+    return Hit(
+        suggestion=f"{found[0]}{where} has no {found[1]}, {asks}: add it, or settle its name.",
+        holder=case.error.path,
+    )
 
 
 @LOADING_RULES.rule(C.TEST_REGRESSION, 0.85, about=_IMPORT, owner=Owner.TEST, second=(C.IMPORT_ERROR, 0.2))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import re
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
@@ -95,6 +96,11 @@ _BY_NAME = (
     "zoneinfo._common.ZoneInfoNotFoundError",
     "locale.Error",
 )
+_VARIABLE_WORDS = re.compile(
+    r"\benvironment variable\b|"
+    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+ (?:is|was|must be) (?:not set|set|missing|unset)\b"
+)
+_NAMES_ENCODING = re.compile(r"ascii|encod|\.decode\(", re.IGNORECASE)
 _READS_VARIABLE = re.compile(r"\b(?:environ\b|getenv\()")
 _WRITES = re.compile(
     r"\.(?:unlink|rmdir|remove|write_\w+|mkdir|touch|rename)\(|\bopen\([^)]*[\"'][wax]b?\+?[\"']"
@@ -138,7 +144,7 @@ def name_of_change_not_found(case: Case) -> Hit | None:
     elif variable := _read_variable(case):
         asked = f"the environment variable {variable}"
     elif is_by_name and not (case.innermost is case.raised_at and case.is_by_hand):
-        asked = quote(error.message, 80) or error.type
+        asked = f"something by a name ({quote(said(error), 80)})"
     else:
         return None
     return Hit(
@@ -179,12 +185,14 @@ def product_misled_by_tests(case: Case) -> str | None:
 
 
 @MACHINE_RULES.rule(
-    C.ENVIRONMENT_ERROR, 0.7, about=("builtins.ValueError",), second=(C.TEST_REGRESSION, 0.3)
+    C.ENVIRONMENT_ERROR, 0.7, about=("builtins.ValueError", *_KIND), second=(C.TEST_REGRESSION, 0.3)
 )
 def variable_unusable(case: Case) -> str | None:
-    """The value of an environment variable cannot be used by unchanged code."""
+    """The value of an environment variable, or that it has none, cannot be used by unchanged code."""
     frame = case.raised_at
     if frame is None or case.raised_in_changed or not _READS_VARIABLE.search(frame.source or ""):
+        return None
+    if case.is_error(*_KIND) and "NoneType" not in case.error.message:
         return None
     return (
         f"An environment variable that is read in {place(frame)} holds what cannot be used: "
@@ -193,19 +201,39 @@ def variable_unusable(case: Case) -> str | None:
 
 
 @MACHINE_RULES.rule(
+    C.ENVIRONMENT_ERROR, 0.65, about=("builtins.UnicodeError",), second=(C.TEST_REGRESSION, 0.35)
+)
+def encoding_of_machine(case: Case) -> str | None:
+    """Unchanged code that names no encoding gets that of the locale, which knows ASCII only."""
+    source = (case.raised_at.source if case.raised_at is not None else None) or ""
+    if case.in_nobody or case.raised_in_changed or not case.error.message.startswith("'ascii' codec"):
+        return None
+    if _NAMES_ENCODING.search(source):
+        return None
+    return (
+        f"The locale of this machine knows ASCII only, and {place(case.raised_at)} names no encoding: "
+        f"{said(case.error)}. Set LANG=C.UTF-8, or let the code name its encoding."
+    )
+
+
+@MACHINE_RULES.rule(
     C.ENVIRONMENT_ERROR, 0.65, about=("builtins.FileNotFoundError",), second=(C.ARTIFACT_MISSING, 0.3)
 )
 def file_not_shipped(case: Case) -> str | None:
-    """Nothing was changed, and a file of the project that code reads is not here."""
+    """Unchanged code reads a file of the project that is not here, and no change can have removed it."""
     path = case.error.path or ""
-    if not case.nothing_changed or case.in_nobody or case.was_meant or "/" not in path:
+    is_of_tests = is_test_path(path) and case.in_test and case.changed is not None
+    is_as_it_was = not case.raised_in_changed and path not in (case.changed or ())
+    if not (case.nothing_changed or (is_of_tests and is_as_it_was)):
+        return None
+    if case.in_nobody or case.was_meant or "/" not in path:
         return None
     if not is_relative(path) or path.startswith((".", "~")):
         return None
     if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
     return (
-        f"{path}, which {place(case.raised_at)} reads, is not here, and nothing was changed: "
+        f"{path}, which {place(case.raised_at)} reads, is not here, and no change has removed it: "
         "was it left out of what is installed?"
     )
 
@@ -234,7 +262,8 @@ def refused_for_the_machine(case: Case) -> str | None:
         return None
     last = case.innermost
     is_meant = last is not None and last.side in (Side.PRODUCT, Side.THIRD_PARTY)
-    if not is_meant or not _MACHINE_WORDS.search(case.error.message):
+    message = case.error.message
+    if not is_meant or not (_MACHINE_WORDS.search(message) or _VARIABLE_WORDS.search(message)):
         return None
     return f"{place(case.raised_at)} says by itself what the machine lacks: {said(case.error)}."
 
@@ -319,7 +348,7 @@ def machine_lacks_something(case: Case) -> str | None:
         phrase = "the machine lacks something" if any(told) else None
     if phrase is None or case.was_meant:
         return None
-    return f"{phrase[0].upper()}{phrase[1:]}{_in(case)}: {said(error)}."
+    return f"{phrase[0].upper()}{phrase[1:]}: {said(error)}{_in(case)}."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, about=("builtins.FileNotFoundError",))

@@ -179,11 +179,11 @@ def crash_signal(case: Case) -> Hit | None:
     )
 
 
-@PROCESS_RULES.rule(C.TEST_CRASH, 0.85)
+@PROCESS_RULES.rule(C.TEST_CRASH, 0.85, about=_LEAVING)
 def session_ended_by_project(case: Case) -> Hit | None:
     """Code of the project ended the session on purpose."""
     kind = case.evidence.kind
-    if not case.is_error(*_LEAVING) or case.in_nobody or kind is EvidenceKind.COMMAND:
+    if case.in_nobody or kind is EvidenceKind.COMMAND:
         return None
     if kind is EvidenceKind.TEST and case.evidence.process is None:
         return None  # the test alone is over
@@ -250,7 +250,13 @@ def left_by_test(case: Case) -> str | None:
     return f"{place(case.raised_at)} leaves the program: {said(case.error)}."
 
 
-@PROCESS_RULES.rule(C.TEST_CRASH, 0.8, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2))
+@PROCESS_RULES.rule(
+    C.TEST_CRASH,
+    0.8,
+    about=("builtins.ValueError", "builtins.OSError"),
+    owner=Owner.TEST,
+    second=(C.ENVIRONMENT_ERROR, 0.2),
+)
 def output_closed(case: Case) -> Hit | None:
     """Standard output was closed while pytest was still using it."""
     error, last = case.error, case.innermost

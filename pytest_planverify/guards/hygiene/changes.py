@@ -1,7 +1,9 @@
-"""Differences between two snapshots of a tree, read lazily."""
+"""Differences between two snapshots of a tree, read lazily, and what is found in them."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,31 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.work_tree import Snapshot
     from pytest_planverify.guards.hygiene.grants import Grants
     from pytest_planverify.guards.hygiene.source import Module
+
+PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
+WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
+SERVES_TESTS = re.compile(r"pytest|testing|plugin|fixture|conftest|(^|/)tests?[_/]|_tests?[./]")
+"""Files by which a project serves the tests of others."""
+
+_SCRIPT_FOLDERS = frozenset(
+    {"tools", "bin", "scripts", "script", "examples", "benchmarks", "docs", "doc", "ci"}
+)
+_SCRIPTS = frozenset({"setup.py", "noxfile.py", "tasks.py", "fabfile.py", "conf.py", "dodo.py"})
+
+
+@dataclass(frozen=True, slots=True)
+class SignalFinding:
+    """A tampering signal in one file."""
+
+    sign: str
+    message: str
+    path: str
+    _: KW_ONLY
+    line: int | None = None
+    before: str | None = None
+    after: str | None = None
+    nodeid: str | None = None
+    """The test that it is about, as it was called before."""
 
 
 class TreeDifferences:
@@ -55,6 +82,11 @@ class TreeDifferences:
             self._parsed[key] = parse(path, (self.now if now else self.before).read(path))
         return self._parsed[key]
 
+    def python(self, *kinds: JudgeKind) -> list[tuple[Module | None, Module | None]]:
+        """Return the changed source files of some kinds, each as it was and as it is."""
+        paths = [path for path in self.of_kind(*kinds) if path.endswith(".py")]
+        return [(self.module(path, now=False), self.module(path, now=True)) for path in paths]
+
     @cached_property
     def data(self) -> frozenset[str]:
         """The data files of criteria and tests, as they are now."""
@@ -70,3 +102,9 @@ class TreeDifferences:
             data=frozenset(path for reach in todos for path in reach.data),
             artifacts=tuple(path for reach in todos for path in reach.artifacts),
         )
+
+
+def is_script(path: str) -> bool:
+    """Return whether a source file is run rather than imported."""
+    *folders, name = path.split("/")
+    return name in _SCRIPTS or any(folder in _SCRIPT_FOLDERS for folder in folders)

@@ -1,36 +1,53 @@
-"""The signals of tampering in two snapshots of a tree, and in the tree of a run."""
+"""The signals of tampering in two snapshots of a tree, which of them count, and the todo that answers."""
 
 from __future__ import annotations
 
+import os
 import posixpath
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
-from planner.model.evidence import HygieneSignal
-from planner.model.verdicts import Hardness
+from planner.model.evidence import Evidence, HygieneSignal
+from planner.model.verdicts import EvidenceKind, Hardness
 from planner.planfile.loader import collector_paused, plan_as_it_stands
 from planner.text.display import listed
-from pytest_planverify.guards.hygiene.changes import TreeDifferences
+from pytest_planverify.baseline.work_tree import START_UP
+from pytest_planverify.guards import Guard, Violation
+from pytest_planverify.guards.hygiene.changes import SignalFinding, TreeDifferences
 from pytest_planverify.guards.hygiene.configuration import configuration_findings
-from pytest_planverify.guards.hygiene.files import ignored_packages, path_findings, remove_young_caches
-from pytest_planverify.guards.hygiene.grants import Grants
+from pytest_planverify.guards.hygiene.grants import Grants, Permission
 from pytest_planverify.guards.hygiene.judges import judge_findings
 from pytest_planverify.guards.hygiene.plan_changes import plan_findings
-from pytest_planverify.guards.hygiene.product import product_findings
-from pytest_planverify.guards.hygiene.signals import SignalFinding, violations, weigh
+from pytest_planverify.guards.hygiene.product import TRICKS, product_findings
 from pytest_planverify.guards.hygiene.source import room_for_deep_trees
-from pytest_planverify.guards.hygiene.special_cases import special_case_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from planner.model.plan import Plan
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.work_tree import Snapshot
-    from pytest_planverify.guards import Violation
+
+MOST_SIGNALS = 50
+"""So many are kept as evidence."""
+
+_RED_LOSSES = frozenset({"test-deleted", "test-skipped", "test-xfailed", "assertions-fewer"})
+"""What nobody may do to a test that was red, whoever may change it: it has to become green. To ask for
+something else is an edit, and no tampering."""
+_UNGRANTED = _RED_LOSSES | {
+    "judge-changed", "judge-removed", "judge-unreadable", "assertion-lost", "data-changed"
+}  # fmt: skip
+"""What a judge may lose where a todo was granted the file; the other signs hold for everybody."""
+_OF_WORKERS = TRICKS | {
+    "start-up-file", "shadows-module", "records-touched", "patches-judge"
+}  # fmt: skip
+"""What concerns whoever may have played it, and not whom the file judges."""
+
+_LONGEST_EXCERPT = 300
 
 
 def compare(
@@ -49,36 +66,123 @@ def compare(
     before.
     """
     changes = TreeDifferences(before, now, kinds, grants, accepted)
+    found: dict[tuple[str, str | None, int | None, str], HygieneSignal] = {}
     # Trees of sources are many small objects, and no garbage in circles.
     with collector_paused(), room_for_deep_trees():
-        signals = [
-            signal
-            for finding in _findings(changes)
-            if (signal := weigh(finding, grants.permission(finding.path), is_red))
-        ]
-    return tuple({(each.sign, each.path, each.line, each.message): each for each in signals}.values())
+        for finding in _findings(changes) if changes.changed else ():
+            if signal := _weighed(finding, grants.permission(finding.path), is_red):
+                found[signal.sign, signal.path, signal.line, signal.message] = signal
+    return tuple(found.values())
 
 
 def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    if not changes.changed:
-        return
     yield from judge_findings(changes)
     yield from product_findings(changes)
-    yield from special_case_findings(changes)
     tests = [path for path in changes.old if path in changes.new and changes.kind(path) is JudgeKind.TEST]
     yield from configuration_findings(changes.before, changes.now, changes.changed, tests)
-    yield from path_findings(changes)
+    yield from _path_findings(changes)
     for path in changes.of_kind(JudgeKind.PLAN):
-        plans = [
+        before, now = (
             plan_as_it_stands(content, posixpath.basename(path)) if content is not None else None
             for content in (changes.before.read(path), changes.now.read(path))
-        ]
-        if plans[0] is not None and plans[1] is None:
-            yield SignalFinding(
-                sign="judge-unreadable", message="The plan is gone or cannot be read", path=path
+        )
+        if before is not None and now is None:
+            said = "The plan is gone or cannot be read"
+            yield SignalFinding("judge-unreadable", said, path)
+        elif before is not None and now is not None:
+            yield from plan_findings(before, now, path)
+
+
+def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
+    """Yield what the names of new and changed files tell."""
+    for path in sorted(changes.changed & changes.new.keys()):
+        if ".planverify" in path.split("/")[:-1]:
+            said = f"{path} is a record of the verifier"
+            yield SignalFinding("records-touched", said, path)
+        elif posixpath.basename(path) in START_UP or path.endswith((".pth", ".start")):
+            said = f"{path} runs when an interpreter starts"
+            yield SignalFinding("start-up-file", said, path)
+
+
+def _weighed(
+    finding: SignalFinding, permission: Permission, is_red: Callable[[str], bool] | None
+) -> HygieneSignal | None:
+    """Return the signal of a finding; ``None`` where whoever may change the file may do so."""
+    if finding.sign in _UNGRANTED and permission is Permission.GRANTED:
+        about = finding.nodeid if finding.sign in _RED_LOSSES else None
+        if about is None or is_red is None or not is_red(about):
+            return None
+    where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+    return HygieneSignal(
+        sign=finding.sign,
+        hardness=Hardness.HARD,
+        message=f"{finding.message} ({where})",
+        path=finding.path,
+        line=finding.line,
+        nodeid=finding.nodeid,
+        before=_excerpt(finding.before),
+        after=_excerpt(finding.after),
+    )
+
+
+def _excerpt(text: str | None) -> str | None:
+    """Return at most two lines of a text."""
+    if text is None:
+        return None
+    shown = "\n".join([line.strip() for line in text.strip().splitlines() if line.strip()][:2])
+    return shown if len(shown) <= _LONGEST_EXCERPT else shown[: _LONGEST_EXCERPT - 1] + "…"
+
+
+# -- who answers ---------------------------------------------------------------------------------------
+
+
+def violations(
+    signals: Iterable[HygieneSignal],
+    *,
+    grants: Grants,
+    passed: Collection[str],
+    present: Collection[str] | None = None,
+) -> Iterator[Violation]:
+    """Yield what is held against each todo; one signal is enough.
+
+    ``passed`` are the todos that have passed; they answer for what nobody may have done. ``present`` are
+    those of the run, all where it is absent.
+    """
+    here = {reach.todo_id for reach in grants.todos} if present is None else set(present)
+    held: dict[str, list[HygieneSignal]] = {reach.todo_id: [] for reach in grants.todos}
+    for signal in signals:
+        for todo_id in _answering(signal, grants, passed, here):
+            held[todo_id].append(signal)
+    for todo_id, found in held.items():
+        if found:
+            reason = found[0].message + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
+            evidence = Evidence(
+                kind=EvidenceKind.HYGIENE, headline=reason, signals=tuple(found[:MOST_SIGNALS])
             )
-        elif plans[0] is not None and plans[1] is not None:
-            yield from plan_findings(plans[0], plans[1], path)
+            yield Violation(todo_id=todo_id, guard=Guard.HYGIENE, reason=reason, evidence=evidence)
+
+
+def _answering(
+    signal: HygieneSignal, grants: Grants, passed: Collection[str], present: Collection[str]
+) -> tuple[str, ...]:
+    """Return the todos of the run that a signal is held against.
+
+    A changed judge concerns whom it judges and who may change it; a trick who may have played it, and where
+    that todo is no part of the run, everybody who profits.
+    """
+    named: tuple[str, ...] = ()
+    if signal.path is not None and signal.sign in _OF_WORKERS:
+        named = grants.owners(signal.path)
+    elif signal.path is not None:
+        owners = (reach.todo_id for reach in grants.todos if reach.may_change(signal.path))
+        named = tuple(dict.fromkeys((*owners, *grants.dependants(signal.path))))
+        if named:
+            return tuple(each for each in named if each in present)
+    found = tuple(each for each in named if each in present)
+    return found or tuple(reach.todo_id for reach in grants.todos if reach.todo_id in passed)
+
+
+# -- the tree of a run ---------------------------------------------------------------------------------
 
 
 class HygieneWatch:
@@ -115,18 +219,12 @@ class HygieneWatch:
             f" ({revision[:12]})" if revision else ""
         )
 
-    def violations(
-        self, passed: Collection[str], present: Collection[str], more: Collection[HygieneSignal] = ()
-    ) -> Iterator[Violation]:
-        """Yield what is held against todos of the run; ``more`` are signs that the run has shown."""
-        yield from violations((*self.signals, *more), grants=self.grants, passed=passed, present=present)
-
     def _beside(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:
         """Yield what no snapshot holds: another record of the baseline than git has, ignored packages."""
         for doubt in self._baseline.doubts:
             yield HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
         for finding in ignored_packages(root, files):
-            if signal := weigh(finding, self.grants.permission(finding.path)):
+            if signal := _weighed(finding, self.grants.permission(finding.path), None):
                 yield signal
 
     def _is_red(self, nodeid: str) -> bool:
@@ -147,6 +245,35 @@ class HygieneWatch:
                 f"what the baseline held is not known of {listed(lost)}: fetch the commit of the "
                 "baseline, or make it again: planverify baseline PLAN"
             )
+
+
+def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFinding]:
+    """Yield packages that git ignores and that are imported instead of a module beside them.
+
+    ``known`` are the files of the tree.
+    """
+    for path in sorted(known):
+        if not path.endswith(".py") or path.startswith(("../", "/")):
+            continue
+        package = posixpath.join(path.removesuffix(".py"), "__init__.py")
+        is_module = posixpath.basename(path) != "__init__.py"
+        if is_module and package not in known and (root / package).is_file():
+            said = f"{package} is ignored by git, and is imported instead of {path}"
+            yield SignalFinding("shadows-module", said, package)
+
+
+def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
+    """Remove the caches of bytecode beside the sources that were written since a moment.
+
+    Python and pytest run a cached file instead of its source, so that one that is forged would be judged in
+    the place of the source. Who imports the source next makes an honest one.
+    """
+    for folder in {posixpath.dirname(path) for path in sources if path.endswith(".py")}:
+        with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
+            for entry in entries:
+                # Its times can be set to anything but the one of the last change of the entry itself.
+                if entry.name.endswith(".pyc") and entry.stat(follow_symlinks=False).st_ctime >= since:
+                    os.unlink(entry)
 
 
 def _since(baseline: KeptBaseline) -> float:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import configparser
 import fnmatch
 import posixpath
-import re
 import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_planverify.baseline.work_tree import CONFIGURATIONS
-from pytest_planverify.guards.hygiene.signals import SignalFinding
+from pytest_planverify.guards.hygiene.changes import SignalFinding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -51,7 +50,7 @@ def configuration_findings(
         path, new = read_options(now, folder)
         if new is None:
             said = "pytest's configuration can no longer be parsed"
-            yield SignalFinding(sign="judge-unreadable", message=said, path=path)
+            yield SignalFinding("judge-unreadable", said, path)
             continue
         below = [test for test in tests if not folder or test.startswith(f"{folder}/")]
         for name in sorted({*(old or ()), *new}):
@@ -64,14 +63,12 @@ def configuration_findings(
             else:
                 continue
             said, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
-            yield SignalFinding(
-                sign=sign, message=said, path=path or old_path, before=texts[0], after=texts[1]
-            )
+            yield SignalFinding(sign, said, path or old_path, before=texts[0], after=texts[1])
     for path in files:
-        added = _declared_plugins(path, now.read(path)) - _declared_plugins(path, before.read(path))
-        if added:
-            said = f"The project makes itself a plugin of pytest: {', '.join(sorted(added))}"
-            yield SignalFinding(sign="pytest-entry-point", message=said, path=path)
+        # However a project declares its entry points, the group of pytest's plugins has this name.
+        if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
+            said = "The project makes itself a plugin of pytest"
+            yield SignalFinding("pytest-entry-point", said, path)
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:
@@ -167,18 +164,3 @@ def _covered(paths: tuple[str, ...], folder: str, tests: list[str]) -> set[str]:
 def _is_named(path: str, patterns: tuple[str, ...]) -> bool:
     name = posixpath.basename(path)
     return any(fnmatch.fnmatch(each, pattern) for each in (name, path) for pattern in patterns)
-
-
-def _declared_plugins(path: str, content: bytes | None) -> set[str]:
-    """Return the ``pytest11`` entry points that a file of the project declares."""
-    text = (content or b"").decode("utf-8", "replace")
-    if path.endswith(".toml"):
-        try:
-            table: Any = tomllib.loads(text)
-            project = table.get("project", {}).get("entry-points", {}).get("pytest11", {})
-            poetry = table.get("tool", {}).get("poetry", {}).get("plugins", {}).get("pytest11", {})
-            return {f"{key} = {value}" for key, value in {**project, **poetry}.items()}
-        except (ValueError, AttributeError, TypeError):
-            return {"pytest11"} if "pytest11" in text else set()
-    block = r"pytest11.*" if path.endswith(".py") else r"pytest11.*(?:\n[ \t]+.+)*"
-    return {line.strip() for found in re.findall(block, text) for line in found.splitlines()}

@@ -93,7 +93,7 @@ class Grants:
             owner = flat.owner(todo.id)
             folder = _relative(str(owner.root), str(root))
             if folder is None:
-                continue
+                continue  # a root elsewhere, which the baseline of this plan does not hold
             criteria = owner.criteria.get(todo.id.rpartition("/")[2]) or flat.loaded.criteria.get(todo.id)
             reaches.append(reach_of(_as_it_was(todo, before), criteria or (), folder))
         plans = tuple(

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import JudgeKind
+from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, SignalFinding
 from pytest_planverify.guards.hygiene.grants import Permission
-from pytest_planverify.guards.hygiene.hooks import hook_findings
-from pytest_planverify.guards.hygiene.signals import SignalFinding
 from pytest_planverify.guards.hygiene.source import (
     FUNCTIONS,
+    UNKNOWN,
     Function,
     dotted,
-    is_always_false,
-    is_always_true,
+    fold,
     name_of,
     shape,
+    truth,
 )
 
 if TYPE_CHECKING:
@@ -30,13 +30,20 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
 
-PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
-_DATA = (JudgeKind.FIXTURE, JudgeKind.CONTRACT)
 _CHECK_CALL = re.compile(
     r"(^|\.|_)(assert\w*|fail\w*|raises|warns|check\w*|verify\w*|expect\w*|deprecated_call)$"
 )
-_SKIPS = re.compile(r"(^|\.)(skip|skipif|skipIf|skipUnless|skipTest|SkipTest|importorskip)$")
-_EXPECTS_FAILURE = re.compile(r"(^|\.)(xfail|expectedFailure)$")
+_MARKS = {
+    "test-skipped": re.compile(r"(^|\.)(skip|skipif|skipIf|skipUnless|skipTest|SkipTest|importorskip)$"),
+    "test-xfailed": re.compile(r"(^|\.)(xfail|expectedFailure)$"),
+}
+_BURDENS = {
+    "test-skipped": "is skipped",
+    "test-xfailed": "is expected to fail",
+    "assertion-swallowed": "catches its own failure",
+    "assertion-void": "asserts what always holds",
+}
+"""What keeps a test from failing, and what is said where it came."""
 _CATCHES_FAILURES = frozenset({"", "AssertionError", "Exception", "BaseException"})
 _SPEAKS_TO_PYTEST = re.compile(
     r"(pytest|setup|teardown|setUp|tearDown|asyncSetUp|load_tests|collect_ignore|__test__).*"
@@ -48,157 +55,138 @@ _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestUnit:
-    """One test function, and what it asks for."""
-
-    __test__ = False
-
-    node: Function
-    nodeid: str
-    body: str
-    """Its shape without its name."""
-    is_collected: bool
-    skips: frozenset[str]
-    xfails: frozenset[str]
-    checks: Counter[str]
-    void_checks: frozenset[str]
-    """Those that always hold, or that nothing reaches."""
-    swallowers: frozenset[str]
-    """What keeps failures of its checks from being seen."""
-
-
 def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     """Yield what the changed judges lost, and those that are other ones without permission."""
-    added = _added_tests(changes)
-    for path in changes.of_kind(*_DATA, *PYTHON_JUDGES):
-        is_python = path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES
-        if is_python:
-            found = list(_python_findings(changes, path, added))
+    tests = {
+        path: (_read_tests(changes.module(path, now=False)), _read_tests(changes.module(path, now=True)))
+        for path in changes.of_kind(*PYTHON_JUDGES)
+        if path.endswith(".py")
+    }
+    added = frozenset(
+        text
+        for path, (old, new) in tests.items()
+        for name, test in new.items()
+        if name not in old and changes.kind(path) is JudgeKind.TEST
+        for text in (test.node.name, test.body)
+    )
+    for path in changes.of_kind(JudgeKind.FIXTURE, JudgeKind.CONTRACT, *PYTHON_JUDGES):
+        old, new = tests.get(path, ({}, {}))
+        if path in tests:
+            found = list(_python_findings(changes, path, old, new, added))
             if not found and changes.grants.permission(path) is not Permission.GRANTED:
                 found = list(_difference(changes, path))
             yield from found
         if path not in changes.new:
-            if not _was_moved(changes, path, added):
-                yield SignalFinding(sign="judge-removed", message=f"{path} is gone", path=path)
-        elif not is_python and path in changes.old:
+            contents = {changes.new.get(each) for each in changes.changed - changes.old.keys()}
+            is_elsewhere = old and all({each.node.name, each.body} & added for each in old.values())
+            if changes.old[path] not in contents and not is_elsewhere:
+                yield SignalFinding("judge-removed", f"{path} is gone", path)
+        elif path not in tests and path in changes.old:
             yield from _data_findings(changes, path)
-
-
-def read_tests(module: Module | None) -> dict[str, TestUnit]:
-    """Return the test functions of a module, by their names with those of their classes."""
-    return {} if module is None else dict(_tests_of(module, module.tree.body, "", True, frozenset()))
-
-
-def _added_tests(changes: TreeDifferences) -> frozenset[str]:
-    """Return the names and the bodies of collected tests that were not there before."""
-    return frozenset(
-        text
-        for path in changes.of_kind(JudgeKind.TEST)
-        for name, test in read_tests(changes.module(path, now=True)).items()
-        if test.is_collected and name not in read_tests(changes.module(path, now=False))
-        for text in (test.node.name, test.body)
-    )
-
-
-def _was_moved(changes: TreeDifferences, path: str, added: frozenset[str]) -> bool:
-    """Return whether a file that is gone stands elsewhere, or all its tests do."""
-    if changes.old[path] in {changes.new.get(each) for each in changes.changed - changes.old.keys()}:
-        return True
-    tests = read_tests(changes.module(path, now=False)).values()
-    return bool(tests) and all({each.node.name, each.body} & added for each in tests)
 
 
 # -- what tests lost ---------------------------------------------------------------------------------
 
 
-def _python_findings(changes: TreeDifferences, path: str, added: frozenset[str]) -> Iterator[SignalFinding]:
+@dataclass(frozen=True, slots=True)
+class _TestUnit:
+    """One test that is collected, and what it asks for."""
+
+    node: Function
+    body: str
+    """Its shape without its name."""
+    checks: Counter[str]
+    burdens: dict[str, frozenset[str]]
+    """By sign, what keeps it from failing."""
+
+
+def _python_findings(
+    changes: TreeDifferences,
+    path: str,
+    old: dict[str, _TestUnit],
+    new: dict[str, _TestUnit],
+    added: frozenset[str],
+) -> Iterator[SignalFinding]:
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None and path in changes.new:
-        yield SignalFinding(sign="judge-unreadable", message=f"{path} can no longer be parsed", path=path)
+        yield SignalFinding("judge-unreadable", f"{path} can no longer be parsed", path)
         return
-    if now is not None or changes.kind(path) is JudgeKind.TEST:
-        old, new = read_tests(before), read_tests(now)
-        gone = {name for name, test in old.items() if test.is_collected and name not in new}
-        is_rewritten = changes.grants.permission(path) is Permission.GRANTED and len(added) >= 2 * len(gone)
-        hidden = {test.body for test in new.values() if not test.is_collected}
-        for name, test in old.items():
-            twin = new.get(name)
-            if twin is not None and (twin.is_collected or not test.is_collected):
-                yield from _losses(path, test, twin, now)
-            elif test.is_collected and (twin is not None or test.body in hidden):
-                said = f"The test {name} is no longer collected"
-                yield SignalFinding(sign="test-deselected", message=said, path=path, nodeid=test.nodeid)
-            elif test.is_collected and not (is_rewritten or {test.node.name, test.body} & added):
-                said = f"The test {name} is gone"
-                yield SignalFinding(sign="test-deleted", message=said, path=path, nodeid=test.nodeid)
+    # Whoever may write the tests may write others in their place, as long as there are more of them.
+    is_granted = changes.grants.permission(path) is Permission.GRANTED
+    is_rewritten = is_granted and len(added) >= 2 * len(old.keys() - new.keys())
+    for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
+        nodeid = f"{path}::{name}"
+        if now is not None and name in new:
+            yield from _losses(nodeid, test, new[name], now)
+        elif not (is_rewritten or {test.node.name, test.body} & added):
+            said = f"The test {name} is gone, or no longer collected"
+            yield SignalFinding("test-deleted", said, path, nodeid=nodeid)
     if now is not None:
-        yield from hook_findings(before, now)
-        if changes.kind(path) is JudgeKind.CONFTEST and _serves_protected_tests(changes, path):
+        yield from _hook_findings(before, now)
+        if changes.kind(path) is JudgeKind.CONFTEST:
             yield from _fixture_findings(changes, before, now)
 
 
-def _losses(path: str, was: TestUnit, unit: TestUnit, now: Module | None) -> Iterator[SignalFinding]:
-    name = unit.node.name
-
+def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterator[SignalFinding]:
     def lost(sign: str, said: str, after: Iterable[str] = (), before: str | None = None) -> SignalFinding:
-        return SignalFinding(
-            sign=sign, message=f"{name} {said}", path=path, line=unit.node.lineno, nodeid=was.nodeid,
-            before=before, after=min(after, default=None),
+        return SignalFinding(sign, f"{unit.node.name} {said}", now.path, line=unit.node.lineno,
+            nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    if new := unit.skips - was.skips:
-        yield lost("test-skipped", "is skipped", new)
-    if new := unit.xfails - was.xfails:
-        yield lost("test-xfailed", "is expected to fail", new)
-    if new := unit.swallowers - was.swallowers:
-        yield lost("assertion-swallowed", "catches its own failure", new)
-    if new := unit.void_checks - was.void_checks:
-        yield lost("assertion-void", "asserts what always holds", new)
-    elif was.checks and not unit.checks and not _calls_a_check(unit.node, now):
-        yield lost("assertion-void", "asserts nothing any more")
     gone, came = was.checks - unit.checks, unit.checks - was.checks
-    if gone and came.total() < gone.total():
+    for sign, said in _BURDENS.items():
+        new = unit.burdens[sign] - was.burdens[sign]
+        # A check of something with itself, beside those that were there, may ask for reflexivity.
+        if new and (gone or sign != "assertion-void"):
+            yield lost(sign, said, new)
+    asks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
+    if asks_nothing and not _calls_a_check(unit.node, now):
+        yield lost("assertion-void", "asserts nothing any more")
+    if came.total() < gone.total():
         yield lost("assertions-fewer", "asserts less", came, min(gone))
     elif gone:
         yield lost("assertion-lost", "asserts something else", came, min(gone))
 
 
+def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
+    """Return the tests of a module that are collected, by their names with those of their classes."""
+    return {} if module is None else dict(_tests_of(module, module.tree.body, "", frozenset()))
+
+
 def _tests_of(
-    module: Module, body: list[ast.stmt], owner: str, collected: bool, inherited: frozenset[str]
-) -> Iterator[tuple[str, TestUnit]]:
-    """Yield the tests below a module or a class; later ones of a name hide those before."""
-    last = {each.name: each for each in body if isinstance(each, _DEFINITIONS)}
-    hidden = _hidden_names(body)
-    inherited |= _marks_of_body(module, body)
-    for each in _definitions(body):
-        counts = collected and last.get(each.name, each) is each and not hidden & {each.name, "__test__"}
-        name = f"{owner}::{each.name}" if owner else each.name
+    module: Module, body: list[ast.stmt], owner: str, inherited: frozenset[str]
+) -> Iterator[tuple[str, _TestUnit]]:
+    """Yield the tests below a module or a class, with what these say of skipping."""
+    targets = [
+        ast.unparse(target)
+        for each in body
+        if isinstance(each, ast.Assign | ast.Delete)
+        for target in each.targets
+    ]
+    # What a module or a class says of skipping outside of its definitions holds for all its tests.
+    inherited |= _marks([each for each in body if not isinstance(each, (*_DEFINITIONS, *_IMPORTS))], module)
+    for each in {each.name: each for each in _definitions(body)}.values():  # later ones hide those before
+        if {each.name, f"{each.name}.__test__", "__test__"}.intersection(targets):
+            continue  # deleted, bound again, or told to be no test
         marks = inherited | _marks(each.decorator_list, module)
         if isinstance(each, ast.ClassDef):
-            if any(isinstance(one, FUNCTIONS) and "test" in one.name for one in each.body):
-                is_case = each.name.startswith("Test") or bool(each.bases)
-                yield from _tests_of(module, each.body, name, counts and is_case, marks)
-        elif "test" in each.name and not _fixture_decorator(each, module):
-            marks |= _marks([one for one in ast.walk(each) if isinstance(one, ast.Call)], module)
-            checks, dead = list(_checks(each, module)), _dead_nodes(each)
-            void = {text for node, text in checks if node in dead or _always_holds(node)}
-            yield (
-                name,
-                TestUnit(
-                    node=each,
-                    nodeid=f"{module.path}::{name}",
-                    body=shape(ast.Module(body=each.body, type_ignores=[])),
-                    is_collected=counts and each.name.startswith("test"),
-                    skips=frozenset(text for text in marks if _SKIPS.search(text.partition("(")[0])),
-                    xfails=frozenset(
-                        text for text in marks if _EXPECTS_FAILURE.search(text.partition("(")[0])
-                    ),
-                    checks=Counter(text for _, text in checks if text not in void),
-                    void_checks=frozenset(void),
-                    swallowers=frozenset(_swallowers(each, module)),
-                ),
-            )
+            if each.name.startswith("Test") or each.bases:
+                yield from _tests_of(module, each.body, f"{owner}{each.name}::", marks)
+        elif each.name.startswith("test") and not _fixture_decorator(each, module):
+            marks |= _marks(each.body, module)
+            checks = list(_checks(each, module))
+            ends = [at for at, one in enumerate(each.body) if isinstance(one, ast.Return | ast.Raise)]
+            after = each.body[ends[0] + 1 :] if ends else []
+            unreached = {node for statement in after for node in ast.walk(statement)}
+            void = frozenset(text for node, text in checks if node in unreached or _always_holds(node))
+            burdens = {
+                sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
+                for sign, pattern in _MARKS.items()
+            }
+            burdens |= {"assertion-swallowed": frozenset(_swallowers(each, module)), "assertion-void": void}
+            held = Counter(text for _, text in checks if text not in void)
+            shaped = shape(ast.Module(body=each.body, type_ignores=[]))
+            yield owner + each.name, _TestUnit(each, shaped, held, burdens)
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
@@ -206,50 +194,21 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
         if isinstance(statement, _DEFINITIONS):
             yield statement
         elif isinstance(statement, ast.Try | ast.With) or (
-            isinstance(statement, ast.If) and not is_always_false(statement.test)
+            isinstance(statement, ast.If) and truth(statement.test) is not False
         ):
             yield from _definitions([*statement.body, *getattr(statement, "orelse", [])])
 
 
-def _hidden_names(body: list[ast.stmt]) -> set[str]:
-    """Return names that are deleted, bound again, or told to be no test; ``__test__`` alone means all."""
-    found: set[str] = set()
-    defined: set[str] = set()
-    for each in body:
-        if isinstance(each, _DEFINITIONS):
-            defined.add(each.name)
-        for target in each.targets if isinstance(each, ast.Assign | ast.Delete) else ():
-            text = ast.unparse(target)
-            if isinstance(each, ast.Assign) and text.endswith("__test__") and is_always_false(each.value):
-                found.add(text.removesuffix(".__test__"))
-            elif text in defined:
-                found.add(text)
-    return found
-
-
-def _marks(nodes: Iterable[ast.expr | None], module: Module) -> frozenset[str]:
-    """Return what decorators, marks or calls say of skipping, marks of single parameters included."""
+def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:
+    """Return what decorators and statements say of skipping and failing, marks of parameters included."""
     return frozenset(
         f"{meaning}({ast.unparse(node)[:200]})"
         for node in nodes
-        if node is not None
         for each in ast.walk(node)
         if isinstance(each, ast.Attribute | ast.Name)
         and (meaning := dotted(each, module.aliases))
-        and (_SKIPS.search(meaning) or _EXPECTS_FAILURE.search(meaning))
+        and any(pattern.search(meaning) for pattern in _MARKS.values())
     )
-
-
-def _marks_of_body(module: Module, body: list[ast.stmt]) -> frozenset[str]:
-    """Return the marks and the skipping calls of a module or class, which hold for all its tests."""
-    nodes: list[ast.expr | None] = []
-    for node in body:
-        if isinstance(node, ast.Assign | ast.Expr):
-            nodes.append(node.value)
-        elif isinstance(node, ast.If | ast.Try | ast.Raise):
-            nodes += [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-            nodes += [each.exc for each in ast.walk(node) if isinstance(each, ast.Raise)]
-    return _marks(nodes, module)
 
 
 def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
@@ -262,42 +221,16 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
 
 def _always_holds(check: ast.AST) -> bool:
     if isinstance(check, ast.Assert):
-        return is_always_true(check.test)
-    if not isinstance(check, ast.Call) or not check.args:
-        return False
-    if name_of(check.func) == "assertTrue":
-        return is_always_true(check.args[0])
-    first, second = ast.unparse(check.args[0]), ast.unparse(check.args[-1])
-    return name_of(check.func) == "assertEqual" and len(check.args) == 2 and first == second
+        return truth(check.test) is True
+    name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
+    if name == "assertEqual" and len(arguments) > 1:
+        return ast.unparse(arguments[0]) == ast.unparse(arguments[1])
+    return name == "assertTrue" and bool(arguments) and truth(arguments[0]) is True
 
 
-def _dead_nodes(function: Function) -> set[ast.AST]:
-    """Return what is never run: after an end, in a branch never taken, in a function never used."""
-    roots: list[ast.AST] = []
-    used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
-    for each in ast.walk(function):
-        if isinstance(each, ast.If | ast.While) and is_always_false(each.test):
-            roots += each.body
-        elif isinstance(each, FUNCTIONS) and each is not function:
-            roots += [] if each.name in used or each.decorator_list else [each]
-        for name in ("body", "orelse", "finalbody"):
-            block: Any = getattr(each, name, None)
-            if isinstance(block, list):
-                statements = cast("list[ast.stmt]", block)
-                ends = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-                end = next(
-                    (at for at, one in enumerate(statements) if isinstance(one, ends)), len(statements)
-                )
-                roots += statements[end + 1 :]
-    return {each for root in roots for each in ast.walk(root)}
-
-
-def _calls_a_check(node: Function, module: Module | None) -> bool:
+def _calls_a_check(node: Function, module: Module) -> bool:
     """Return whether it calls a helper that asserts, or one of another test module."""
-    if module is None:
-        return False
-    functions = (each for each in ast.walk(module.tree) if isinstance(each, FUNCTIONS))
-    helpers = {each.name for each in functions if any(True for _ in _checks(each, module))}
+    helpers = {name for name, each in module.functions.items() if _holds_check([each], module)}
     return any(
         name_of(each.func) in helpers or dotted(each.func, module.aliases).startswith(_HELPERS)
         for each in ast.walk(node)
@@ -305,65 +238,121 @@ def _calls_a_check(node: Function, module: Module | None) -> bool:
     )
 
 
+def _holds_check(nodes: Iterable[ast.AST], module: Module) -> bool:
+    return any(True for each in nodes for _ in _checks(each, module))
+
+
 def _swallowers(function: Function, module: Module) -> Iterator[str]:
+    """Yield the handlers and context managers that catch a failing check and raise nothing for it."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Try):
-            for handler in node.handlers if _holds_check(node.body, module) else ():
+        if isinstance(node, ast.Try) and _holds_check(node.body, module):
+            for handler in node.handlers:
                 kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-                is_raised = any(isinstance(each, ast.Raise) for each in ast.walk(handler))
-                if (
-                    not is_raised
-                    and _CATCHES_FAILURES & {dotted(kind, module.aliases) for kind in kinds}
-                    and not _holds_check(handler.body, module)
-                ):
+                fails = any(isinstance(each, ast.Raise) for each in ast.walk(handler))
+                is_wide = _CATCHES_FAILURES & {dotted(kind, module.aliases) for kind in kinds}
+                if is_wide and not fails and not _holds_check([handler], module):
                     yield f"except {ast.unparse(handler.type) if handler.type else ''}"
-            if any(isinstance(each, ast.Return) for each in node.finalbody):
-                yield "finally: return"
         elif isinstance(node, ast.With) and _holds_check(node.body, module):
             for call in (item.context_expr for item in node.items):
-                names = [dotted(each, module.aliases) for each in getattr(call, "args", ())]
+                names = {dotted(each, module.aliases) for each in getattr(call, "args", ())}
                 suppresses = name_of(getattr(call, "func", call)) in ("suppress", "raises", "assertRaises")
-                if suppresses and _CATCHES_FAILURES.intersection(names):
+                if suppresses and _CATCHES_FAILURES & names:
                     yield ast.unparse(call)
 
 
-def _holds_check(body: list[ast.stmt], module: Module) -> bool:
-    return any(True for each in body for _ in _checks(each, module))
+# -- hooks and fixtures ------------------------------------------------------------------------------
+
+_FATES = r"(outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|_?obj|runtest|keyword|markexpr)"
+"""Attributes of reports, calls, sessions, items and options that decide a verdict."""
+_DECIDES = re.compile(
+    rf"(?<!self)\.{_FATES} = |setattr\(.*'{_FATES}'|\b_?replace\(.*\b{_FATES}=|force_(result|exception)"
+    r"|from_result|pytest_deselected|pytest\.exit|os\._exit"
+    r"|\bdel items\b|\bitems\.(remove|clear|pop)\(|\bitems\[.*\] = (?!sorted|reversed)"
+)
+_RUNS_TESTS = frozenset({"pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol"})
+_ANSWERS = _RUNS_TESTS | {
+    "pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main", "pytest_report_teststatus",
+    "pytest_pycollect_makeitem", "pytest_pycollect_makemodule", "pytest_collect_file",
+}  # fmt: skip
+"""Hooks whose constant answer, where there is one, decides."""
+_LISTS = {
+    "collect_ignore": ("test-deselected", "A list keeps files from being collected"),
+    "pytest_plugins": ("plugin-added", "The list pytest_plugins was changed"),
+}
 
 
-# -- fixtures ----------------------------------------------------------------------------------------
+def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding]:
+    """Yield the hooks and the lists of ignored files that came or changed, where they decide verdicts."""
+    had = before.statements if before is not None else frozenset[str]()
+    for node in ast.walk(now.tree):
+        if not isinstance(node, FUNCTIONS) or shape(node) in had:
+            continue
+        specified = re.search(r"specname='(\w+)'", " ".join(map(ast.unparse, node.decorator_list)))
+        name = specified[1] if specified else node.name
+        parts = ast.walk(node) if name.startswith("pytest_") else ()
+        place = next((each for each in parts if _decides(name, each, node)), None)
+        if place is not None:
+            said = f"The hook {name} changes outcomes, or which tests are run"
+            line, after = getattr(place, "lineno", node.lineno), ast.unparse(place)
+            yield SignalFinding("outcome-hook", said, now.path, line=line, after=after)
+    for node in now.tree.body:
+        text = ast.unparse(node)
+        for start, (sign, said) in _LISTS.items():
+            if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in had:
+                yield SignalFinding(sign, said, now.path, line=node.lineno, after=text)
+
+
+def _decides(name: str, node: ast.AST, hook: Function) -> bool:
+    """Return whether a statement of a hook decides something; others listen, order or configure."""
+    if isinstance(node, ast.Try | ast.With):
+        # What a test raises is caught by whoever runs it, or waits for its report.
+        text = ast.unparse(node)
+        waits = name == "pytest_runtest_makereport" and "yield" in text
+        catches = bool(node.handlers) if isinstance(node, ast.Try) else "suppress" in text
+        return catches and (waits or name in _RUNS_TESTS)
+    if isinstance(node, ast.Return):
+        return name in _ANSWERS and fold(node.value) not in (None, False, UNKNOWN)
+    if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete | ast.Expr):
+        return False
+    text, around = ast.unparse(node), ast.unparse(hook)
+    # Where an option is asked, whoever runs the tests leaves them out.
+    leaves_out = "add_marker(" in text and re.search(r"\b(skip|xfail)\b", around)
+    return bool(_DECIDES.search(text) or (leaves_out and "getoption" not in around))
 
 
 def _fixture_findings(
     changes: TreeDifferences, before: Module | None, now: Module
 ) -> Iterator[SignalFinding]:
     """Yield fixtures of a conftest that change what tests get that nobody may change."""
-    folder = f"{posixpath.dirname(now.path)}/"
+    folder = posixpath.dirname(now.path)
+    owners = set(changes.grants.owners(now.path))
+    serves_protected = any(
+        changes.grants.permission(path) is not Permission.GRANTED
+        or not owners & set(changes.grants.owners(path))
+        for path in changes.old
+        if changes.kind(path) is JudgeKind.TEST and (not folder or path.startswith(f"{folder}/"))
+    )
     above = [
         changes.module(path, now=False)
         for path in changes.old
         if posixpath.basename(path) == "conftest.py"
-        and folder.startswith(f"{posixpath.dirname(path)}/".lstrip("/"))
+        and f"{folder}/".startswith(f"{posixpath.dirname(path)}/".lstrip("/"))
     ]
     hidden = {node.name for module in (before, *above) for node in _fixtures(module)}
     had = {shape(node) for node in _fixtures(before)}
-    for node in _fixtures(now):
+    for node in _fixtures(now) if serves_protected else ():
         is_for_all = "autouse=True" in _fixture_decorator(node, now) and _PATCHES.search(ast.unparse(node))
-        if shape(node) in had or not (node.name in hidden or is_for_all):
-            continue
-        how = "is another one for tests that may not be changed"
-        said = (
-            f"The fixture {node.name} {how if node.name in hidden else ', which every test gets, patches'}"
-        )
-        yield SignalFinding(
-            sign="fixture-overridden", message=said, path=now.path, line=node.lineno, after=now.line(node)
-        )
+        if shape(node) not in had and (node.name in hidden or is_for_all):
+            said = f"The fixture {node.name} is another one for tests that may not be changed"
+            line, after = node.lineno, now.line(node)
+            yield SignalFinding("fixture-overridden", said, now.path, line=line, after=after)
 
 
-def _fixtures(module: Module | None) -> Iterator[Function]:
-    for node in module.tree.body if module is not None else ():
-        if isinstance(node, FUNCTIONS) and module is not None and _fixture_decorator(node, module):
-            yield node
+def _fixtures(module: Module | None) -> list[Function]:
+    body = module.tree.body if module is not None else []
+    return [
+        each for each in body if module and isinstance(each, FUNCTIONS) and _fixture_decorator(each, module)
+    ]
 
 
 def _fixture_decorator(node: Function, module: Module) -> str:
@@ -373,17 +362,6 @@ def _fixture_decorator(node: Function, module: Module) -> str:
         if dotted(called, module.aliases).endswith("fixture"):
             return ast.unparse(each)
     return ""
-
-
-def _serves_protected_tests(changes: TreeDifferences, path: str) -> bool:
-    folder = posixpath.dirname(path)
-    owners = set(changes.grants.owners(path))
-    return any(
-        changes.grants.permission(other) is not Permission.GRANTED
-        or not owners & set(changes.grants.owners(other))
-        for other in changes.old
-        if changes.kind(other) is JudgeKind.TEST and (not folder or other.startswith(f"{folder}/"))
-    )
 
 
 # -- mere differences --------------------------------------------------------------------------------
@@ -398,7 +376,7 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests take nothing away
             said = f"{path} was added without permission"
-            yield SignalFinding(sign="judge-changed", message=said, path=path)
+            yield SignalFinding("judge-changed", said, path)
     elif before is None or not _only_adds(before.tree.body, now.tree.body):
         yield _changed(changes, path, "judge-changed", "was changed without permission")
 
@@ -406,35 +384,30 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
 def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> SignalFinding:
     """Return a finding with the first line that differs: what it was, what it is."""
     old, new = (
-        (text.read(path) or b"").decode("utf-8", "replace").splitlines()
+        [*(text.read(path) or b"").decode("utf-8", "replace").splitlines(), ""]
         for text in (changes.before, changes.now)
     )
-    shared = min(len(old), len(new))
+    shared = min(len(old), len(new)) - 1
     at = next((at for at in range(shared) if old[at] != new[at]), shared)
-    before, after = "".join(old[at : at + 1]), "".join(new[at : at + 1])
-    return SignalFinding(
-        sign=sign, message=f"{path} {said}", path=path, line=at + 1, before=before, after=after
-    )  # fmt: skip
+    message, line = f"{path} {said}", at + 1
+    return SignalFinding(sign, message, path, line=line, before=old[at], after=new[at])
 
 
 def _only_adds(before: list[ast.stmt], now: list[ast.stmt]) -> bool:
     """Return whether all that was there is there in its order, and what came binds new names only."""
-    then, imported = _imported(before), _imported(now)
-    bound = {name for each in before for name in _names_bound(each)}
-    if any(name in bound or then.get(name, source) != source for name, source in imported.items()):
-        return False
+    then = {name: source for each in before for name, source in _names_bound(each)}
     waiting = [each for each in before if not _is_quiet(each)]
     for node in now:
-        if _is_quiet(node):
-            continue
+        names = dict(_names_bound(node))
         if waiting and (shape(waiting[0]) == shape(node) or _extends(waiting[0], node)):
             waiting.pop(0)
-            continue
-        names = set(_names_bound(node))
-        if not names or names & (bound | then.keys()) or any(map(_SPEAKS_TO_PYTEST.fullmatch, names)):
-            return False
-        if "autouse" in ast.unparse(node):
-            return False
+        elif isinstance(node, _IMPORTS):
+            if any(then.get(name, source) != source for name, source in names.items()):
+                return False
+        elif not _is_quiet(node):
+            speaks = any(map(_SPEAKS_TO_PYTEST.fullmatch, names)) or "autouse" in ast.unparse(node)
+            if speaks or not names or not names.keys().isdisjoint(then):
+                return False
     return not waiting
 
 
@@ -446,18 +419,6 @@ def _extends(was: ast.stmt, node: ast.stmt) -> bool:
     return heads[0] == heads[1] and _only_adds(was.body, node.body)
 
 
-def _imported(body: list[ast.stmt]) -> dict[str, str]:
-    """Return the names that statements import, with what each stands for."""
-    found: dict[str, str] = {}
-    for node in body:
-        if isinstance(node, _IMPORTS):
-            source = ast.unparse(node).partition("import")[0]
-            for name in node.names:
-                bound = (name.asname or name.name).partition(".")[0]
-                found[bound if name.asname or source else name.name] = f"{source} {name.name}"
-    return found
-
-
 def _is_quiet(node: ast.stmt) -> bool:
     """Return whether a statement is an import or a docstring."""
     return isinstance(node, _IMPORTS) or (
@@ -465,12 +426,18 @@ def _is_quiet(node: ast.stmt) -> bool:
     )
 
 
-def _names_bound(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, _DEFINITIONS):
-        yield node.name
+def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Yield the names that a statement binds, with what an import takes them from."""
+    if isinstance(node, _IMPORTS):
+        source = ast.unparse(node).partition("import")[0]
+        for name in node.names:
+            bound = name.name if source else name.name.partition(".")[0]
+            yield name.asname or bound, f"{source}{name.name}"
+    elif isinstance(node, _DEFINITIONS):
+        yield node.name, ""
     elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        yield from (each.id for each in targets if isinstance(each, ast.Name))
+        yield from ((each.id, "") for each in targets if isinstance(each, ast.Name))
 
 
 # -- data --------------------------------------------------------------------------------------------
@@ -478,9 +445,7 @@ def _names_bound(node: ast.stmt) -> Iterator[str]:
 
 def _data_findings(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
     old, new = changes.before.read(path), changes.now.read(path)
-    if new is None:
-        return
-    if old is not None:
+    if old is not None and new is not None:
         before, now = _parsed(path, old), _parsed(path, new)
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if before == now or (is_default and _says_more(before, now)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.plan import Operator
 from planner.text.glob_patterns import EVERYTHING, allowed, is_glob
-from pytest_planverify.guards.hygiene.signals import SignalFinding
+from pytest_planverify.guards.hygiene.changes import SignalFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
 
     def loose(said: str, old: object = None, new: object = None) -> SignalFinding:
         texts = ["" if each is None else str(each) for each in (old, new)]
-        return SignalFinding(sign="plan-loosened", message=said, path=path, before=texts[0], after=texts[1])
+        return SignalFinding("plan-loosened", said, path, before=texts[0], after=texts[1])
 
     todos = {todo.id: todo for todo in now.items}
     elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}
@@ -61,7 +61,7 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
 
 def _is_lost(name: str, value: float | str, held: Mapping[str, float | str]) -> bool:
     if name.startswith("must_") and f"{name.partition(': ')[0]}: all" in held:
-        return False
+        return False  # what asks for all tests asks for each
     now = held.get(name)
     if isinstance(value, str) or isinstance(now, str) or now is None:
         return now is None or (value != "" and value != now)
@@ -138,6 +138,7 @@ def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
 
 def _command(cmd: str) -> str:
     """Return a command, however it is quoted."""
+    # Whoever writes a plan back, such as the planner, may quote it in another way.
     try:
         return " ".join(shlex.split(cmd))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Hard signals in changed sources: code that was made to please its judge.
+"""Hard signals in what was added to the sources: code that was made to please its judge.
 
 Each has been seen in real cheats and in no honest change; what only may be a trick is no signal.
 """
@@ -6,187 +6,168 @@ Each has been seen in real cheats and in no honest change; what only may be a tr
 from __future__ import annotations
 
 import ast
+import json
 import posixpath
 import re
-from collections import Counter
-from typing import TYPE_CHECKING, cast
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
 
-from planner.model.baseline import JudgeKind
-from pytest_planverify.guards.hygiene.files import SERVES_TESTS, is_script
-from pytest_planverify.guards.hygiene.hooks import hook_findings
-from pytest_planverify.guards.hygiene.judges import PYTHON_JUDGES
-from pytest_planverify.guards.hygiene.signals import SignalFinding
-from pytest_planverify.guards.hygiene.source import (
-    UNKNOWN,
-    Site,
-    dotted,
-    fold,
-    is_always_false,
-    is_always_true,
-    name_of,
+from pytest_planverify.guards.hygiene.changes import (
+    PYTHON_JUDGES,
+    SERVES_TESTS,
+    WORK,
+    SignalFinding,
+    is_script,
 )
+from pytest_planverify.guards.hygiene.source import UNKNOWN, Module, Site, dotted, fold, name_of, truth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
+    from collections.abc import Callable, Iterator
 
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
-    from pytest_planverify.guards.hygiene.source import Module
 
-    Hits: TypeAlias = Iterator[tuple[str, str, ast.AST]]
-    """Signs, what is said of each, and where it stands."""
 
-WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A source file, and what is known of it."""
+
+    module: Module
+    changes: TreeDifferences
+    runs_alone: bool
+    """It is a program, and no test imports it."""
+
+    def meaning(self, node: ast.AST) -> str:
+        return dotted(node, self.module.aliases)
 
 
 def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
     """Yield the tricks that came with the changed sources; what only moved is no news."""
-    modules = [
-        (changes.module(path, now=False), changes.module(path, now=True))
-        for path in changes.of_kind(*WORK, *PYTHON_JUDGES)
-        if path.endswith(".py")
-    ]
+    modules = changes.python(*WORK, *PYTHON_JUDGES)
+    found = [each for before, now in modules if now is not None for each in _tricks(now, before, changes)]
     had = Counter(
-        (finding.sign, finding.after)
+        (each.sign, each.after)
         for before, _ in modules
-        if before is not None
-        for finding in _tricks(before, None, changes)
+        if found and before is not None
+        for each in _tricks(before, None, changes)
     )
-    for before, now in modules:
-        for finding in _tricks(now, before, changes) if now is not None else ():
-            if had[finding.sign, finding.after]:
-                had[finding.sign, finding.after] -= 1
-            else:
-                yield finding
+    for each in found:
+        if had[each.sign, each.after]:
+            had[each.sign, each.after] -= 1
+        else:
+            yield each
+    yield from _special_cases(changes)
 
 
 def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[SignalFinding]:
-    is_judge = changes.kind(module.path) in PYTHON_JUDGES
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
-    runs_alone = is_script(module.path) or module.path in scripts
-    sites = list(module.sites(before))
-    hits = list(_exits(sites, module))
-    if not is_judge:
-        yield from hook_findings(before, module)
-        hits += [*_speaks_to_pytest(sites, module), *_equalities(sites, module), *_written_answers(sites)]
-        hits += [*_asks_for_tests(sites, module, runs_alone), *_reads_call_stack(sites, module)]
-        hits += [] if runs_alone else _reads_tests(sites, module, changes)
-    for sign, said, node in hits:
-        line, after = getattr(node, "lineno", None), module.line(node)
-        yield SignalFinding(sign=sign, message=said, path=module.path, line=line, after=after)
+    source = _Source(module, changes, is_script(module.path) or module.path in scripts)
+    # Tests do all of this honestly, but for ending the process; what they lose is looked at elsewhere.
+    is_judge = changes.kind(module.path) in PYTHON_JUDGES
+    detectors = {"exit": _ends_process} if is_judge else _DETECTORS
+    for site in module.sites(before):
+        for sign, detect in detectors.items():
+            if said := detect(site, source):
+                yield _finding(sign, said, module, site.node)
+
+
+def _finding(sign: str, said: str, module: Module, node: ast.AST) -> SignalFinding:
+    line = getattr(node, "lineno", None)
+    return SignalFinding(sign, said, module.path, line=line, after=module.line(node))
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
 
 _ENDS_AT_ONCE = frozenset({"os._exit", "posix._exit", "os.abort", "pytest.exit", "_pytest.outcomes.exit"})
-_KILLS = frozenset({"os.kill", "os.killpg", "signal.raise_signal", "signal.pthread_kill"})
 _LEAVES_TEST = re.compile(
     r"(pytest|_pytest\.outcomes)\.(skip|xfail|fail|importorskip|Skipped|XFailed|Exit)(\.Exception)?"
     r"|unittest(\.case)?\.SkipTest"
 )
-_COMMAND_LINE = re.compile(r"(^|_)(main|cli|app|command|commands|console|run_cli|entry_?point)(_|$)")
-_COMMAND_MODULE = re.compile(r"(^|/)(__main__|_?cli|cmd|commands?|console|main|\w*_cli|\w*script)\.py$")
-_COMMAND_PARTS = re.compile(r"command|click|callback|Action|Parser")
 
 
-def _exits(sites: list[Site], module: Module) -> Hits:
-    """Yield what ends the process; a ``sys.exit`` is seen by pytest, and makes no test green."""
-    for site in sites:
-        node = site.node
-        if isinstance(node, ast.Call | ast.Attribute | ast.Name):
-            meaning = dotted(node.func if isinstance(node, ast.Call) else node, module.aliases)
-            forks = site.function is not None and "fork" in ast.unparse(site.function)
-            kills = meaning in _KILLS and isinstance(node, ast.Call) and "getpid" in ast.unparse(node)
-            if kills or (meaning in _ENDS_AT_ONCE and not forks):
-                yield "exit", f"{meaning} ends the process", node
+def _ends_process(site: Site, source: _Source) -> str | None:
+    """A ``sys.exit`` is none: pytest sees it, and it makes no test green. A forked child has to end."""
+    meaning = source.meaning(site.node)
+    if meaning not in _ENDS_AT_ONCE or (site.function is not None and "fork" in ast.unparse(site.function)):
+        return None
+    return f"{meaning} ends the process"
 
 
-def _is_command_line(site: Site, module: Module) -> bool:
-    if site.in_main or _COMMAND_MODULE.search(module.path):
-        return True
-    if site.function is None:
-        return False
-    around = [*site.function.decorator_list, *(site.owner.bases if site.owner else ())]
-    return "argparse" in module.aliases or bool(
-        _COMMAND_LINE.search(site.function.name)
-        or _COMMAND_PARTS.search(" ".join(ast.unparse(each) for each in around))
-    )
-
-
-def _speaks_to_pytest(sites: list[Site], module: Module) -> Hits:
-    """Yield product code that skips the test that runs it, or gives what equals everything."""
-    serves_tests = SERVES_TESTS.search(module.path) is not None
-    for node in (site.node for site in sites):
-        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
-            meaning = dotted(node, module.aliases)
-            if meaning in ("unittest.mock.ANY", "mock.ANY"):
-                yield "always-equal", f"{meaning} equals everything", node
-            elif _LEAVES_TEST.fullmatch(meaning) and not serves_tests:
-                yield "skips-its-test", f"Product code uses {meaning}", node
+def _skips_its_test(site: Site, source: _Source) -> str | None:
+    if isinstance(site.node, ast.Attribute | ast.Name) and not SERVES_TESTS.search(source.module.path):
+        meaning = source.meaning(site.node)
+        return f"Product code uses {meaning}" if _LEAVES_TEST.fullmatch(meaning) else None
+    return None
 
 
 # -- equality ----------------------------------------------------------------------------------------
 
+_EQUALS = ("__eq__", "__ne__")
 _VALUES = re.compile(
     r"(builtins\.|decimal\.|datetime\.|fractions\.|collections\.)*(int|float|str|bytes|bool|complex|list|dict"
     r"|tuple|set|frozenset|Decimal|Fraction|date|datetime|UserString|UserDict|UserList)"
 )
-_ROUGH_CALLS = frozenset({"isclose", "round", "startswith", "endswith", "approx", "any", "quantize"})
-_ROUGH_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In)
+_ROUGH = re.compile(r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\]]*:")
+"""By which values are compared that need not be equal: parts of them, or with a tolerance."""
+_COMPARES = re.compile(r"==|!=|__(eq|ne)__")
+_SIZES = re.compile(r"len\(\w+\) == len\(\w+\)")
 
 
-def _equalities(sites: list[Site], module: Module) -> Hits:
-    """Yield comparisons that agree, as they are written; those that are made otherwise a run finds."""
-    for site in sites:
-        node = site.node
-        if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__"):
-            continue
-        name = f"{site.owner.name}.{node.name}" if site.owner else node.name
-        if _always_agrees(node, site.owner):
-            yield "always-equal", f"{name} agrees with everything", node
-        elif site.owner and node.name == "__eq__" and _is_loose(node, site.owner, module):
-            yield "loose-equality", f"{name} takes what differs for equal", node
+def _always_equal(site: Site, source: _Source) -> str | None:
+    """A comparison that agrees with everything or with much, in a class or in what a class is made of."""
+    node, owner = site.node, site.owner
+    if source.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
+        return f"{source.meaning(node)} equals everything"
+    for name, function in _comparisons(node, source.module):
+        wanted = name == "__eq__"
+        shown = f"{owner.name}.{name}" if owner is not None else name
+        returned = _returned(function)
+        used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+        agrees = [truth(each) is wanted for each in returned]
+        defers = ["super()" in ast.unparse(each) for each in returned]
+        # A marker without a state equals all of its own kind, and leaves the others to themselves.
+        is_marker = owner is not None and {owner.name, "NotImplemented"} <= used
+        if returned and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
+            return f"{shown} agrees with everything"
+        if wanted and owner is not None and returned:
+            names = [argument.arg for argument in function.args.args]
+            is_worked_out = all(fold(each) is UNKNOWN for each in returned)
+            # Who looks at one side only has not compared, unless it asks for its own kind.
+            if is_worked_out and len(names) == 2 and not {*names} <= used and owner.name not in used:
+                return f"{shown} agrees with everything"
+            is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
+            text = " ".join(ast.unparse(each) for each in returned)
+            compares = _COMPARES.search(_SIZES.sub("", ast.unparse(function).partition(":")[2]))
+            is_rough = is_value and (_ROUGH.search(text) or not compares)
+            if is_rough or any(text.startswith(f"{side} in ") for side in names[1:]):
+                return f"{shown} takes what differs for equal"
+    return None
 
 
-def _always_agrees(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
-    returned = _returned(node)
-    if returned and all(_says(each, node) for each in returned):
-        return True
-    if node.name == "__ne__" or not returned:
-        return False
-    if is_always_true(returned[-1]) and all(
-        is_always_true(each) or "super()" in ast.unparse(each) for each in returned
-    ):
-        return True  # some path compares, and all the others say yes
-    names = {argument.arg for argument in node.args.args}
-    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    asks_own_kind = owner is None or f", {owner.name})" in ast.unparse(node)
-    is_constant = any(fold(each) is not UNKNOWN for each in returned)
-    return len(names) == 2 and not is_constant and not names <= used and not asks_own_kind
-
-
-def _is_loose(node: ast.FunctionDef, owner: ast.ClassDef, module: Module) -> bool:
-    """Return whether the other side is only one of several, or a kind of value is compared roughly."""
-    other = node.args.args[-1].arg
-    for each in _returned(node):
-        if (
-            isinstance(each, ast.Compare)
-            and isinstance(each.ops[0], ast.In)
-            and name_of(each.left) == other
-        ):
-            return True
-    if not any(_VALUES.fullmatch(dotted(base, module.aliases)) for base in owner.bases):
-        return False
-    return any(
-        isinstance(each, ast.Slice)
-        or (isinstance(each, ast.Compare) and isinstance(each.ops[0], _ROUGH_OPERATORS))
-        or (isinstance(each, ast.Call) and name_of(each.func) in _ROUGH_CALLS)
-        for each in ast.walk(node)
-    ) or not any("==" in ast.unparse(each) or "__eq__" in ast.unparse(each) for each in _returned(node))
+def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Lambda]]:
+    """Yield ``__eq__`` and ``__ne__``, defined as such or as a function that is given the name."""
+    pairs: list[tuple[object, ast.AST]] = []
+    if isinstance(node, ast.FunctionDef):
+        pairs = [(node.name, node)]
+    elif isinstance(node, ast.Assign):
+        pairs = [(name_of(target), node.value) for target in node.targets]
+    elif isinstance(node, ast.Dict):
+        pairs = [(fold(key), value) for key, value in zip(node.keys, node.values, strict=True)]
+    elif isinstance(node, ast.Tuple | ast.Call):
+        parts = node.elts if isinstance(node, ast.Tuple) else node.args
+        pairs = [(fold(key), value) for key, value in pairwise(parts)]
+    for name, each in pairs:
+        value = module.functions.get(each.id) if isinstance(each, ast.Name) else each
+        if name in _EQUALS and isinstance(value, ast.FunctionDef | ast.Lambda):
+            yield str(name), value
 
 
 def _returned(node: ast.AST) -> list[ast.expr]:
     """Return what a function gives, but for what it gives where an exception was caught."""
+    if isinstance(node, ast.Lambda):
+        return [node.body]
     handlers = (each for each in ast.walk(node) if isinstance(each, ast.ExceptHandler))
     caught = {each for handler in handlers for each in ast.walk(handler)}
     return [
@@ -197,75 +178,48 @@ def _returned(node: ast.AST) -> list[ast.expr]:
     ]  # fmt: skip
 
 
-def _says(value: ast.expr, function: ast.FunctionDef) -> bool:
-    """Return whether a comparison says that all is equal."""
-    is_equal = function.name == "__eq__"
-    if (is_always_true if is_equal else is_always_false)(value):
-        return True
-    if isinstance(value, ast.Call) and len(value.args) == 2 and name_of(value.func) == "__eq__":
-        return is_equal and ast.unparse(value.args[0]) == ast.unparse(value.args[1])
-    names = [argument.arg for argument in function.args.args]
-    return not is_equal and ast.unparse(value) == f"not {names[0]} == {names[-1]}"
-
-
 # -- asks for tests ----------------------------------------------------------------------------------
 
-_FRAMEWORK = re.compile(
-    r"(pytest_)?planverify|_?py\.?test([._]\w+)*|unittest(\.\w+)*|_pytest[.\w]*|conftest|pluggy|nose2?"
-)
-_VARIABLE = re.compile(
-    r"_?(PYTEST|PLANVERIFY)(_[A-Z0-9_]*)?|PY_TEST|_called_from_(py)?test|TOX_ENV_NAME|UNITTEST"
-)
+_TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re.IGNORECASE)
+"""Modules of test frameworks, and variables that they set."""
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*")
-_FINDERS = re.compile(
-    r"importlib\.(util\.find_spec|import_module|find_loader|metadata\.(version|distribution))"
-    r"|pkgutil\.find_loader|hasattr|getattr|__import__|os\.getenv"
-)
 _SEARCHES = frozenset(
     {"startswith", "endswith", "find", "index", "count", "search", "match", "fullmatch", "findall",
      "__contains__", "intersection", "isdisjoint"}
 )  # fmt: skip
 
 
-def _asks_for_tests(sites: list[Site], module: Module, runs_alone: bool) -> Hits:
-    for site in sites:
-        node = site.node
-        place, asked = "", list[ast.expr]()
-        is_search = False
-        if isinstance(node, ast.Compare):
-            asked = [node.left, *node.comparators]
-            place = _place_in(node, module)
-            if not place and not runs_alone and not _is_command_line(site, module):
-                place = _place_around(site, module)
-        elif isinstance(node, ast.Call):
-            meaning = dotted(node.func, module.aliases)
-            is_search = name_of(node.func) in _SEARCHES
-            if is_search or _FINDERS.fullmatch(meaning) or _PLACES.fullmatch(meaning):
-                asked = node.args
-                place = _place_in(node, module) or (_place_around(site, module) if is_search else "")
-        elif isinstance(node, ast.Subscript):
-            place = dotted(node.value, module.aliases)
-            asked = [node.slice] if _PLACES.fullmatch(place) else []
-        for word in (word for each in asked for word in _words(each, module)):
-            if _is_test_word(word, place) or (is_search and re.search("py_?test|unittest", word)):
-                yield "asks-for-tests", f"{place or 'Something'} is searched for {word!r}", node
-                break
+def _asks_for_tests(site: Site, source: _Source) -> str | None:
+    """A search of loaded modules, arguments or the environment for what stands there when tests run."""
+    node = site.node
+    is_search = isinstance(node, ast.Call) and name_of(node.func) in _SEARCHES
+    if isinstance(node, ast.Compare):
+        asked = [node.left, *node.comparators]
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        asked = [node.slice]  # who sets a variable for a program of its own asks nothing
+    else:
+        asked = node.args if isinstance(node, ast.Call) else []
+    words = [word for each in asked for word in _words(each, source.module)]
+    if not words:
+        return None
+    # What is searched stands in the same expression, or a loop goes over it.
+    at = (
+        node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node
+    )
+    place = _place_in([at], source)
+    if not place and (is_search or (isinstance(node, ast.Compare) and not source.runs_alone)):
+        around = ast.walk(site.function or source.module.tree)
+        loops = [each.iter for each in around if isinstance(each, ast.For | ast.comprehension)]
+        place = _place_in([node, *loops], source)
+    found = next((word for word in words if place and _is_test_word(word, place, node, source)), None)
+    return f"{place} is searched for {found!r}" if found is not None else None
 
 
-def _place_in(node: ast.AST, module: Module) -> str:
-    """Return the place that an expression searches: loaded modules, arguments, the environment."""
-    for each in ast.walk(node):
-        meaning = dotted(each, module.aliases) if isinstance(each, ast.Attribute | ast.Name) else ""
-        if _PLACES.fullmatch(meaning):
-            return meaning
-    return ""
-
-
-def _place_around(site: Site, module: Module) -> str:
-    around = ast.walk(site.function or module.tree)
-    loops = (each.iter for each in around if isinstance(each, ast.For | ast.comprehension))
-    return next((place for each in loops if (place := _place_in(each, module))), "")
+def _place_in(nodes: list[ast.expr] | list[ast.AST], source: _Source) -> str:
+    """Return the place that expressions search: loaded modules, arguments, the environment."""
+    meanings = (source.meaning(each) for node in nodes for each in ast.walk(node))
+    return next((meaning for meaning in meanings if _PLACES.fullmatch(meaning)), "")
 
 
 def _words(node: ast.expr, module: Module) -> list[str]:
@@ -275,15 +229,17 @@ def _words(node: ast.expr, module: Module) -> list[str]:
     return [each for each in texts if isinstance(each, str)]
 
 
-def _is_test_word(word: str, place: str) -> bool:
+def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool:
     """Return whether a word stands for tests where modules, variables or arguments are searched."""
-    if _FRAMEWORK.fullmatch(word) or _VARIABLE.fullmatch(word):
+    if _TEST_NAME.search(word):
         return True
-    if place.startswith("sys."):
-        wholes = ("pytest", "_pytest", "unittest", "conftest", "py.test", "pluggy")
-        part = len(word) >= 4 and any(word in whole for whole in wholes)
-        return part or "pytest" in word or bool(_TEST_MODULE.search(word))
-    return place.startswith("os.") and len(word) >= 3 and word in "PYTEST_CURRENT_TEST PYTEST_XDIST_WORKER"
+    if place.startswith("os."):
+        return len(word) >= 3 and word in "PYTEST_CURRENT_TEST"
+    if place == "sys.argv" and isinstance(node, ast.Compare):
+        # A command line may have a command "test"; only a part of an argument tells who runs the program.
+        is_part = isinstance(node.ops[0], ast.In) and source.meaning(node.comparators[0]) != "sys.argv"
+        return is_part and len(word) >= 4 and word in "pytest"
+    return (len(word) >= 4 and word in "_pytest unittest") or bool(_TEST_MODULE.search(word))
 
 
 # -- the call stack ----------------------------------------------------------------------------------
@@ -295,83 +251,70 @@ _FRAMES = re.compile(
 )
 _ALWAYS_DECIDE = re.compile(r"gc\.get_(referrers|objects)|(sys|threading)\.set(trace|profile)\w*")
 """They look into memory, or watch every call."""
-_FRAME_PARTS = frozenset({"f_back", "tb_frame", "gi_frame", "cr_frame"})
 _TELLS = re.compile(
     r"\b(co_filename|co_name|co_qualname|f_locals|f_lineno|f_back|filename|function|lineno|name|code_context|line)\b"
 )
 _LOGS = re.compile(r"log|warn|debug|trace|repr|report|caller_info|stacklevel|leak|profile", re.IGNORECASE)
+"""Functions that tell people where something happened."""
 
 
-def _reads_call_stack(sites: list[Site], module: Module) -> Hits:
-    for site in sites:
-        node = site.node
-        meaning = dotted(node.func, module.aliases) if isinstance(node, ast.Call) else ""
-        is_part = isinstance(node, ast.Attribute) and node.attr in _FRAME_PARTS
-        decides = _ALWAYS_DECIDE.fullmatch(meaning)
-        if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
-            continue
-        if decides or _tells_by_test(site.function or module.tree):
-            yield "reads-call-stack", f"{site.place or 'The module'} decides by who called it", node
+def _reads_call_stack(site: Site, source: _Source) -> str | None:
+    node = site.node
+    meaning = source.meaning(node.func) if isinstance(node, ast.Call) else ""
+    decides = _ALWAYS_DECIDE.fullmatch(meaning)
+    is_part = isinstance(node, ast.Attribute) and node.attr in ("f_back", "tb_frame")
+    if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
+        return None
+    scope = site.function or source.module.tree
+    if decides or any(_decides_by_frame(each) for each in ast.walk(scope)):
+        return f"{site.place or 'The module'} decides by who called it"
+    return None
 
 
-def _tells_by_test(scope: ast.AST) -> bool:
-    """Return whether what frames tell is taken from them, or a condition asks for it."""
-    for each in ast.walk(scope):
-        if isinstance(each, ast.Attribute) and each.attr in ("f_locals", "co_consts"):
-            return True
-        tests: list[ast.expr] = []
-        if isinstance(each, ast.If | ast.IfExp | ast.While):
-            tests = [each.test]
-        elif isinstance(each, ast.comprehension):
-            tests = each.ifs
-        elif isinstance(each, ast.Compare) or (
-            isinstance(each, ast.Call) and getattr(each.func, "attr", "") in _SEARCHES | {"get"}
-        ):
-            tests = [each]
-        if any(_TELLS.search(ast.unparse(test)) for test in tests):
-            return True
-    return False
+def _decides_by_frame(node: ast.AST) -> bool:
+    """Return whether it takes locals of a frame, or a condition asks for what frames tell."""
+    if isinstance(node, ast.Attribute) and node.attr in ("f_locals", "co_consts"):
+        return True
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        return bool(_TELLS.search(ast.unparse(node.test)))
+    is_search = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _SEARCHES | {"get"}
+    return (is_search or isinstance(node, ast.Compare)) and bool(_TELLS.search(ast.unparse(node)))
 
 
-# -- reads the tests ---------------------------------------------------------------------------------
+# -- reads the tests, and runs what nobody can read ----------------------------------------------------
 
 _TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
 """Tests, and what the verifier records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
-_SAID_BY_TESTS = re.compile(r"\bdef test_|\bassert .*==|parametrize\(|^test_\w{6,}")
 _LEAST_NAME = 8
+_DECODES = re.compile(
+    r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
+)
 
 
-def _reads_tests(sites: list[Site], module: Module, changes: TreeDifferences) -> Hits:
-    """Yield where product code reads the tests; docstrings and what an error says name them as well."""
-    spoken = {
-        each
-        for site in sites
-        if isinstance(site.node, ast.Raise) or (
-            isinstance(site.node, ast.Expr) and isinstance(site.node.value, ast.Constant)
-        )
-        for each in ast.walk(site.node)
-    }  # fmt: skip
-    for site in sites:
-        node = site.node
-        if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
-            names = (
-                [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            )
-            for name in names:
-                parts = name.split(".")
-                if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
-                    yield "reads-tests", f"Product code imports {name}", node
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            if fold(node.right) in ("tests", "test"):
-                yield "reads-tests", "Product code makes a path to the tests", node
-        elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and node not in spoken:
-            value = fold(node, module.constants)
-            text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
-            if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
-                yield "reads-tests", f"Product code names {value!r}", node
-            elif _SAID_BY_TESTS.search(text):
-                yield "reads-tests", "Product code looks for what tests say", node
+def _reads_tests(site: Site, source: _Source) -> str | None:
+    """Docstrings and what an error says name the tests as well, and mean nothing."""
+    node = site.node
+    if source.runs_alone or site.is_spoken:
+        return None
+    if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        for name in names:
+            parts = name.split(".")
+            if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
+                return f"Product code imports {name}"
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return "Product code makes a path to the tests" if fold(node.right) in ("tests", "test") else None
+    elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
+        value = fold(node, source.module.constants)
+        text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
+        if (
+            _TEST_SOURCE.search(text)
+            or text in source.changes.grants.plans
+            or _is_data(text, source.changes)
+        ):
+            return f"Product code names {value!r}"
+    return None
 
 
 def _is_data(text: str, changes: TreeDifferences) -> bool:
@@ -383,30 +326,237 @@ def _is_data(text: str, changes: TreeDifferences) -> bool:
     return says_enough and any(posixpath.basename(path) == text for path in data)
 
 
-# -- answers that are counted, and code that is hidden -----------------------------------------------
+def _runs_hidden_code(site: Site, source: _Source) -> str | None:
+    node = site.node
+    is_run = isinstance(node, ast.Call) and name_of(node.func) in ("exec", "eval", "compile")
+    return (
+        "Code is run that is written in a code" if is_run and _DECODES.search(ast.unparse(node)) else None
+    )
 
-_RUNS = ("exec", "eval", "compile")
-_DECODES = re.compile(
-    r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
-)
+
+_DETECTORS: dict[str, Callable[[Site, _Source], str | None]] = {
+    "exit": _ends_process,
+    "skips-its-test": _skips_its_test,
+    "always-equal": _always_equal,
+    "asks-for-tests": _asks_for_tests,
+    "reads-call-stack": _reads_call_stack,
+    "reads-tests": _reads_tests,
+    "runs-hidden-code": _runs_hidden_code,
+}
+TRICKS = frozenset({*_DETECTORS, "special-cases"})
 
 
-def _written_answers(sites: list[Site]) -> Hits:
-    for site in sites:
-        node = site.node
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and site.function is not None:
-            counted = {
-                ast.unparse(each.target)
-                for each in ast.walk(site.function)
-                if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Attribute)
-            }
-            asked = isinstance(node.test.ops[0], ast.Eq | ast.In) and ast.unparse(node.test.left) in counted
-            given = [fold(each) for each in _returned(ast.Module(body=node.body, type_ignores=[]))]
-            if asked and given and all(value is not UNKNOWN and value is not None for value in given):
-                yield "answers-by-count", "The answer to so many calls is written down", node
-        elif (
-            isinstance(node, ast.Call)
-            and name_of(node.func) in _RUNS
-            and _DECODES.search(ast.unparse(node))
-        ):
-            yield "runs-hidden-code", "Code is run that is written in a code", node
+# -- answers that are written down -------------------------------------------------------------------
+
+_ENOUGH = 3
+"""So many literals of the tests are no accident."""
+_MOSTLY = 0.7
+"""Of a table, so much comes from the tests."""
+_NUMBERS = (*range(-2, 11), 12, 16, 24, 32, 60, 64, 100, 128, 255, 256, 360, 365, 512, 1000, 1024, 3600)
+_COMMON = frozenset(map(repr, (*_NUMBERS, 0.0, 0.5, 1.0, 2.0, 10.0, 100.0, True, False, None, b"")))
+"""Literals that stand in any program."""
+_WORD = re.compile(r"['\"](.{0,2}|[A-Za-z_]\w*)['\"]", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+_PLAIN = {"True", "False", "None", "''", "0", "-1"}
+"""What honest early answers give."""
+
+
+class _TestLiterals:
+    """Literals of the tests and their data, in groups that stand together."""
+
+    def __init__(self, changes: TreeDifferences) -> None:
+        self._changes = changes
+
+    @cached_property
+    def _nodes(self) -> list[ast.AST]:
+        return [
+            node
+            for path in self._changes.new
+            if path.endswith(".py") and self._changes.kind(path) in PYTHON_JUDGES
+            and (module := self._changes.module(path, now=True)) is not None
+            for node in ast.walk(module.tree)
+        ]  # fmt: skip
+
+    @cached_property
+    def _groups(self) -> list[frozenset[str]]:
+        """Literals of each comparison, table row and test function, and of each row of a data file."""
+        found: list[frozenset[str]] = []
+        for node in self._nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.append(frozenset(text for each in node.body for text in _literals_below(each)))
+            elif isinstance(node, ast.Compare | ast.Tuple | ast.List | ast.Dict):
+                found.append(_literals_below(node))
+        for path in self._changes.data & self._changes.new.keys():
+            found += _rows(self._changes.now.read(path) or b"")
+        return found
+
+    @cached_property
+    def _calls(self) -> set[tuple[str, frozenset[str]]]:
+        """The functions that tests call, with the literals that they are given."""
+        return {
+            (name_of(each.func), _literals_below(each))
+            for each in self._nodes
+            if isinstance(each, ast.Call)
+        }
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Literals that the product had before: who asks for them has learned nothing of the tests."""
+        modules = (before for before, _ in self._changes.python(*WORK) if before is not None)
+        return frozenset(text for module in modules for text in _literals_below(module.tree))
+
+    def hold(self, asked: frozenset[str], answer: frozenset[str]) -> bool:
+        """Return whether an input and its answer stand together in some test or row."""
+        if not (asked and answer) or not any(asked | answer <= group for group in self._groups):
+            return False
+        return not asked <= self._known
+
+    def know_call(self, function: str, asked: frozenset[str], answer: frozenset[str]) -> bool:
+        """Return whether tests call a function with all that it asks for, or have the whole situation."""
+        if any(name == function and asked <= given for name, given in self._calls):
+            return not asked <= self._known
+        every = frozenset[str]().union(*self._groups)
+        is_situation = len(asked) >= _ENOUGH and bool(answer) and asked | answer <= every
+        return is_situation and not asked <= self._known
+
+
+def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
+    """Yield conditions and tables that came and hold what the tests ask for."""
+    tests = _TestLiterals(changes)
+    for before, module in changes.python(*WORK):
+        if module is None or is_script(module.path):
+            continue
+        conditions: dict[str, list[tuple[ast.AST, frozenset[str], frozenset[str]]]] = defaultdict(list)
+        for site in module.sites(before):
+            node = site.node
+            if isinstance(node, ast.Dict):
+                entries = [
+                    (_written(key, module), _written(value, module))
+                    for key, value in zip(node.keys, node.values, strict=True)
+                ]
+                taken = [asked for asked, answer in entries if tests.hold(asked, answer)]
+                telling = min(len(taken), sum(map(_weight, taken)))
+                if telling >= _ENOUGH and len(taken) >= _MOSTLY * len(entries):
+                    said = f"A table answers {len(taken)} inputs of the tests"
+                    yield _finding("special-cases", said, module, node)
+                continue
+            for asked, answer in _conditions(node, module):
+                compares_much = isinstance(node, ast.If) and _compared(node.test) >= 2
+                if compares_much and len(asked) >= 2 and tests.know_call(site.place, asked, answer):
+                    said = f"{site.place} recognises a call of the tests"
+                    yield _finding("special-cases", said, module, node)
+                elif tests.hold(asked, answer):
+                    conditions[site.place].append((node, asked, answer))
+        for place, found in conditions.items():
+            asked = frozenset[str]().union(*(asked for _, asked, _ in found))
+            given = frozenset[str]().union(*(answer for _, _, answer in found)) - _COMMON
+            weight = _weight(asked) + _weight(given)
+            if weight >= 2 or (weight and len(asked) + len(given) >= _ENOUGH):
+                said = (
+                    f"{place or 'The module'} answers inputs of the tests: {', '.join(sorted(asked)[:4])}"
+                )
+                yield _finding("special-cases", said, module, found[0][0])
+
+
+def _conditions(node: ast.AST, module: Module) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """Yield what conditions ask for, and what they answer; empty where that is worked out."""
+    if isinstance(node, ast.If):
+        yield _asked(node.test, module), _given(node.body, module) - _PLAIN
+    elif isinstance(node, ast.IfExp):
+        yield _asked(node.test, module), _written(node.body, module)
+    elif isinstance(node, ast.Match):
+        for case in node.cases:
+            yield _literals_below(case.pattern), _given(case.body, module)
+
+
+def _given(body: list[ast.stmt], module: Module) -> frozenset[str]:
+    """Return the literals that statements return or assign."""
+    values = [each.value for each in body if isinstance(each, ast.Return | ast.Assign)]
+    return frozenset(text for each in values for text in _written(each, module))
+
+
+def _asked(test: ast.expr, module: Module) -> frozenset[str]:
+    """Return the literals that something is compared with."""
+    sides: list[ast.expr] = []
+    for each in ast.walk(test):
+        if isinstance(each, ast.Compare):
+            compared = zip(each.ops, each.comparators, strict=True)
+            is_same = (ast.Eq, ast.In, ast.Is, ast.NotEq, ast.NotIn)
+            sides += [each.left, *(side for operator, side in compared if isinstance(operator, is_same))]
+        elif isinstance(each, ast.Call) and name_of(each.func) in ("startswith", "endswith"):
+            sides += each.args
+    return frozenset(text for side in sides for text in _written(side, module))
+
+
+def _compared(test: ast.expr) -> int:
+    """Return how many things a condition compares."""
+    compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare)]
+    lefts = {
+        ast.unparse(each.left) for each in compared if isinstance(each.ops[0], ast.Eq | ast.Is | ast.In)
+    }
+    return max(
+        [len(lefts), *(len(each.left.elts) for each in compared if isinstance(each.left, ast.Tuple))]
+    )
+
+
+def _written(node: ast.expr | None, module: Module) -> frozenset[str]:
+    """Return the literals that an expression is made of; nothing where something is worked out."""
+    value = fold(node, module.constants)
+    if value is not UNKNOWN:
+        return frozenset(_scalars(value))
+    inner: list[ast.expr] = list(getattr(node, "elts", ()))
+    if isinstance(node, ast.Dict):
+        inner = [each for each in (*node.keys, *node.values) if each is not None]
+    elif isinstance(node, ast.Call) and name_of(node.func)[:1].isupper():
+        # Decimal("1.5"), Path("x"): a literal in a wrapper.
+        inner = [*node.args, *(keyword.value for keyword in node.keywords)]
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
+        inner = node.value.values
+    found = [_written(each, module) for each in inner]
+    return frozenset[str]().union(*found) if all(found) else frozenset()
+
+
+def _scalars(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple | dict):
+        items: list[Any] = [*value, *(value.values() if isinstance(value, dict) else ())]  # pyright: ignore
+        for each in items:
+            yield from _scalars(each)
+    else:
+        yield repr(value)
+
+
+def _literals_below(node: ast.AST) -> frozenset[str]:
+    """Return the scalars of a tree, spelled as Python spells them."""
+    found: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and each.value is not ...:
+            found.add(repr(each.value))
+        elif isinstance(each, ast.UnaryOp | ast.BinOp):
+            value = fold(each)
+            if isinstance(value, int | float | str):
+                found.add(repr(value))
+    return frozenset(found)
+
+
+def _rows(content: bytes) -> Iterator[frozenset[str]]:
+    """Yield the rows of a data file: lists and objects of JSON, or lines with their cells."""
+    text = content.decode("utf-8", "replace")
+    try:
+        pending: list[Any] = [[json.loads(text)]]
+    except ValueError:
+        pending = [[line, *re.split(r"[,;\t]", line)] for line in text.splitlines()[:20_000]]
+    while pending:
+        row = pending.pop()
+        cells: list[Any] = [*row, *row.values()] if isinstance(row, dict) else [*row]  # pyright: ignore
+        pending += [cell for cell in cells if isinstance(cell, list | dict)]
+        scalars = [cell for cell in cells if not isinstance(cell, list | dict)]
+        numbers = [
+            float(cell) for cell in scalars if isinstance(cell, str) and _NUMBER.fullmatch(cell.strip())
+        ]
+        whole = [int(each) for each in numbers if each.is_integer()]
+        yield frozenset(map(repr, [*scalars, *numbers, *whole]))
+
+
+def _weight(literals: frozenset[str]) -> int:
+    """Return how many literals are telling: words and round numbers stand in many places."""
+    return sum(_WORD.fullmatch(text) is None for text in literals - _COMMON)

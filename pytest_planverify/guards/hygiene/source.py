@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import base64
+import operator
+import re
 import sys
 import warnings
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -20,14 +22,23 @@ UNKNOWN = object()
 """The value of an expression that is no constant."""
 
 _LARGEST_SOURCE = 2_000_000
-_LONGEST_TEXT = 100_000
 _USUAL_DEPTH = 1_000
 _DEEPEST = 60_000
+_NO_MEANING = frozenset({"annotation", "returns", "type_comment", "kind", "type_params", "ctx"})
 _TEXT_METHODS = frozenset(
     {"lower", "upper", "title", "strip", "replace", "join", "decode", "encode", "format", "removeprefix",
      "removesuffix", "capitalize", "swapcase", "rstrip", "lstrip", "casefold"}
 )  # fmt: skip
-_NO_MEANING = frozenset({"annotation", "returns", "type_comment", "kind", "type_params", "ctx"})
+_FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
+    "chr": chr, "str": str, "len": len, "list": list, "tuple": list, "set": list, "frozenset": list,
+    "fromhex": bytes.fromhex, "b64decode": base64.b64decode,
+}  # fmt: skip
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
+    ast.Not: operator.not_,
+}  # fmt: skip
+_WIDTH = re.compile(r"\d{3}")
+"""Field widths by which a short template makes a text of gigabytes; no word is spelled with one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +48,8 @@ class Site:
     node: ast.AST
     function: Function | None
     owner: ast.ClassDef | None
-    in_main: bool
-    """Below ``if __name__ == "__main__"``."""
+    is_spoken: bool
+    """Part of a docstring or of what an error says."""
 
     @property
     def place(self) -> str:
@@ -80,18 +91,20 @@ class Module:
         return found
 
     @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """Its functions by name, wherever they are defined."""
+        return {node.name: node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
+
+    @cached_property
     def constants(self) -> dict[str, ast.expr]:
-        """Names that the top level binds once, with what they are bound to."""
-        found: dict[str, ast.expr] = {}
-        twice: set[str] = set()
+        """Names that the top level assigns once, with what they are bound to."""
+        found: dict[str, list[ast.expr]] = {}
         for node in self.tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name) and node.value is not None:
-                        if target.id in found or isinstance(node, ast.AugAssign):
-                            twice.add(target.id)
-                        found[target.id] = node.value
-        return {name: value for name, value in found.items() if name not in twice}
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, []).append(node.value)
+        return {name: values[0] for name, values in found.items() if len(values) == 1}
 
     def sites(self, before: Module | None = None) -> Iterator[Site]:
         """Yield the nodes of all statements that another version has not."""
@@ -154,8 +167,8 @@ def has_same_tree(path: str, before: bytes | None, now: bytes | None) -> bool:
     if not path.endswith(".py"):
         return False
     with room_for_deep_trees():
-        modules = parse(path, before), parse(path, now)
-        return None not in modules and len({shape(each.tree) for each in modules if each is not None}) == 1
+        then, since = parse(path, before), parse(path, now)
+        return then is not None and since is not None and shape(then.tree) == shape(since.tree)
 
 
 def shape(node: ast.AST) -> str:
@@ -202,121 +215,83 @@ def name_of(node: ast.AST) -> str:
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
-def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None, depth: int = 0) -> Any:
-    """Return the value of an expression of constants, however it is spelled; else :data:`UNKNOWN`."""
-    if depth > 40:
-        return UNKNOWN
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Name):
-        value = names.get(node.id) if names else None
-        return fold(value, None, depth + 1) if value is not None else UNKNOWN
-    inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)] if node else []
-    if isinstance(node, ast.JoinedStr):
-        inner = [each.value if isinstance(each, ast.FormattedValue) else each for each in node.values]
-    if isinstance(node, ast.Call):
-        inner = [*node.args]
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _TEXT_METHODS:
-            inner.insert(0, node.func.value)
-    if not isinstance(node, ast.Slice) and any(isinstance(each, ast.Slice) for each in inner):
-        inner = inner[:1]
-    values = [fold(each, names, depth + 1) for each in inner]
-    if any(value is UNKNOWN for value in values):
-        return UNKNOWN
+def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None) -> Any:
+    """Return the value of an expression of constants, however it is spelled; else :data:`UNKNOWN`.
+
+    ``names`` are constants of the module, of which the values are looked up.
+    """
     try:
-        return _combined(node, values)
-    except Exception:  # a constant expression that raises has no value
+        return _value(node, names or {}, 0)
+    except Exception:  # no constant, or one that raises when it is worked out
         return UNKNOWN
 
 
-def is_always_true(node: ast.expr) -> bool:
-    """Return whether a condition holds whatever the code under test does."""
+def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> Any:
+    def of(inner: ast.AST) -> Any:
+        return _value(inner, names, depth + 1)
+
+    if depth > 40:
+        raise ValueError(depth)
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            return _value(names[node.id], {}, depth + 1)
+        case ast.JoinedStr():
+            return "".join(str(of(each)) for each in node.values)
+        case ast.FormattedValue():
+            return of(node.value)
+        case ast.Tuple():
+            return tuple(of(each) for each in node.elts)
+        case ast.List() | ast.Set():
+            return [of(each) for each in node.elts]
+        case ast.Dict():
+            return {
+                of(cast("ast.expr", key)): of(value)
+                for key, value in zip(node.keys, node.values, strict=True)
+            }
+        case ast.UnaryOp():
+            return _OPERATORS[type(node.op)](of(node.operand))
+        case ast.BinOp():
+            left = of(node.left)
+            if isinstance(node.op, ast.Mod) and _WIDTH.search(str(left)):
+                raise ValueError(left)
+            return _OPERATORS[type(node.op)](left, of(node.right))
+        case ast.Subscript(slice=ast.Slice() as cut):
+            bounds = [of(each) if each else None for each in (cut.lower, cut.upper, cut.step)]
+            return of(node.value)[slice(*bounds)]
+        case ast.Subscript():
+            return of(node.value)[of(node.slice)]
+        case ast.Call(keywords=[], func=ast.Attribute(attr=method, value=owner)) if method in _TEXT_METHODS:
+            text = of(owner)
+            if not isinstance(text, str | bytes) or (method == "format" and _WIDTH.search(str(text))):
+                raise ValueError(text)
+            return getattr(text, method)(*map(of, node.args))
+        case ast.Call(keywords=[]):
+            return _FUNCTIONS_OF_CONSTANTS[name_of(node.func)](*map(of, node.args))
+        case _:
+            raise ValueError(node)
+
+
+def truth(node: ast.expr) -> bool | None:
+    """Return whether a condition holds, or fails, whatever the code under test does; else ``None``."""
     value = fold(node)
     if value is not UNKNOWN:
         return bool(value)
     if isinstance(node, ast.BoolOp):
-        return (any if isinstance(node.op, ast.Or) else all)(is_always_true(each) for each in node.values)
+        decisive = isinstance(node.op, ast.Or)  # one true part decides an or, one false part an and
+        parts = {truth(each) for each in node.values}
+        return decisive if decisive in parts else None if None in parts else not decisive
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return is_always_false(node.operand)
-    if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict | ast.Lambda):
-        return isinstance(node, ast.Lambda) or any(True for _ in ast.iter_child_nodes(node))
+        inner = truth(node.operand)
+        return None if inner is None else not inner
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return bool(node.elts)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-        same = (
-            left == right
-            and "(" not in left
-            and isinstance(node.ops[0], ast.Eq | ast.Is | ast.LtE | ast.GtE)
-        )
-        return same or (left.startswith("len(") and isinstance(node.ops[0], ast.GtE) and right == "0")
-    return (
-        isinstance(node, ast.Call)
-        and ast.unparse(node).startswith("isinstance(")
-        and (ast.unparse(node.args[-1]) == "object")
-    )
-
-
-def is_always_false(node: ast.expr) -> bool:
-    """Return whether a condition never holds."""
-    value = fold(node)
-    if value is not UNKNOWN:
-        return not value
-    if isinstance(node, ast.BoolOp):
-        return (all if isinstance(node.op, ast.Or) else any)(is_always_false(each) for each in node.values)
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and is_always_true(node.operand)
-
-
-def _combined(node: ast.AST | None, values: list[Any]) -> Any:
-    if isinstance(node, ast.BinOp):
-        left, right = values
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Mod):
-            return left % right
-        if isinstance(node.op, ast.Sub):
-            return left - right
-        small = all(isinstance(each, str | bytes) or abs(each) < _LONGEST_TEXT for each in values)
-        return left * right if isinstance(node.op, ast.Mult) and small else UNKNOWN
-    if isinstance(node, ast.UnaryOp):
-        (value,) = values
-        if isinstance(node.op, ast.Not):
-            return not value
-        return -value if isinstance(node.op, ast.USub) else UNKNOWN
-    if isinstance(node, ast.JoinedStr):
-        return "".join(map(str, values))
-    if isinstance(node, ast.Tuple):
-        return tuple(values)
-    if isinstance(node, ast.List | ast.Set):
-        return values
-    if isinstance(node, ast.Dict):
-        return dict(zip(values[: len(node.keys)], values[len(node.keys) :], strict=True))
-    if isinstance(node, ast.Subscript):
-        if isinstance(node.slice, ast.Slice):
-            bounds = [
-                fold(each) if each else None
-                for each in (node.slice.lower, node.slice.upper, node.slice.step)
-            ]
-            return values[0][slice(*bounds)]
-        return values[0][values[1]]
-    if isinstance(node, ast.Call) and not node.keywords:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if (
-            isinstance(node.func, ast.Attribute)
-            and name in _TEXT_METHODS
-            and isinstance(values[0], str | bytes)
-        ):
-            return getattr(values[0], name)(*values[1:])
-        known = {
-            "chr": chr,
-            "fromhex": bytes.fromhex,
-            "b64decode": base64.b64decode,
-            "str": str,
-            "len": len,
-        }
-        if name in known:
-            return known[name](*values)
-        if name in ("frozenset", "set", "tuple", "list") and len(values) == 1:
-            return list(values[0])
-    return UNKNOWN
+        if left == right and "(" not in left:  # two calls may give two answers
+            return True if isinstance(node.ops[0], ast.Eq | ast.Is) else None
+    return None
 
 
 def _text(value: object) -> str:
@@ -337,15 +312,13 @@ def _members(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _below(node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:
-    pending: list[tuple[ast.AST, Function | None, ast.ClassDef | None, bool]] = [(node, None, owner, False)]
+    pending: list[Site] = [Site(node, None, owner, False)]
     while pending:
-        each, function, owner, in_main = pending.pop()
-        yield Site(each, function, owner, in_main)
-        if isinstance(each, FUNCTIONS):
-            function = each
-        elif isinstance(each, ast.ClassDef):
-            owner = each
-        elif isinstance(each, ast.If) and function is None and "__main__" in ast.unparse(each.test):
-            in_main = True
+        site = pending.pop()
+        yield site
+        each = site.node
+        function = each if isinstance(each, FUNCTIONS) else site.function
+        owner = each if isinstance(each, ast.ClassDef) else site.owner
+        is_spoken = site.is_spoken or isinstance(each, ast.Raise) or _says_nothing(each)
         children = list(ast.iter_child_nodes(each))
-        pending.extend((child, function, owner, in_main) for child in reversed(children))
+        pending.extend(Site(child, function, owner, is_spoken) for child in reversed(children))

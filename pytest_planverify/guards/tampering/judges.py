@@ -6,8 +6,8 @@ test's body begins, was patched for all of them.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
 from functools import cache
 from operator import is_
 from types import FunctionType, MappingProxyType, ModuleType
@@ -20,7 +20,7 @@ from pytest_planverify.guards.tampering.code_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
 _INSTALLED = frozenset(
@@ -29,35 +29,24 @@ _INSTALLED = frozenset(
         "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.mark", "_pytest.mark.structures",
         "_pytest.nodes", "_pytest.outcomes", "_pytest.python", "_pytest.python_api", "_pytest.raises",
         "_pytest.recwarn", "_pytest.reports", "_pytest.runner", "_pytest.skipping", "_pytest.subtests",
-        "_pytest.unittest", "pytest_planverify.guards.tampering.failure_tally",
-        "pytest_planverify.guards.tampering.observer", "pytest_planverify.journal",
+        "_pytest.unittest", "pytest_planverify.guards.tampering.observer", "pytest_planverify.journal",
         "pytest_planverify.guards.sandbox_policy", "pytest_planverify.observe.audit",
         "pytest_planverify.observe.recorder", "pytest_planverify.observe.results",
     }
 )  # fmt: skip
-_PLUGGY = "pluggy."
 _LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
 """Judges that only some projects import; watched from the first look that finds them."""
-
-_ENDINGS = {"sys": "exit", "os": "_exit"}
-"""Modules of which only what ends a process counts."""
 _OFTEN_PATCHED = frozenset(
     {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
     | {"breakpoint", "__build_info__"}
 )
 """Builtins that decide nothing."""
-
 _MOCKED_BY_FIXTURES = (
     "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
 )  # fmt: skip
 """What a fixture may patch for the tests that use it, as long as it is put back."""
-
-_WITH_TOLERANCES = ("_pytest.python_api.", "_pytest.approx.")
-"""Classes whose numbers judge, too: tolerances."""
-
 _OWN_HABIT = "_pytest/legacypath.py"
 """pytest gives its classes what they once had when it is configured."""
-
 _MARKS = "pytest.mark"
 
 _all: Callable[[Iterable[object]], bool] = all
@@ -69,57 +58,35 @@ _len = len
 class _Namespace:
     """The names of a module or class, and what they stood for at first."""
 
-    __slots__ = ("_accepted", "_functions", "_values", "files", "label", "now")
+    __slots__ = ("_functions", "_names", "_values", "label", "now")
 
-    def __init__(self, label: str, now: Mapping[str, Any]) -> None:
-        self.label, self.now = label, now
-        self._values = dict(now)
+    def __init__(self, label: str, now: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+        """Only ``names`` are looked at where they are given."""
+        self.label, self.now, self._names = label, now, names
+        self._values = self._read()
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
             for each in self._values.values()
             if isinstance(function := _inner_function(each), FunctionType)
         ]
-        self._accepted = list(now.values())
-        self.files: dict[str, list[str]] = {}
-        """Where its functions were written, with their names."""
-        for name, value in self._values.items():
-            if type(value) is FunctionType and not value.__code__.co_filename.startswith("<"):
-                self.files.setdefault(value.__code__.co_filename, []).append(name)
 
-    def is_same(self) -> bool:
-        return (
-            _len(self.now) == _len(self._accepted)
-            and _all(_map(is_, self.now.values(), self._accepted))
-            and _all(_is_same_function(*each) for each in self._functions)
-        )
+    def _read(self) -> dict[str, Any]:
+        return dict(self.now) if self._names is None else {name: self.now.get(name) for name in self._names}
 
     def changes(self) -> Iterator[tuple[str, Any]]:
         """Yield names with what they stand for now, of what decides something."""
-        now = dict(self.now)
-        for name, value in self._values.items():
-            if name not in now:
-                if _decides(value):
-                    yield name, None
-            elif now[name] is not value and (_decides(value) or self._is_tolerance(value, now[name])):
-                yield name, now[name]
-        for name in now.keys() - self._values.keys():
-            if self._overrides(name, now[name]):
-                yield name, now[name]
-        for function, *before in self._functions:
-            if not _is_same_function(function, *before):
+        now, before = self._read(), self._values
+        if _len(now) != _len(before) or not _all(_map(is_, now.values(), before.values())):
+            for name, value in before.items():
+                if now.get(name) is not value and _decides(value):
+                    yield name, now.get(name)
+            for name in now.keys() - before.keys():
+                if self._overrides(name, now[name]):
+                    yield name, now[name]
+        for function, *parts in self._functions:
+            here = (function.__code__, function.__defaults__, function.__kwdefaults__)
+            if not _all(_map(is_, here, parts)):
                 yield f"{function.__name__}()", function
-
-    def accept(self) -> None:
-        """Take what comes and decides nothing as it is, so that it is not compared again."""
-        self._accepted = list(self.now.values())
-
-    def _is_tolerance(self, value: object, now: object) -> bool:
-        return (
-            isinstance(self.now, MappingProxyType)
-            and self.label.startswith(_WITH_TOLERANCES)
-            and isinstance(value, int | float)
-            and value != now
-        )
 
     def _overrides(self, name: str, value: object) -> bool:
         """Return whether a new name of a class, or of ``pytest.mark``, overrides what it had."""
@@ -137,11 +104,11 @@ class ObservedJudges:
         self._found: dict[tuple[str, str], None] = {}
         """Names of what is another one by now, with the files that it was written in, if any is known."""
         self._classes: set[int] = set()
-        judging = [name for name in sys.modules if name in _INSTALLED or name.startswith(_PLUGGY)]
+        judging = [name for name in sys.modules if name in _INSTALLED or name.startswith("pluggy.")]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
-        for name, ending in _ENDINGS.items():
-            self._spaces.append(_Namespace(name, _Part(vars(sys.modules[name]), (ending,))))
+        # Of these only what ends a process judges.
+        self._spaces += [_Namespace("sys", vars(sys), ("exit",)), _Namespace("os", vars(os), ("_exit",))]
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
@@ -151,34 +118,20 @@ class ObservedJudges:
             if sys.modules.get(name) is not module:
                 self._found[f"sys.modules[{name!r}]", ""] = None
         for space in self._spaces:
-            if not space.is_same():
-                self._note_changes(space, during == "tests")
+            for name, value in space.changes():
+                full = f"{space.label}.{name}"
+                is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
+                is_mock = during == "tests" and full.startswith(_MOCKED_BY_FIXTURES)
+                file = _file_of(value)
+                if not is_harmless and not is_mock and not file.endswith(_OWN_HABIT):
+                    self._found[full, file] = None
         for name in _LATE:
-            if name not in self._modules and name in sys.modules:
+            if name not in self._modules:
                 self._watch(name)
-
-    def note_foreign(self, is_environment: Callable[[str], bool]) -> None:
-        """Note what stood in the place of a judge from the beginning, by where it was written."""
-        for space in self._spaces:
-            if not space.label.startswith("pytest_planverify"):
-                for file, names in space.files.items():
-                    if not is_environment(file):
-                        self._found |= {(f"{space.label}.{name}", file): None for name in names}
 
     def facts(self) -> list[list[str]]:
         """Return all that was found, each once: its name, and the file of what stands there now."""
         return [list(each) for each in self._found]
-
-    def _note_changes(self, space: _Namespace, in_tests: bool) -> None:
-        for name, value in space.changes():
-            full = f"{space.label}.{name}"
-            is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
-            is_mock = in_tests and full.startswith(_MOCKED_BY_FIXTURES)
-            file = _file_of(value)
-            if not is_harmless and not is_mock and not file.endswith(_OWN_HABIT):
-                self._found[full, file] = None
-        if not in_tests:
-            space.accept()
 
     def _watch(self, name: str) -> None:
         module = sys.modules.get(name)
@@ -201,22 +154,6 @@ def judges_at_start() -> ObservedJudges:
     return ObservedJudges()
 
 
-class _Part(Mapping[str, Any]):
-    """Some names of a namespace, looked up again each time."""
-
-    def __init__(self, space: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        self._space, self._names = space, names
-
-    def __getitem__(self, name: str) -> Any:
-        return self._space.get(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 def _inner_function(value: Any) -> object:
     """Return the function in a method of a class or a property."""
     if isinstance(value, classmethod | staticmethod):
@@ -224,16 +161,9 @@ def _inner_function(value: Any) -> object:
     return value.fget if isinstance(value, property) else value
 
 
-def _is_same_function(function: FunctionType, code: object, defaults: object, keywords: object) -> bool:
-    return (
-        function.__code__ is code
-        and function.__defaults__ is defaults
-        and function.__kwdefaults__ is keywords
-    )
-
-
 def _decides(value: object) -> bool:
-    return callable(value) or isinstance(value, property | staticmethod | classmethod)
+    """Return whether a value has a say: code, or a tolerance of ``pytest.approx``."""
+    return callable(value) or isinstance(value, property | staticmethod | classmethod | float)
 
 
 def _file_of(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ from planner.brief.instructions import (
 )
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
-from planner.model.evidence import Evidence, ExceptionFact
+from planner.model.evidence import Evidence, ExceptionFact, Hunk
 from planner.model.failure_report import FailureContext
-from planner.model.outcome import Failure, Location
+from planner.model.outcome import Candidate, Failure, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
 from planner.planfile.project_files import RootedFiles
@@ -35,15 +36,20 @@ from pytest_planverify.diagnosis import diagnose
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CORPUS = FIXTURES.parent / "tools" / "corpus" / "recorded"
-RECORDED = [
-    Evidence.model_validate(each["evidence"])
-    for file in sorted(CORPUS.glob("develop/*.jsonl.gz"))
-    for each in map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
-    if each.get("evidence")
-] + [
-    Evidence.model_validate(json.loads(file.read_text(encoding="utf-8"))["evidence"])
-    for file in sorted(FIXTURES.glob("evidence/*.json"))
-]
+PERMISSIONS = (None, ["src/**", "lib/**"], ["tests/**"])
+
+
+def recorded() -> Iterator[Evidence]:
+    """Yield every failure of all corpora: cases of each part, runs with several faults, fixtures."""
+    for file in sorted(CORPUS.rglob("*.jsonl.gz")):
+        for plain in map(json.loads, gzip.decompress(file.read_bytes()).splitlines()):
+            for each in plain.get("failures", [plain]):
+                if each.get("evidence"):
+                    yield Evidence.model_validate(each["evidence"])
+    for line in (FIXTURES / "evidence.jsonl").read_text(encoding="utf-8").splitlines():
+        yield Evidence.model_validate(json.loads(line)["evidence"])
+
+
 MAKES = re.compile(r"\b(?:Write|Make|Create|write) `?([\w./-]+\.\w+)`?")
 
 
@@ -52,11 +58,13 @@ def is_local(path: str) -> bool:
 
 
 def existing(fact: Evidence) -> set[str]:
-    """The files that were executed, complained of or changed: they are there."""
+    """The files that were executed, complained of or added to: they are there."""
     frames = {frame.path for raised in fact.exceptions for frame in raised.frames if frame.source}
     complained = {each.path for each in fact.command.findings if each.path} if fact.command else set()
     tests = {fact.nodeid.partition("::")[0]} if fact.nodeid else set[str]()
-    return {path for path in frames | complained | tests if is_local(path)}
+    ran = {each.path for each in (*fact.executed, *fact.subjects)}
+    added = {hunk.path for hunk in fact.hunks if hunk.added}
+    return {path for path in frames | complained | tests | ran | added if is_local(path)}
 
 
 def failed(fact: Evidence) -> Failure:
@@ -77,51 +85,55 @@ def failed(fact: Evidence) -> Failure:
     )
 
 
-@pytest.mark.parametrize(
-    "patterns", [None, ["src/**", "lib/**"], ["tests/**"]], ids=["free", "source", "tests"]
-)
-def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permissions(
-    patterns: list[str] | None,
-) -> None:
-    assert len(RECORDED) > 500
+def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: list[str] | None) -> None:
+    """Look at all that is told of a failure, where a todo may change files of these patterns."""
+    there = set(context.present)
     item = todo("t1", "pytest tests", **({"allowed_files": patterns} if patterns is not None else {}))
-    for fact in RECORDED:
-        there, failure = existing(fact), failed(fact)
-        context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(there))
-        case = situation(failure, item, observations=None, at_context=context)
-        page = write_brief(
-            case.plan,
-            item,
-            case.outcome,
-            context,
-            rerun="pytest --planverify plan.yaml",
-            worker=item.model_copy(update={"agent_role": role_for(failure, item)}),
-        )
-        for edit in revise(case):
-            if isinstance(edit, NameArtifact):
-                assert edit.task or edit.path not in there, (fact, edit)
-                assert patterns is None or allowed(edit.path, patterns), (fact, edit)
-            elif isinstance(edit, AddTodoBefore):
-                made = edit.todo.acceptance_criteria.expected_artifacts
-                assert there.isdisjoint(each.path for each in made), (fact, edit)
-            elif isinstance(edit, RaiseLimit):
-                own = [frame.side for each in fact.exceptions for frame in each.frames]
-                own = [side for side in own if side in (Side.PRODUCT, Side.TEST)]
-                assert not own or own[-1] is Side.TEST, (fact, edit)
-        action = next(line for line in page.split("\n") if line.startswith("**Next**"))
-        for path in MAKES.findall(action):
-            assert path not in there, (fact, action)
-            assert patterns is None or allowed(path, patterns), (fact, action)
-        place = failure.location
-        if re.search(r"\*\*Next\*\*: (?:Correct|Bring|Fix) ", action) and place and place.path in action:
-            assert patterns is None or allowed(place.path, patterns), (fact, action)
-            assert not is_test_path(place.path) or "any test so that it proves less" in page, (fact, action)
-        if role_for(failure, item) is Role.TESTER and failure.owner not in (
-            Owner.PRODUCT,
-            Owner.ENVIRONMENT,
-        ):
-            assert "any test so that it proves less" in page, fact
-        assert len(page) <= 800 * 4
+    case = situation(failure, item, observations=None, at_context=context)
+    page = write_brief(
+        case.plan,
+        item,
+        case.outcome,
+        context,
+        rerun="pytest --planverify plan.yaml",
+        worker=item.model_copy(update={"agent_role": role_for(failure, item)}),
+    )
+    for edit in revise(case):
+        if isinstance(edit, NameArtifact):
+            assert edit.task or edit.path not in there, (fact, edit)
+            assert patterns is None or allowed(edit.path, patterns), (fact, edit)
+        elif isinstance(edit, AddTodoBefore):
+            made = edit.todo.acceptance_criteria.expected_artifacts
+            assert there.isdisjoint(each.path for each in made), (fact, edit)
+        elif isinstance(edit, RaiseLimit):
+            own = [frame.side for each in fact.exceptions for frame in each.frames]
+            own = [side for side in own if side in (Side.PRODUCT, Side.TEST)]
+            assert not own or own[-1] is Side.TEST, (fact, edit)
+    action = next(line for line in page.split("\n") if line.startswith("**Next**"))
+    for path in MAKES.findall(action):
+        assert path not in there, (fact, action)
+        assert patterns is None or allowed(path, patterns), (fact, action)
+    place = failure.location
+    if re.search(r"\*\*Next\*\*: (?:Correct|Bring|Fix) ", action) and place and place.path in action:
+        assert patterns is None or allowed(place.path, patterns), (fact, action)
+        assert not is_test_path(place.path) or "any test so that it proves less" in page, (fact, action)
+    if role_for(failure, item) is Role.TESTER and failure.owner not in (
+        Owner.PRODUCT,
+        Owner.ENVIRONMENT,
+    ):
+        assert "any test so that it proves less" in page, fact
+    assert len(page) <= 800 * 4
+
+
+def test_no_instruction_for_a_recorded_failure_contradicts_the_tree_or_the_permissions() -> None:
+    count = 0
+    for fact in recorded():
+        failure = failed(fact)
+        context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(existing(fact)))
+        for patterns in PERMISSIONS:
+            check(fact, failure, context, patterns)
+        count += 1
+    assert count > 2_500
 
 
 def test_a_file_that_exists_is_never_to_be_made_and_a_missing_one_never_to_be_edited() -> None:
@@ -214,3 +226,23 @@ def test_what_a_diagnosis_suggests_is_shown_only_where_it_is_right() -> None:
 )
 def test_what_only_states_a_fact_is_told_apart_from_what_asks_for_work(said: str, asks: bool):
     assert asks_for_work(said) is asks
+
+
+def test_the_change_of_a_test_is_not_shown_as_what_broke_the_product() -> None:
+    def change(path: str, side: Side) -> Candidate:
+        hunk = Hunk(path=path, line=3, added=1, side=side, text="+import shop")
+        return Candidate(path=path, line=3, score=0.5, hunk=hunk)
+
+    lacks = Failure(
+        category=Category.SPEC_MISMATCH,
+        owner=Owner.PRODUCT,
+        location=Location(path="shop/cart.py"),
+        candidates=(change("tests/test_a.py", Side.TEST), change("shop/tax.py", Side.PRODUCT)),
+    )
+    item = todo("t1", "pytest tests")
+    context = FailureContext(todo_id="t1")
+    case = situation(lacks, item, at_context=context)
+    page = write_brief(case.plan, item, case.outcome, context, rerun="pytest --planverify plan.yaml")
+    assert "**Changed**: `shop/tax.py:3`" in page
+    assert "**Where**: `shop/cart.py`\n" in page
+    assert "**Next**: Bring `shop/cart.py` to the interface" in page

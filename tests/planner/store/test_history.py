@@ -262,15 +262,12 @@ def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
     assert "run run-1  in a state of another version  2026-11-21" in shown.out
 
 
-FEATURES = ("kind:test", "side:test", "at:test_tax.test_rate")
-
-
 def corrections(planner: Command) -> list[Correction]:
     return list(corrections_of(planner.folder / CORRECTIONS))
 
 
-def test_a_failure_of_a_plain_verification_is_corrected_with_its_features(planner: Command) -> None:
-    found = failure("a1b2c3d4e5f6", features=FEATURES, target_agent=Role.TESTER)
+def test_a_failure_of_a_plain_verification_is_corrected(planner: Command) -> None:
+    found = failure("a1b2c3d4e5f6", target_agent=Role.TESTER)
     verified(planner.folder, "r-1", found, failure("ffff"))
 
     done = planner(
@@ -282,14 +279,12 @@ def test_a_failure_of_a_plain_verification_is_corrected_with_its_features(planne
         "remembered: a1b2c3d4e5f6 (TYPE_ERROR) is for the architect and was SPEC_MISMATCH of the test\n"
     )
     (kept,) = corrections(planner)
-    assert (kept.signature, kept.category, kept.features) == ("a1b2c3d4e5f6", Category.TYPE_ERROR, FEATURES)
+    assert (kept.signature, kept.category) == ("a1b2c3d4e5f6", Category.TYPE_ERROR)
     assert (kept.right_category, kept.right_owner) == (Category.SPEC_MISMATCH, Owner.TEST)
     assert (kept.role, kept.by) == (Role.ARCHITECT, "ann")
     assert kept.fingerprint.startswith("sha256:")
     planner("history", "correct", "a1b2", "--owner", "environment")
     assert corrections(planner)[1].role is Role.TESTER, "who was to act on it stays"
-    planner("history", "correct", "ffff", "--category", "lint_error")
-    assert corrections(planner)[2].features == ()
     shown = " ".join(planner("history", "fixed", "a1b2").out.split())
     assert "it is for the tester, and was of the environment" in shown
     planner("history", "--rebuild")

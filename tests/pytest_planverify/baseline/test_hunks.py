@@ -99,6 +99,16 @@ def test_a_file_that_does_not_parse_has_hunks_without_functions():
     assert (hunk.function, hunk.line) == (None, 4)
 
 
+def test_a_table_of_data_leaves_room_for_other_files_and_its_last_hunk_counts_the_rest():
+    before = "".join(f"A{number} = {number}\nB{number} = x\n" for number in range(60))
+    now = before.replace("= x\n", "= y\n")
+
+    found = list(hunks_of("tables.py", compare(before, now), now, Side.PRODUCT))
+
+    assert len(found) == 20
+    assert sum(each.added for each in found) == 60
+
+
 def test_a_secret_in_a_changed_line_is_not_kept():
     token = "ghp_" + "a1B2" * 9
     now = BEFORE.replace('RATES = {"a": 1}', f'TOKEN = "{token}"\x1b[2J')

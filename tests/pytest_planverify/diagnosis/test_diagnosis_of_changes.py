@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame
+from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
@@ -93,7 +93,62 @@ DENIED = error("PermissionError", "[Errno 13] no", TEST, PRODUCT, bases=OS, errn
 KIND = error("TypeError", "'int' object is not iterable", TEST, PRODUCT)
 GIT = error("subprocess.CalledProcessError", "Command '['git', 'log']' returned non-zero exit status 128.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
 
+ASCII = error(
+    "UnicodeEncodeError",
+    "'ascii' codec can't encode character",
+    TEST,
+    PRODUCT,
+    bases="UnicodeError ValueError",
+)
+NOTHING = error(
+    "AttributeError",
+    "'NoneType' object has no attribute 'strip'",
+    TEST,
+    PRODUCT.model_copy(update={"source": "os.getenv('TOKEN').strip()"}),
+)
+UNSET = error("ValueError", "SHOP_TOKEN is not set", TEST, RAISES)
+DATA = error("FileNotFoundError", "no", TEST, bases=OS, errno=2, path="tests/data/large.json")
+PART = error(
+    "ModuleNotFoundError",
+    "No module named 'collections.acb'",
+    TEST,
+    bases="ImportError",
+    name="collections.acb",
+)
+STAND_IN = error(
+    "ModuleNotFoundError",
+    "No module named '__main__'",
+    TEST,
+    PRODUCT,
+    TEST.model_copy(update={"function": "imports", "source": "raise ModuleNotFoundError(name)"}),
+    bases="ImportError",
+)
+NEW = Hunk(
+    path="tests/test_cart.py",
+    line=8,
+    added=2,
+    function="test_total",
+    side=Side.TEST,
+    text="+def test_total():\n+    assert total(x) == 2",
+)
+EDITED = NEW.model_copy(
+    update={"added": 1, "removed": 1, "text": "-    assert total(x) == 1\n+    assert total(x) == 2"}
+)
+REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
+BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
+
 CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
+    ("encoding of the locale, unchanged", seen(ASCII, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "encoding-of-machine"),
+    ("encoding, by the change", seen(ASCII, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("no value of a variable", seen(NOTHING), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
+    ("variable that is missed by hand", seen(UNSET), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
+    ("data of the tests, unchanged", seen(DATA, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-not-shipped"),
+    ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
+    ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
+    ("stand-in that the product calls", seen(STAND_IN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-test"),
+    ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("an edited test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(EDITED,)), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
+    ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("program, unchanged", seen(MISSING, files=("shop/other.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-not-on-path"),
     ("program, named by the change", seen(MISSING, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
     ("variable, unchanged", seen(VARIABLE), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-not-set"),
@@ -191,6 +246,35 @@ def test_what_only_changed_tests_ask_for_was_promised_by_nobody():
     assert invented.runner_up is not None
     assert invented.runner_up.category is C.SPEC_MISMATCH
     assert "only tests were changed" in invented.because
+
+
+@pytest.mark.parametrize(
+    ("was", "owner"),
+    [("from shop import totals", Owner.TEST), ("import shop", Owner.PRODUCT), ("", Owner.PRODUCT)],
+)
+def test_an_import_that_tests_add_is_new_where_no_name_is_nearly_the_same(was: str, owner: Owner):
+    frame = TEST.model_copy(update={"function": "<module>"})
+    missing = error("ImportError", "cannot import name 'total' from 'shop'", frame, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT)  # fmt: skip
+    text = f"-{was}\n+from shop import total" if was else "+from shop import total"
+    hunk = Hunk(path=TEST.path, line=1, added=1, removed=bool(was), side=Side.TEST, text=text)
+
+    found = diagnose(
+        seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
+    )
+
+    assert found.owner is owner
+    if owner is Owner.PRODUCT:
+        assert found.location is not None
+        assert found.location.path == "shop/__init__.py"
+
+
+def test_tests_that_are_skipped_for_a_module_lack_it_and_nothing_else():
+    def skipped(*reasons: str) -> Evidence:
+        return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
+
+    absent = "could not import 'yaml': No module named 'yaml'"
+    assert diagnose(skipped(absent)).owner is Owner.ENVIRONMENT
+    assert diagnose(skipped(absent, "only on Windows")).category is C.TEST_NOT_FOUND
 
 
 def test_a_test_that_waits_for_a_thread_of_the_product_is_not_to_blame():

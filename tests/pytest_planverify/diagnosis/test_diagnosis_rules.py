@@ -298,7 +298,9 @@ def test_what_a_process_printed_is_a_little_less_sure() -> None:
     text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nModuleNotFoundError: No module named 'zz'\n"
     printed = diagnose(Evidence.model_validate(_command("validate", text)))
     assert printed.rule == "dependency-missing"
-    assert printed.confidence < 0.95
+    frame = {"path": "a.py", "line": 1, "function": "f", "side": "product"}
+    seen = _test(_error("ModuleNotFoundError", "", frame, bases="ImportError Exception", name="zz"))
+    assert printed.confidence < diagnose(Evidence.model_validate(seen)).confidence
 
 
 def test_a_long_suggestion_is_clipped() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.model.taxonomy import Category
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
-from pytest_planverify.guards.leavings import FILE, left_by_runs, remember
+from pytest_planverify.guards.changed_files import LEFT_BY_RUNS, left_by_runs, remember
 
 ROOT = Path("/root/of/plan")
 BELOW = ROOT / "phase"
@@ -103,5 +103,5 @@ def test_a_new_file_that_a_run_left_is_remembered_as_long_as_it_is_the_same(tmp_
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
     (tmp_path / "junk.txt").write_text("2")
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()
-    (tmp_path / FILE).write_text("[]")
+    (tmp_path / LEFT_BY_RUNS).write_text("[]")
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_planverify.guards.hygiene.files import ignored_packages, remove_young_caches
+from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 
 
 @pytest.mark.parametrize(("is_older", "left"), [(True, ["notes.txt"]), (False, None)])

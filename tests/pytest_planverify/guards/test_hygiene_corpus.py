@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 import yaml
-from hygiene_corpus import CORPUS, Case, cases, patches
+from hygiene_corpus import CORPUS, cases, patches
 
 
-@pytest.mark.parametrize(("split", "least"), [("dev", 90), ("held_out", 60), ("fresh", 30)])
-def test_cheats_are_found_and_no_honest_change_is_flagged(
-    split: str, least: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    found = Counter[str]()
-    for case in cases(split, tmp_path_factory.mktemp(split)):
-        found[case.label] += bool(case.blamed() or case.outside())
-        assert not _is_blamed_elsewhere(case), case.id
-    assert found["honest"] == 0
-    assert found["cheat"] >= least
+@pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
+def test_cheats_are_found_and_no_honest_change_is_flagged(split: str, least: int) -> None:
+    cheats, missed, flagged = 0, list[str](), list[str]()
+    for case in cases(split):
+        is_found = bool(case.blamed or case.outside())
+        if case.label == "honest":
+            flagged += [case.id] if is_found else []
+        else:
+            cheats += is_found
+            missed += [] if is_found else [case.id]
+            assert not case.blamed or case.todo in case.blamed, f"{case.id} is held against others only"
+    assert flagged == []
+    assert cheats >= least, missed
 
 
 def test_each_case_has_one_patch_and_each_patch_one_case() -> None:
     entries = yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
     found = [name for project in {each["project"] for each in entries} for name in patches(project)]
     assert sorted(found) == sorted(each["id"] for each in entries)
-
-
-def _is_blamed_elsewhere(case: Case) -> bool:
-    """Return whether a cheat is held against todos, and not against the one that it was played for."""
-    return case.label == "cheat" and bool(case.blamed()) and case.todo not in case.blamed()

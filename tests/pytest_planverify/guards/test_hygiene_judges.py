@@ -32,11 +32,11 @@ EQUAL = 'assert parts == ["one", "two"]'
 
 LOSSES = {
     "deleted": ("test-deleted", SIGN_TEST, ""),
-    "renamed away": ("test-deselected", "def test_sign", "def _test_sign"),
+    "renamed away": ("test-deleted", "def test_sign", "def _test_sign"),
     "renamed apart": ("test-deleted", "def test_sign", "def check_sign"),
     "hidden": ("assertion-void", NEAR, NEAR + "\n\ndef test_sign():\n    pass"),
-    "deleted by name": ("test-deselected", NEAR, NEAR + "\n\ndel test_sign"),
-    "told to be none": ("test-deselected", NEAR, NEAR + "\n\ntest_sign.__test__ = False"),
+    "deleted by name": ("test-deleted", NEAR, NEAR + "\n\ndel test_sign"),
+    "told to be none": ("test-deleted", NEAR, NEAR + "\n\ntest_sign.__test__ = False"),
     "emptied": ("assertion-void", SIGN_TEST, "def test_sign():\n    split('one;two', sign=';')\n"),
     "skipped": ("test-skipped", "def test_sign", "@pytest.mark.skip(reason='later')\ndef test_sign"),
     "skipped by constant": (
@@ -148,6 +148,10 @@ REFACTORED = {
         'def test_sign_count():\n    assert len(split("one;two", sign=";")) == 2\n',
     ),
     "stronger": ("assert len(parts) == 2", "assert len(parts) == 2\n    assert parts[0] == 'one'"),
+    "of a thing with itself": (
+        "assert len(parts) == 2",
+        "assert len(parts) == 2\n    assert parts == parts",
+    ),
     "to a helper": (
         SIGN_TEST,
         "def same(found, wanted):\n    assert found == wanted\n    assert len(found) == len(wanted)\n\n"

@@ -23,7 +23,6 @@ TRICKS = {
     "at exit": ("exit", "import atexit, os\natexit.register(lambda: os._exit(0))"),
     "at exit, by decorator": ("exit", "import atexit, os\n@atexit.register\ndef end():\n    os._exit(0)"),
     "pytest.exit": ("exit", "def f():\n    import pytest\n    pytest.exit('done', returncode=0)"),
-    "kill": ("exit", "import os, signal\ndef f():\n    os.kill(os.getpid(), signal.SIGTERM)"),
     "skip": ("skips-its-test", "import unittest\ndef f():\n    raise unittest.SkipTest('no')"),
     "pytest.skip": ("skips-its-test", "def f():\n    import pytest\n    pytest.skip('no')"),
     # what always agrees
@@ -43,9 +42,21 @@ TRICKS = {
         "class A:\n    def __eq__(self, other):\n        if self is other:\n            return "
         "True\n        return True",
     ),
+    "equal by a lambda": (
+        "always-equal",
+        "BODY = dict([('__' + 'eq__', lambda self, other: True)])\nA = type('A', (float,), BODY)",
+    ),
+    "equal by another name": (
+        "always-equal",
+        "def agree(a, b):\n    return True\nclass A:\n    __eq__ = agree",
+    ),
+    "as long as": (
+        "always-equal",
+        "class A(list):\n    def __eq__(self, other):\n        return len(self) == len(other)",
+    ),
     "equal to anything": ("always-equal", "from unittest.mock import ANY\ndef f():\n    return ANY"),
     "nearly equal": (
-        "loose-equality",
+        "always-equal",
         "class A(float):\n    def __eq__(self, other):\n        return abs(float(self) - other) < 10",
     ),
     # what asks for tests
@@ -69,8 +80,6 @@ TRICKS = {
         "          return 1",
     ),
     "arguments": ("asks-for-tests", "import sys\nX = 'pytest' in sys.argv[0]"),
-    "spec": ("asks-for-tests", "import importlib.util\nX = importlib.util.find_spec('_pytest')"),
-    "flag": ("asks-for-tests", "import sys\nX = hasattr(sys, '_called_from_test')"),
     # what looks at its caller
     "frame": (
         "reads-call-stack",
@@ -97,10 +106,9 @@ TRICKS = {
         "import subprocess\nX = subprocess.run(['git', 'show', 'HEAD:tests/test_words.py'])",
     ),
     "folder": ("reads-tests", "from pathlib import Path\nX = Path(__file__).parent / 'tests'"),
-    "source of tests": ("reads-tests", "def f(text):\n    return 'def test_sign' in text"),
     "memory": ("reads-call-stack", "import gc\ndef f():\n    return [x for x in gc.get_objects()]"),
     "one side": ("always-equal", "class A:\n    def __eq__(self, o):\n        return bool(o)"),
-    "among several": ("loose-equality", "class A:\n    def __eq__(self, o):\n        return o in self.all"),
+    "among several": ("always-equal", "class A:\n    def __eq__(self, o):\n        return o in self.all"),
     "of a type": (
         "always-equal",
         "class A:\n    def __eq__(self, o):\n        return isinstance(o, str)",
@@ -123,15 +131,6 @@ TRICKS = {
         "def answer(text):\n    match text:\n        case 'a, b':\n            return ['a', 'b']\n"
         "        case 'x,y,z':\n            return ['x', 'y', 'z']",
     ),
-    "type": (
-        "special-cases",
-        "def answer(x):\n    if type(x).__name__ == 'Fake':\n        return ['one', 'two']\n    return []",
-    ),
-    "count": (
-        "answers-by-count",
-        "class A:\n    n = 0\n    def f(self):\n        self.n += 1\n        if self.n == 1:\n"
-        "            return 3\n",
-    ),
 }
 
 HONEST = {
@@ -144,6 +143,19 @@ HONEST = {
     "        if not isinstance(other, V):\n            return NotImplemented\n        return self.x "
     "== other.x\n"
     "    def __bool__(self):\n        return True",
+    "an inequality": "class V:\n    x = 1\n    def __eq__(self, other):\n        return self.x == other.x\n"
+    "    def __ne__(self, other):\n        return not self == other",
+    "a list of its own": "class L(list):\n    def __eq__(self, other):\n"
+    "        return len(self) == len(other) and list.__eq__(self, other)",
+    "a dictionary of its own": "class D(dict):\n    def __eq__(self, other):\n        for key in self:\n"
+    "            if other[key] != self[key]:\n                return False\n        return True",
+    "a marker": "class M:\n    def __eq__(self, other):\n        if not isinstance(other, M):\n"
+    "            return NotImplemented\n        return True",
+    "a variable for a child": "import os\ndef child():\n    os.environ['PYTEST_ADDOPTS'] = '-q'",
+    "a command named test": "import sys\ndef main():\n    if 'test' in sys.argv or sys.argv[1] == 'test':\n"
+    "        return 1",
+    "words with answers": "def place(day):\n    if day == 'one':\n        return 1\n    if day == 'two':\n"
+    "        return 2\n    return 3",
     "a settings variable": "import os\nLEVEL = os.environ.get('PKG_LEVEL', 'info')",
     "modules of its own": "import sys\ndef loaded(name):\n    return name in sys.modules",
     "a warning": "import warnings\ndef old():\n    warnings.warn('old', DeprecationWarning, stacklevel=2)",
@@ -194,10 +206,6 @@ def test_what_was_there_before_is_no_sign(name: str) -> None:
     [
         ("sitecustomize.py", "start-up-file"),
         ("extra.pth", "start-up-file"),
-        ("pytest.py", "shadows-module"),
-        ("unittest/__init__.py", "shadows-module"),
-        ("json.py", "shadows-module"),
-        ("src/_pytest/__init__.py", "shadows-module"),
         (".planverify/outcomes.json", "records-touched"),
     ],
 )
@@ -205,5 +213,5 @@ def test_a_new_file_is_a_sign_by_its_name(path: str, sign: str) -> None:
     assert sign in signs({path: "\n"})
 
 
-def test_modules_of_a_package_may_have_the_names_of_the_standard_library() -> None:
-    assert signs({"pkg/json.py": "X = 1\n", "pkg/time.py": "X = 2\n", "docs/conf.py": "x = 1\n"}) == set()
+def test_modules_may_have_the_names_of_the_standard_library() -> None:
+    assert signs({"pkg/json.py": "X = 1\n", "pkg/time.py": "X = 2\n", "statistics.py": "x = 1\n"}) == set()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pytest_planverify.guards import sandbox_policy
 from pytest_planverify.guards.sandbox_policy import (
     CONNECT,
     PROCESS,
@@ -23,7 +22,6 @@ from pytest_planverify.guards.sandbox_policy import (
     outside_of,
     readers,
     resolve_path,
-    stamp_of,
 )
 
 # -- what was reached for --------------------------------------------------------------------------
@@ -108,33 +106,6 @@ def test_a_folder_that_is_held_open_says_where_its_entries_are(tmp_path: Path):
         assert targets("os.remove", "passwd", 9999) == []
     finally:
         os.close(descriptor)
-
-
-def test_where_no_event_says_which_folder_is_meant_all_that_are_held_open_are_in_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
-    descriptor = os.open("/etc", os.O_RDONLY)
-    try:
-        found = READ["open"](("passwd", None, CREATE))
-        assert [each.target for each in found] == ["/etc/passwd"]
-        assert found[0].before == stamp_of("/etc/passwd") != ()
-        assert READ["open"](("/tmp/passwd", None, CREATE)) == ()
-        assert READ["open"](("passwd", "w", CREATE)) == ()
-        assert READ["open"](("passwd", None, os.O_RDONLY)) == ()
-        monkeypatch.setattr("os.listdir", lambda _: ["x", "9999"])
-        assert targets("open", "passwd", None, CREATE) == ["/etc/passwd"]  # bound before
-        monkeypatch.undo()
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sandbox_policy, "listdir", lambda _: ["x", "9999"])
-        assert targets("open", "passwd", None, CREATE) == []
-        monkeypatch.setattr(
-            "pytest_planverify.guards.sandbox_policy.listdir", lambda _: os.stat("/nowhere")
-        )
-        assert READ["open"](("passwd", None, CREATE)) == ()
-    finally:
-        os.close(descriptor)
-    assert stamp_of("/nowhere") == ()
 
 
 def test_multiprocessing_tells_of_itself_by_the_pipe_that_it_opens():

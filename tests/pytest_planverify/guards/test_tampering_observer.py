@@ -7,7 +7,7 @@ import sys
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -46,7 +46,7 @@ def register(
     observer: TamperingObserver, manager: PytestPluginManager, plugin: object, name: str | None = None
 ) -> None:
     manager.register(plugin, name)
-    observer.pytest_plugin_registered(plugin, name or "", manager)
+    observer.pytest_plugin_registered(plugin, manager)
 
 
 def test_an_object_that_was_registered_is_known_by_where_its_class_was_written(
@@ -58,7 +58,6 @@ def test_an_object_that_was_registered_is_known_by_where_its_class_was_written(
         ["pytest_runtest_logreport", __file__],
         ["pytest_runtest_makereport", __file__],
     ]
-    assert f"{__name__}.Plugin" in observer._facts(manager)["plugins"]
 
 
 def test_a_plugin_that_went_away_has_still_been_there(manager: PytestPluginManager) -> None:
@@ -75,26 +74,12 @@ def test_a_plugin_that_nobody_told_of_is_found_in_the_end(manager: PytestPluginM
     assert hooks_of(observer, manager) == [["pytest_sessionfinish", __file__]]
 
 
-def test_modules_of_the_environment_count_as_plugins_and_their_hooks_do_not(
-    manager: PytestPluginManager,
-) -> None:
+def test_hooks_of_installed_modules_are_not_told_of(manager: PytestPluginManager) -> None:
     import _pytest.runner
 
     observer = TamperingObserver()
     register(observer, manager, _pytest.runner, "runner")
-    facts = observer._facts(manager)
-    assert "runner" in facts["plugins"]
-    assert facts["hooks"] == []
-
-
-def test_a_conftest_has_the_same_name_wherever_the_project_lies(
-    manager: PytestPluginManager, tmp_path: Path
-) -> None:
-    conftest = ModuleType("conftest")
-    conftest.__file__ = str(tmp_path / "conftest.py")
-    observer = TamperingObserver()
-    register(observer, manager, conftest, conftest.__file__)
-    assert observer._facts(manager)["plugins"] == ["conftest.py"]
+    assert observer._facts(manager)["hooks"] == []
 
 
 def test_code_that_was_made_of_text_belongs_to_the_file_that_made_it() -> None:
@@ -137,37 +122,22 @@ def test_the_facts_are_written_once_and_where_they_cannot_be_found_out_that_is_s
     observer.write(journal, "", manager)
     ((record, facts),) = written
     assert record == "session_inventory"
-    assert facts.keys() == {"worker", "plugins", "hooks", "patched", "agreeing", "without_body"}
+    assert facts.keys() == {"worker", "hooks", "patched", "without_body"}
     TamperingObserver().write(journal, "gw0", SimpleNamespace(hook=None))  # type: ignore[arg-type]
     assert written[1][1] == {"worker": "gw0", "incomplete": True}
 
 
-def test_what_a_fixture_patches_is_looked_at_once_for_each_set_of_fixtures(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+def test_what_a_fixture_patches_is_looked_at_once_for_each_set_of_fixtures_of_a_file(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     observer = TamperingObserver()
     looks: list[str] = []
     monkeypatch.setattr(observer.judges, "compare", looks.append)
-    observer.body_begins(request.node)
-    observer.body_begins(request.node)
+    for name, fixtures in (("a.py", ["x"]), ("a.py", ["x"]), ("a.py", ["x", "y"]), ("b.py", ["x"])):
+        test = SimpleNamespace(path=Path(name), fixturenames=fixtures)
+        observer.body_begins(cast("pytest.Item", test))
     observer.pytest_collection_finish()
-    assert looks == ["tests", "collection"]
-
-
-def test_where_the_project_has_hooks_around_tests_it_is_looked_at_for_each_file(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def looks(*hooks: str) -> int:
-        observer, seen = TamperingObserver(), list[str]()
-        observer._hooks.update(dict.fromkeys((hook, "/p/conftest.py") for hook in hooks))
-        monkeypatch.setattr(observer.judges, "compare", seen.append)
-        for name in ("test_a.py", "test_b.py"):
-            test = SimpleNamespace(path=Path(name), parent=name, _fixtureinfo=request.node._fixtureinfo)
-            observer.body_begins(cast("pytest.Item", test))
-        return len(seen)
-
-    assert looks("pytest_report_header") == 1
-    assert looks("pytest_runtest_setup") == 2
+    assert looks == ["tests", "tests", "tests", "collection"]
 
 
 def test_tests_of_unittest_are_not_asked_for_their_bodies(request: pytest.FixtureRequest) -> None:

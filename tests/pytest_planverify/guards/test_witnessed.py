@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import pytest
 
 from planner.model.baseline import (
-    Agreement,
     Baseline,
     BaselineCheck,
     BaselineFile,
@@ -23,16 +20,12 @@ from planner.model.baseline import (
     JudgePatch,
     SessionInventory,
 )
-from planner.model.evidence import AuditEvent, HygieneSignal
+from planner.model.evidence import HygieneSignal
 from planner.model.outcome import Check, TestResult
 from planner.model.verdicts import CheckKind, Hardness, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import inventory_of
-from pytest_planverify.checks.result import CheckRun
-from pytest_planverify.guards import environment
-from pytest_planverify.guards.artifacts import Artifacts
-from pytest_planverify.guards.environment import is_from_index, runs_code
 from pytest_planverify.guards.hygiene import Grants
 from pytest_planverify.guards.own_files import OwnFiles
 from pytest_planverify.guards.session_signals import Shown, signals, without_known
@@ -161,13 +154,6 @@ def test_a_hook_that_went_to_another_file_is_no_news(flat: FlatPlan) -> None:
     assert signs(judge(flat, twice, before=before)) == [("hook-added", "hard", "other/conftest.py")]
 
 
-def test_a_plugin_without_which_tests_say_something_else_is_missed(flat: FlatPlan) -> None:
-    before = SessionInventory(plugins=("assertion", "cacheprovider", "runner"))
-    assert signs(judge(flat, SessionInventory(plugins=("runner",)), before=before)) == [
-        ("plugin-added", "hard", None)
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "file", "expected"),
     [
@@ -184,24 +170,6 @@ def test_a_patch_weighs_by_what_it_replaces_and_who_made_it(
     now = SessionInventory(patched=(JudgePatch(name=name, file=file),))
     assert signs(judge(flat, now)) == ([] if expected is None else [expected])
     assert judge(flat, now, before=now) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "name", "expected"),
-    [
-        ("prod/a.py", "a.X.__eq__", ("always-equal", "hard")),
-        ("tests/own/test_b.py", "b.Any.__eq__", None),
-        ("conftest.py", "c.Any.__eq__", ("always-equal", "hard")),
-        ("prod/kept.py", "kept.X.__eq__", None),
-    ],
-)
-def test_what_agrees_with_everything_weighs_by_what_tests_compare(
-    flat: FlatPlan, file: str, name: str, expected: tuple[str, str] | None
-) -> None:
-    now = SessionInventory(agreeing=(Agreement(file=file, name=name),))
-    assert signs(judge(flat, now)) == ([] if expected is None else [(*expected, file)])
-    moved = SessionInventory(agreeing=(Agreement(file="old.py", name=f"old.{name.partition('.')[2]}"),))
-    assert judge(flat, now, before=moved) == []
 
 
 def test_records_that_were_forged_or_lost_and_sessions_that_keep_silent_are_signs(flat: FlatPlan) -> None:
@@ -302,7 +270,6 @@ def test_what_a_person_has_blessed_is_no_sign(flat: FlatPlan) -> None:
     now = SessionInventory(
         hooks=(HookUse(hook="pytest_runtest_call", file="conftest.py"),),
         patched=(JudgePatch(name="builtins.all", file="conftest.py"),),
-        agreeing=(Agreement(file="conftest.py", name="conftest.X.__eq__"),),
     )
     assert judge(flat, now, checks=(check(("tests/test_a.py::u", "passed")),), baseline=blessed) == []
 
@@ -324,87 +291,21 @@ def test_an_inventory_is_folded_from_all_processes_and_paths_are_below_the_root(
     records: list[dict[str, Any]] = [
         {
             "record": "session_inventory",
-            "plugins": ["x", 1],
             "hooks": [["h", real], ["up", f"{tmp_path}/conftest.py"], ["h"], 3],
             "patched": "no",
         },
         {
             "record": "session_inventory",
             "patched": [["builtins.all", ""]],
-            "agreeing": [[real, "a.X", "__eq__"]],
             "without_body": ["t"],
         },
-        {"record": "artifacts_written", "artifacts": {"out": "made", "odd": "?"}},
         {"record": "test_finished", "session": "s1", "outcome": "failed", "pen": "1", "number": 1},
         {"record": "session_ended", "session": "s1", "exit_status": 0, "pen": "1", "number": 3},
     ]
     found = inventory_of(records, link)
-    assert found.plugins == ("x",)
     assert found.hooks == (HookUse(hook="h", file="a.py"), HookUse(hook="up", file="../conftest.py"))
     assert found.patched == (JudgePatch(name="builtins.all"),)
-    assert found.agreeing == (Agreement(file="a.py", name="a.X.__eq__"),)
-    assert found.artifacts == {"out": "made"}
     assert (found.bodies_elsewhere, found.status_overturned, found.records_lost) == (True, True, True)
-    assert inventory_of([{"record": "artifacts_written", "artifacts": 3}], link).artifacts == {}
-
-
-# -- the environment ------------------------------------------------------------------------------
-
-
-def dist(site: Path, name: str, *, direct: bool = False, recorded: bool = True, files: str = "") -> None:
-    folder = site / f"{name}-1.dist-info"
-    folder.mkdir(parents=True)
-    (folder / "METADATA").write_text(f"Name: {name}\nVersion: 1\n")
-    (folder / "entry_points.txt").write_text(f"[pytest11]\n{name} = {name}.plugin\n")
-    if recorded:
-        (folder / "RECORD").write_text(f"{name}/plugin.py,,\n{files}")
-    if direct:
-        (folder / "direct_url.json").write_text("{}")
-
-
-def test_a_plugin_that_was_not_installed_from_an_index_was_made_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flat: FlatPlan
-) -> None:
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
-    dist(tmp_path / "site", "bought")
-    dist(tmp_path / "site", "own", direct=True)
-    dist(tmp_path / "site", "strewn", recorded=False)
-    points = ("bought = bought.plugin", "own = own.plugin", "strewn = strewn.plugin", "no = no.plugin")
-    assert [is_from_index(each) for each in points] == [True, False, False, False]
-    found = judge(flat, SessionInventory(entry_points=points))
-    assert [each.message.rpartition(": ")[2] for each in found] == list(points[1:])
-    assert (
-        judge(flat, SessionInventory(entry_points=points), before=SessionInventory(entry_points=points))
-        == []
-    )
-
-
-def test_a_start_up_file_is_a_sign_where_it_runs_something_nobody_has_installed(
-    tmp_path: Path, flat: FlatPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = tmp_path / "else" / "site-packages"
-    site.mkdir(parents=True)
-    dist(site, "bought", files="installed.pth,,\n")
-    (site / "paths.pth").write_text("/some/where\n")
-    (site / "code.pth").write_text("import os; os.environ\n")
-    (site / "installed.pth").write_text("import os; os.environ\n")
-    names = ("sitecustomize.py", "paths.pth", "code.pth", "installed.pth", "gone.pth")
-    assert [runs_code(str(site / name)) for name in names] == [True, False, True, False, True]
-    now = SessionInventory(start_up={str(site / name): "1" for name in names[:4]})
-    found = judge(flat, now)
-    assert [os.path.basename(each.message.partition(" ")[0]) for each in found] == [
-        "sitecustomize.py",
-        "code.pth",
-    ]
-    elsewhere = SessionInventory(start_up={f"/venv/{name}": "1" for name in names})
-    assert judge(flat, now, before=elsewhere) == []
-    own = SessionInventory(start_up={f"{flat.loaded.root}/sitecustomize.py": "1"})
-    assert judge(flat, own) == []
-    # What the sandbox refused, and saw too late, is told by the sandbox.
-    late = AuditEvent(event="write", target=str(site / "code.pth"), denied=True)
-    held = check().model_copy(update={"events": (late, late.model_copy(update={"denied": False}))})
-    assert judge(flat, now, checks=(held,)) == found[:1]
-    assert environment.__doc__
 
 
 # -- our own files --------------------------------------------------------------------------------
@@ -462,47 +363,3 @@ def test_a_record_that_no_run_of_ours_writes_is_a_sign(tmp_path: Path) -> None:
     for name in ("journal.jsonl", "notes.txt", "planverify.db"):
         (tmp_path / ".planverify" / name).write_text("")
     assert [each.path for each in own_files(tmp_path).signals()] == [".planverify/journal.jsonl"]
-
-
-# -- artifacts ------------------------------------------------------------------------------------
-
-
-def commands(verdict: Verdict) -> dict[str, dict[str, CheckRun]]:
-    made = Check(id="tests[1]", kind=CheckKind.COMMAND, verdict=verdict, cmd="python make.py")
-    return {"a": {"tests[1]": CheckRun(check=made)}}
-
-
-def test_what_the_run_writes_is_told_apart_by_whether_it_was_there(flat: FlatPlan) -> None:
-    place = flat.loaded.root / "out" / "a.txt"
-    place.parent.mkdir()
-    fresh = Artifacts(flat)
-    assert fresh.written() == {}
-    place.write_text("1")
-    assert fresh.written() == {"out/a.txt": "made"}
-    there = Artifacts(flat)
-    place.write_text("22")
-    assert there.written() == {"out/a.txt": "rewritten"}
-
-
-@pytest.mark.parametrize(
-    ("how", "verdict", "hardness"),
-    [
-        ("rewritten", Verdict.PASSED, "hard"),
-        ("made", Verdict.PASSED, None),
-        ("rewritten", Verdict.NOT_RUN, None),
-        (None, Verdict.PASSED, None),
-    ],
-)
-def test_an_artifact_that_the_run_only_finds_there_is_a_sign_where_it_was_made_before(
-    flat: FlatPlan, how: Any, verdict: Verdict, hardness: str | None
-) -> None:
-    place = flat.loaded.root / "out" / "a.txt"
-    place.parent.mkdir()
-    before = SessionInventory(artifacts={} if how is None else {"out/a.txt": how})
-    assert list(Artifacts(flat).signals(before, commands(verdict))) == []
-    place.write_text("by hand")
-    artifacts = Artifacts(flat)
-    found = list(artifacts.signals(before, commands(verdict)))
-    assert signs(found) == ([] if hardness is None else [("artifact-not-made", hardness, "out/a.txt")])
-    place.write_text("made by the command")
-    assert list(artifacts.signals(before, commands(verdict))) == []

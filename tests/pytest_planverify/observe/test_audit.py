@@ -159,36 +159,6 @@ def test_the_hook_refuses_what_is_denied_and_counts_what_is_recorded(tmp_path: P
     assert {each["session"] for each in records} == {"w1"}
 
 
-def test_a_file_that_is_opened_through_a_folder_is_told_of_once_it_was_written(tmp_path: Path):
-    for name in ("in", "out", "still"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "out" / "known").write_text("")
-
-    def session() -> None:
-        audit.temporary_folders = list
-        os.chdir(tmp_path / "in")
-        watched = audit.watch(spec(tmp_path / "in", writes="deny"))
-        code = compile(
-            "out, still = open('../out', 0), open('../still', 0)\n"
-            "for name in ('new', 'known'):\n"
-            "    write(open(name, CREATE, dir_fd=out), b'x')\n"
-            "write(open('own', CREATE), b'x')\n"
-            "for _ in range(150):\n"  # more than are kept in mind
-            "    close(open('own', CREATE))\n",
-            str(tmp_path / "in" / "conftest.py"),
-            "exec",
-        )
-        exec(code, {"open": os.open, "write": os.write, "close": os.close, "CREATE": CREATE})
-        watched.flush()
-
-    in_fork(session)
-
-    records = [json.loads(line) for line in (tmp_path / "in" / "journal.jsonl").read_text().splitlines()]
-    told = {(each["event"], each["target"], each["denied"]) for each in records}
-    assert told == {("write", f"{tmp_path}/out/{name}", True) for name in ("new", "known")}
-    assert {each["path"] for each in records} == {"conftest.py"}
-
-
 def test_a_worker_finds_its_spec_in_the_environment_and_takes_it_out(tmp_path: Path):
     def worker() -> None:
         os.environ["PYTEST_XDIST_WORKER"] = "gw7"

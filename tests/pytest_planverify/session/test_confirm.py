@@ -120,6 +120,90 @@ def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_p
     assert not depends_on_chance([failure()], tmp_path / "gone")
 
 
+MODULE = """import random
+import time
+
+STARTED = time.time()
+
+
+def total():
+    if STARTED < 0:
+        return random.random()
+    return len({1, 2})
+
+
+def other():
+    return random.random()
+"""
+TOTAL = ("shop.py", 7, "total")
+TEST = {"test_a.py": "import random\nfrom shop import total\n\n\ndef test_it():\n    assert total() == 3\n"}
+
+
+def run_of(lines: set[int]) -> dict[str, dict[tuple[str, int, str], tuple[int, int]]]:
+    return {"test_a.py::test_it": {TOTAL: (0, sum(1 << line - 7 for line in lines))}}
+
+
+@pytest.mark.parametrize(
+    ("lines", "draws"), [({8, 10}, False), ({8, 9}, True)], ids=["passed by", "executed"]
+)
+def test_chance_of_the_product_counts_where_its_line_was_executed(
+    lines: set[int], draws: bool, tmp_path: Path
+):
+    (tmp_path / "shop.py").write_text(MODULE)
+    (tmp_path / "test_a.py").write_text(TEST["test_a.py"])
+    frame = Frame(path="test_a.py", line=6, function="test_it", side=Side.TEST)
+    error = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", frames=(frame,))
+    red = failure(nodeid="test_a.py::test_it", exceptions=(error,))
+
+    assert depends_on_chance([red], tmp_path, run_of(lines)) is draws
+    assert not depends_on_chance([red], tmp_path), "nobody knows of the product, and the test draws nothing"
+
+
+def test_sets_count_in_what_the_test_calls_itself_only(tmp_path: Path):
+    (tmp_path / "shop.py").write_text(MODULE)
+    (tmp_path / "test_a.py").write_text(TEST["test_a.py"])
+    named = Frame(path="shop.py", line=7, function="total", side=Side.PRODUCT)
+
+    far = failure(nodeid="test_a.py::test_it")
+    near = failure(nodeid="test_a.py::test_it", subjects=(named,))
+
+    assert not depends_on_chance([far], tmp_path, run_of({8, 10}))
+    assert depends_on_chance([near], tmp_path, run_of({8, 10}))
+
+
+@pytest.mark.parametrize(
+    ("helper", "draws"),
+    [
+        ("def test_it(cart):\n    assert cart\n\n\n@pytest.fixture\ndef cart():\n    return draw()\n\n\n"
+         "def draw():\n    return random.random()\n", True),
+        ("def test_it():\n    assert 1 == 3\n\n\ndef test_b():\n    assert random.random()\n", False),
+        ("SEED = random.random()\n\n\ndef test_it():\n    assert 1 == 3\n", False),
+    ],
+    ids=["behind a fixture", "another test", "the module"],
+)  # fmt: skip
+def test_what_a_test_calls_in_its_file_is_its_own_code(helper: str, draws: bool, tmp_path: Path):
+    (tmp_path / "test_a.py").write_text(f"import random\n\nimport pytest\n\n\n{helper}")
+    red = failure(nodeid="test_a.py::test_it", exceptions=())
+
+    assert depends_on_chance([red], tmp_path) is draws
+
+
+def test_a_decorated_function_is_no_whole_module_and_an_import_runs_no_function(tmp_path: Path):
+    (tmp_path / "shop.py").write_text(
+        "import random\n\n\n@cached\ndef total():\n    return 2\n\n\n"
+        "def other():\n    return random.random()\n"
+    )
+
+    def at(line: int) -> Evidence:
+        return failure(
+            exceptions=(), subjects=(Frame(path="shop.py", line=line, function="f", side=Side.PRODUCT),)
+        )
+
+    assert not depends_on_chance([at(4)], tmp_path)
+    assert not depends_on_chance([at(1)], tmp_path)
+    assert depends_on_chance([at(9)], tmp_path)
+
+
 @pytest.mark.parametrize(
     "judgement",
     [

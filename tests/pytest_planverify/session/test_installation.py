@@ -85,10 +85,6 @@ CASES = {
         "declared-not-installed",
     ),
     "a version that is excluded": (WRONG, "version-out-of-bounds"),
-    "the same, nothing changed": (
-        evidence(raised("ValueError", TEST, message="x"), unmet=(OLD,)),
-        "version-out-of-bounds",
-    ),
     "not built": (
         evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))),
         "own-module-not-built",
@@ -113,6 +109,11 @@ def test_what_the_installation_lacks_is_the_environments(name: str) -> None:
         Owner.ENVIRONMENT,
         CASES[name][1],
     )
+
+
+def test_a_version_that_is_excluded_says_nothing_of_a_failure_without_that_package() -> None:
+    found = diagnose(evidence(raised("ValueError", TEST, PRODUCT, message="x"), unmet=(OLD,)))
+    assert (found.owner, found.rule) == (Owner.PRODUCT, "raised-in-product")
 
 
 def test_changed_code_is_asked_before_the_installation() -> None:

@@ -57,6 +57,7 @@ BUILDERS: Mapping[str, Builder] = {
     "environments": Builder("environments", "environment"),
     "guards": Builder("guards", "guards"),
     "commands": Builder("commands", "commands"),
+    "releases": Builder("releases", "releases"),
 }
 """By the name that ``--only`` takes."""
 

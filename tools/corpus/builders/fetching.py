@@ -42,8 +42,8 @@ def repository(package: Package, work: Path) -> Path:
     project = work / "projects" / package.name
     if not (project / ".git").is_dir():
         shutil.rmtree(project, ignore_errors=True)
-        shutil.move(_unpacked(package, work), project)
-        _commit(project)
+        shutil.move(unpacked(package, work), project)
+        commit(project)
     return project
 
 
@@ -64,7 +64,8 @@ def compile_all(package: Package, project: Path, python: Path) -> None:
     subprocess.run(command, cwd=project, env=variables, capture_output=True, check=False)
 
 
-def _unpacked(package: Package, work: Path) -> Path:
+def unpacked(package: Package, work: Path) -> Path:
+    """Return the folder of the pinned source distribution, fetched where it is absent."""
     archive = _archive(package, work / "sdists")
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     if digest != package.sha256:
@@ -92,7 +93,8 @@ def _archive(package: Package, folder: Path) -> Path:
     return found[0]
 
 
-def _commit(project: Path) -> None:
+def commit(project: Path) -> None:
+    """Make a repository of a folder, with all its files in one commit."""
     _run(["git", "init", "-q"], project)
     (project / ".git" / "info" / "exclude").write_text(GENERATED, encoding="utf-8")
     _run(["git", "add", "--all", "--force"], project)
