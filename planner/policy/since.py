@@ -79,15 +79,20 @@ BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
 """Failures that the todo under work has not brought about."""
 
 
+SET_APART = "pre_existing_"
+"""Begins the id of a todo that is made of a failure older than the work on another."""
+
+
 def is_preexisting(todo: Todo, outcome: Outcome | None, failure: Failure) -> bool:
     """Return whether a failure is neither the todo's doing nor what the todo is there to mend.
 
     What was red before the work is the todo's own where it says so (``must_turn_green``), or where it was
-    open at the baseline and nothing of the check held there. A red among greens is not.
+    open at the baseline and nothing of the check held there. A red among greens is not. A todo that was set
+    apart is there for nothing else: it would be set apart from itself.
     """
-    if failure.since not in BEFORE_THE_WORK:
+    if failure.since not in BEFORE_THE_WORK or failure.check_id == TURN_GREEN:
         return False
-    if failure.check_id == TURN_GREEN:
+    if todo.id.rpartition("/")[2].startswith(SET_APART):
         return False
     tests = failure.tests or failure.top_failing_tests
     if todo.must_turn_green and tests:

@@ -44,6 +44,7 @@ from planner.model.verdicts import CheckKind, Side
 from planner.policy.allowed_files import is_exclusion, lies_within, without_covered
 from planner.policy.branches import role_for
 from planner.policy.criteria import commands_of, wants_convention
+from planner.policy.since import SET_APART
 from planner.revise.commands import PYTHON, below_root, fixing_command, parsed, with_selections
 from planner.revise.situation import Situation, quoted
 from planner.text.display import listed
@@ -674,7 +675,7 @@ def set_apart(
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
         name = failure.signature or f"{todo.id}_{failure.category.value.lower()}"
-        name = f"pre_existing_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_LONGEST_NAME]}"
+        name = f"{SET_APART}{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_LONGEST_NAME]}"
         if name in todo.dependencies or name in edits:
             continue
         because = f"{failure.category} of {todo.id} was there before the work began"

@@ -178,26 +178,40 @@ class PlanRun:
     def _continue(self, given: Path | None) -> None:
         """Take up the run where its log ends; begin another where that is of another plan, or over."""
         self.log = given or plan_logs(self.tree.loaded)[-1]
-        state: State | None = None
+        state, events = None, []
         if self.log.exists():
             with RunLog.read(self.log) as log:
                 events = [entry.event for entry in log.entries()]
             state = fold(events) if events else None  # a kill may have left no line
         if state is not None:
+            # Of a plan a driver may carry out a part, within lower limits: its file is the same one then.
+            is_of_file = getattr(events[0], "digest", None) == self.tree.loaded.digest
             subs = self.tree.sub_plans()
             plans = {"": self.tree.loaded.plan} | {name: sub.loaded.plan for name, sub in subs.items()}
             is_same = state.plan_id == plans[""].todo_list_id and all(
-                is_plan_of(state, plan, within) for within, plan in plans.items()
+                (is_of_file and not within) or is_plan_of(state, plan, within)
+                for within, plan in plans.items()
             )
-            if is_same and (
-                state.policy.driven or self._document is None or not must_begin_anew(state, self._document)
-            ):
+            if is_same and not self._begins_anew(state):
                 self._before = self._state = state
                 return
             if given is not None:
                 why = "is over" if is_same else "is of another plan, or of another version of it"
                 raise LogError(f"{given}: the run {why}; name another log with --log")
             self.log = next_log(self.tree.loaded)
+
+    def _begins_anew(self, state: State) -> bool:
+        """Return whether the last verification is no part of a run, and contradicts it."""
+        document = self._document
+        if document is None or not must_begin_anew(state, document):
+            return False
+        if not state.policy.driven:
+            return True
+        # A driver tells its own verifications. What people verify counts when its run is over.
+        return (
+            state.plan_state.is_final
+            and time_of(document.run.started_at, self._now).timestamp() > state.now
+        )
 
     def _submit(self, *, allow_unproved: bool) -> None:
         document = self.found.document

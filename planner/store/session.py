@@ -25,12 +25,13 @@ from planner.model.events import (
 )
 from planner.model.past import PastRecords
 from planner.model.plan import Todo
+from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import collector_paused, shown_path
 from planner.planfile.project_files import Confinement
 from planner.planfile.tree import SEPARATOR, PlanTree, Unfound, load_tree
 from planner.store.chain import log_error, one_line
 from planner.store.lines import without_secrets
-from planner.store.run_log import RunLog, Step, log_to_continue
+from planner.store.run_log import RunLog, Step, log_to_continue, make_log_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -124,6 +125,20 @@ class RunSession:
     def log(self) -> Path:
         """The file in which the run is kept."""
         return self._log.path
+
+    def restore_log(self, content: bytes) -> None:
+        """Write the log again as this run knows it, where it was changed, replaced or removed.
+
+        Raises :class:`planner.errors.LogError` where the content is not what was read and written here.
+        """
+        path, count = self.log, self._log.count
+        self._log.close()
+        make_log_folder(path)
+        replace_file(path, content)
+        self._log = RunLog.append_to(path)
+        with self._log.hold():
+            self._log.skip()
+        assert self._log.count == count  # it was noted after the last event
 
     def close(self) -> None:
         """Let go of the log; index it where a database was named."""

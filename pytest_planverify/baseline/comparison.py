@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoAtBase, TodoState
+from planner.model.verdicts import CheckAtBase, CheckKind, Since, TestOutcome, TodoAtBase, TodoState
 from planner.policy.since import BEFORE_THE_WORK, check_at_base, since_of, since_of_check, since_of_tests
 from pytest_planverify.baseline import below
 
@@ -23,7 +23,11 @@ _MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})
 
 
 class BaselineComparison:
-    """Comparison of the outcomes of one plan with its baseline."""
+    """Comparison of the outcomes of one plan with its baseline.
+
+    In a baseline that a run with agents made for itself every red is the work of its todo, claimed or not,
+    among greens or not: the run was asked for to make the plan green.
+    """
 
     def __init__(self, flat: FlatPlan, kept: KeptBaseline) -> None:
         self._flat = flat
@@ -34,7 +38,7 @@ class BaselineComparison:
         held = self._kept.document.todos.get(todo_id)
         if held is None:
             return None
-        if held.claimed:
+        if held.claimed and not self._kept.begins_run:
             return TodoAtBase.CLAIMED
         return TodoAtBase.DONE if held.state is TodoState.DONE else TodoAtBase.OPEN
 
@@ -50,6 +54,8 @@ class BaselineComparison:
             for test in check.tests
         )
         at_base = check_at_base(self._then(todo_id, check.id), [test for test in known if test is not None])
+        if at_base is CheckAtBase.MIXED and self._kept.begins_run:
+            at_base = CheckAtBase.RED
         return check.model_copy(update={"tests": tests, "at_base": at_base})
 
     def parts(

@@ -50,6 +50,8 @@ class KeptBaseline:
     """Its file; it may be gone where git keeps the baseline."""
     doubts: tuple[str, ...] = field(default=(), kw_only=True)
     """Signs that it was changed by something else than ``planverify baseline``."""
+    begins_run: bool = field(default=False, kw_only=True)
+    """``planverify run`` has made it for itself: what is red in it, that run is there to mend."""
     _contents: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"], repr=False)
     _former: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
@@ -197,10 +199,10 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     return path, None
 
 
-def baseline_of_file(root: Path, path: Path) -> KeptBaseline:
+def baseline_of_file(root: Path, path: Path, *, begins_run: bool = False) -> KeptBaseline:
     """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
     document, _ = read_baseline(path)
-    return KeptBaseline(root, document, path=path)
+    return KeptBaseline(root, document, path=path, begins_run=begins_run)
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:

@@ -155,6 +155,20 @@ def top_of(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
+def head_of(folder: Path) -> tuple[str, str] | None:
+    """Return the branch and the commit that are checked out; ``None`` where there is no repository.
+
+    The branch is ``HEAD`` where there is none, and both are empty before the first commit.
+    """
+    if top_of(folder) is None:
+        return None
+    try:
+        commit, branch = git(folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD").decode().split()
+    except (GitFailed, ValueError):
+        return "", ""
+    return branch, commit
+
+
 def _git_folders(folder: Path) -> Iterator[Path]:
     """The folder where git keeps a work tree's own, and the one that all work trees share."""
     top = top_of(folder)

@@ -28,6 +28,9 @@ TAIL_BYTES = 256 * 1024
 GRACE_SECONDS = 1.0
 """How long a process may take to end after SIGTERM, before it is killed."""
 
+STREAM_SECONDS = 2.0
+"""How long the end of the output is waited for; a process that escaped may hold the streams for ever."""
+
 WATCH_SECONDS = 0.1
 """How often it is asked whether a process may go on."""
 
@@ -69,7 +72,9 @@ def run_process(
     """
     token = f"{os.getpid()}-{uuid.uuid4().hex}"  # the number tells whose it is when this process is killed
     started = time.monotonic()
-    with subprocess.Popen(
+    # No "with": it would close pipes that a thread still reads where an escaped process holds them. A read
+    # that the kernel restarts would then take the bytes of whatever is opened under the same number next.
+    process = subprocess.Popen(
         list(argv),
         cwd=cwd,
         env={**env, TOKEN_VARIABLE: token},
@@ -79,17 +84,18 @@ def run_process(
         start_new_session=True,
         bufsize=0,
         preexec_fn=stand_between if hasattr(os, "fork") else None,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        streams = (_Stream(process.stdout, on_output), _Stream(process.stderr, on_output))
-        try:
-            ended = _wait_for_end(process, timeout_seconds, watch)
-            duration_ms = round((time.monotonic() - started) * 1000)
-        finally:
-            end_process_tree(process.pid, token=token, grace_seconds=grace_seconds)
-            process.wait()
-            texts = [stream.finish() for stream in streams]
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    streams = (_Stream(process.stdout, on_output), _Stream(process.stderr, on_output))
+    try:
+        ended = _wait_for_end(process, timeout_seconds, watch)
+        duration_ms = round((time.monotonic() - started) * 1000)
+    finally:
+        end_process_tree(process.pid, token=token, grace_seconds=grace_seconds)
+        process.wait()
+        give_up = time.monotonic() + STREAM_SECONDS
+        texts = [stream.finish(give_up) for stream in streams]
     code = process.returncode
     return ProcessResult(
         exit_code=code if code >= 0 and ended else None,
@@ -231,7 +237,10 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 
 
 class _Stream:
-    """Reads one stream to its end in a thread of its own, and keeps its beginning and its end."""
+    """Reads one stream to its end in a thread of its own, and keeps its beginning and its end.
+
+    The thread closes the stream, so that nobody closes what it reads.
+    """
 
     def __init__(self, source: IO[bytes], on_output: Callable[[str], None] | None = None) -> None:
         self._source = source
@@ -240,12 +249,14 @@ class _Stream:
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
         self._cut = 0
+        self._is_finished = False
         self._thread = threading.Thread(target=self._read, name="planverify-read", daemon=True)
         self._thread.start()
 
-    def finish(self) -> str:
-        """Return the output. Waits a moment for the end; an escaped process may still hold the stream."""
-        self._thread.join(timeout=2)
+    def finish(self, give_up: float) -> str:
+        """Return the output up to its end, or up to now where it is later than ``give_up`` before that."""
+        self._thread.join(timeout=max(0.0, give_up - time.monotonic()))
+        self._is_finished = True
         tail = b"".join(tuple(self._tail))
         surplus = max(0, len(tail) - TAIL_BYTES)
         cut = self._cut + surplus
@@ -253,8 +264,8 @@ class _Stream:
         return f"{_decode(bytes(self._head))}{middle}{_decode(tail[surplus:])}"
 
     def _read(self) -> None:
-        with contextlib.suppress(ValueError, OSError):
-            while chunk := self._source.read(65_536):
+        with contextlib.suppress(OSError), self._source:
+            while (chunk := self._source.read(65_536)) and not self._is_finished:
                 self._keep(chunk)
                 if self._on_output is not None:
                     self._on_output(_decode(chunk))

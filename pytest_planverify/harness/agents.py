@@ -16,7 +16,7 @@ from planner.errors import PlannerError
 from planner.model.taxonomy import Role
 from planner.planfile.file_writer import write_file
 from planner.text.redaction import redact
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ MOST_NOTES = 2_000
 DEFAULT_SECONDS = 1_800.0
 """Of a turn, where neither plan nor command line limits it."""
 
+_MOST_LAST_LINE = 200
 _MOST_PROMPT = 100_000
 """Characters of an argument: systems refuse longer ones."""
 
@@ -305,7 +306,11 @@ def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
         return f"the agent was stopped after {limit:g} s"
     if ended.signal is not None:
         return f"the agent was ended by {ended.signal}"
-    return None if ended.exit_code == 0 else f"the agent ended with exit status {ended.exit_code}"
+    if ended.exit_code == 0:
+        return None
+    lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
+    last = f": {one_line(redact(lines[-1]), limit=_MOST_LAST_LINE)}" if lines else ""
+    return f"the agent ended with exit status {ended.exit_code}{last}"
 
 
 def _read_result(path: Path) -> dict[str, Any]:

@@ -25,11 +25,12 @@ from planner.policy.limits import lowered
 from planner.store.plan_versions import PlanVersions
 from planner.store.run_log import is_over, make_log_folder, next_log, plan_logs
 from planner.store.session import RunSession, RunSettings
+from planner.text.display import counted
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
 from pytest_planverify.harness.agents import MANUAL, parse_agents
-from pytest_planverify.harness.loop import REQUESTS, Ending, Loop, LoopSettings
+from pytest_planverify.harness.loop import Ending, Loop, LoopSettings
 from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
 from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
 from pytest_planverify.harness.snapshots import Snapshots
@@ -76,6 +77,15 @@ class RunOptions:
     """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
     as_json: bool = False
 
+    def to_resume(self, plan: Path) -> str:
+        """Return the command that goes on with the run. Its todos and limits are in the log."""
+        words = ["planverify", "run", str(plan), "--resume"]
+        words += [word for agent in self.agents for word in ("--agent", agent)]
+        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
+        words += [] if self.executor == THREADS else ["--executor", self.executor]
+        words += [] if self.turn_seconds is None else ["--max-turn-seconds", f"{self.turn_seconds:g}"]
+        return shlex.join(words)
+
 
 def run_command(plan: Path, options: RunOptions) -> int:
     """Carry out a plan; return the exit status. Raises :class:`planner.errors.PlannerError`."""
@@ -119,14 +129,14 @@ def run_command(plan: Path, options: RunOptions) -> int:
             ending, green, loop = _one_round(work, log, resume=resume, seen=seen)
             (loop.settings.folder / _ENDED).touch()
             if ending is not Ending.COMPLETED or green:
-                return _conclude(loop, ending, progress, plan, root)
+                return _conclude(loop, ending, work, plan)
             resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out again")
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
-        progress.line(f"interrupted; go on with: planverify run {shlex.quote(str(plan))} --resume")
+        progress.line(f"interrupted; go on with: {options.to_resume(plan)}")
         return INTERRUPTED
     finally:
         if pool is not None:
@@ -213,7 +223,7 @@ def _one_round(
                 loop.resume()
                 ending = loop.run()
                 work.progress.close()
-            green = ending is Ending.COMPLETED and loop.verify_all().is_green
+            green = ending is Ending.COMPLETED and loop.holds_as_a_whole()
             return ending, green, loop
         except BaseException:
             loop.put_back()
@@ -222,6 +232,7 @@ def _one_round(
             if work.pool is not None:
                 work.pool.drop_all()
             snapshots.take(AFTER_RUN)
+            loop.close()
 
 
 def _asked(work: _Work, log: Path, loop: Loop, left: set[str]) -> bool:
@@ -318,21 +329,22 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
     progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
-def _conclude(loop: Loop, ending: Ending, progress: RunProgress, plan: Path, root: Path) -> int:
-    words = shlex.quote(str(plan))
+def _conclude(loop: Loop, ending: Ending, work: _Work, plan: Path) -> int:
+    progress, words = work.progress, shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
     done = sum(record.life.value == "done" for record in todos)
-    progress.line(f"{ending.value}: {done} of {len(todos)} todos done, {progress.turns} turns")
+    progress.line(
+        f"{ending.value}: {done} of {counted(len(todos), 'todo')} done, {counted(progress.turns, 'turn')}"
+    )
     if recovery := describe_recovery(loop.state):
         progress.line(recovery)
     if ending is Ending.COMPLETED:
         return Status.OK
     if ending is Ending.WAITING:
         progress.line(
-            f"answer with planverify answer, approve or reject (planverify next {words} shows how), "
-            f"then: planverify run {words} --resume; asked is in "
-            f"{(loop.settings.folder / REQUESTS).relative_to(root)}"
+            f"answer with planverify answer, approve or reject: planverify next {words} shows how"
         )
+        progress.line(f"then: {work.options.to_resume(plan)}")
         return Status.HUMAN_NEEDED
     progress.line(f"what is broken: planverify next {words}")
     categories = {action.category for action in loop.halts if action.category is not None}

@@ -45,15 +45,19 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.record_files import read_outcomes
 from planner.text.glob_patterns import allowed
+from planner.text.sanitizing import without_surrogates
+from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
+from pytest_planverify.harness.progress import one_line
+from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import SentTurn
 from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from planner.engine import State
@@ -125,13 +129,22 @@ class Loop:
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    _records: dict[Path, bytes] = field(default_factory=dict[Any, bytes])
+    _records: Records = field(init=False)
+    _tampered: set[str] = field(default_factory=set[str])
+    """Records that were changed while an agent worked, or tests ran; they are put back already."""
     _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
     _seen_tree: str = ""
     _clean_tree: str = ""
     _strays: set[str] = field(default_factory=set[str])
     halts: list[Halt] = field(default_factory=list[Halt])
     """Why everything stopped."""
+
+    def __post_init__(self) -> None:
+        self._records = Records(self.settings.root, self.settings.folder, self.session)
+
+    def close(self) -> None:
+        """Let go of what is kept outside of the project."""
+        self._records.close()
 
     @property
     def state(self) -> State:
@@ -195,7 +208,7 @@ class Loop:
 
     def _tell_first_look(self, document: OutcomeDocument | None) -> None:
         def tell(event: Event) -> State:
-            self._tell(event)
+            self._tell(event, is_shown=False)
             return self.state
 
         self._first_look = _by_todo(document)
@@ -207,15 +220,16 @@ class Loop:
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
         (self.settings.folder / _IS_TOLD).touch()
+        self.progress.state(self.state)
 
     def run(self) -> Ending:
         """Perform actions until there is nothing more to do, or only a person can say what."""
         while self._ending is None:
-            action = self._next()
-            if action is not None:
-                self._perform(action)
-            elif self.pool is not None and (ended := self.pool.take_ended()) is not None:
+            # Turns that have ended are merged first, so that one verification tells of all of them.
+            if self.pool is not None and (ended := self.pool.take_ended()) is not None:
                 self._take_back(*ended)
+            elif (action := self._next()) is not None:
+                self._perform(action)
             elif self.pool is not None and self.pool.is_busy:
                 self.pool.wait(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tick()
@@ -236,33 +250,36 @@ class Loop:
         self._write_requests()
         return self._ending
 
-    def verify_all(self) -> VerificationRun:
-        """Verify the whole plan, each command as a new interpreter."""
+    def holds_as_a_whole(self) -> bool:
+        """Verify the whole plan, each command as a new interpreter; return whether all of it holds."""
         self.progress.phase("verifying everything once more, cold")
-        return self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
+        found = self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
+        for name in sorted(self._tampered):
+            self.progress.line(f"{name} was changed while it was verified, and is put back")
+        return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
         """Return the plan as the edits of the run have made it."""
         newest = self.settings.folder / f"plan{self.settings.plan.suffix}"
         return newest if newest.exists() else self.settings.plan
 
-    def versions_written(self) -> None:
-        """Write the newest plan where it has changed."""
-        for remark in self.versions.write(self.session.state):
-            self.progress.line(remark)
-
     # -- actions ------------------------------------------------------------------------------------------
 
     def _next(self) -> Action | None:
         """Take the next action that may be performed now."""
+        due = self._due()
+        # An agent that waits for its turn does not wait for a verification.
+        action = next((each for each in due if not isinstance(each, Verify)), due[0] if due else None)
+        if action is not None:
+            self._pending.remove(action)
+        return action
+
+    def _due(self) -> list[Action]:
+        """Return what may be performed now, and forget what nobody asks for any more."""
         now = _now()
         self._pending = deque(each for each in self._pending if self._is_current(each))
-        for action in self._pending:
-            not_before = getattr(action, "not_before", None)
-            if not_before is None or datetime.fromisoformat(not_before) <= now:
-                self._pending.remove(action)
-                return action
-        return None
+        times = [(each, getattr(each, "not_before", None)) for each in self._pending]
+        return [each for each, time in times if time is None or datetime.fromisoformat(time) <= now]
 
     def _seconds_to_wait(self) -> float:
         times = [getattr(action, "not_before", None) for action in self._pending]
@@ -281,7 +298,7 @@ class Loop:
             case AskHuman():
                 self.progress.question(action)
             case Notify():
-                self.progress.line(f"{action.topic}: {action.message}")
+                self.progress.line(action.message.removeprefix(f"{action.topic}: "))
             case PublishPlan():
                 self.progress.line(f"the plan has version {action.version}: {action.because}")
             case LoadSubPlan():
@@ -329,20 +346,24 @@ class Loop:
             seen=self._first_look.get(action.todo_id),
         )
         before = self.snapshots.take(f"before-{turn_id}")
+        self._records.keep_copy()
         if self.pool is not None:
             self._send(self.pool, action, turn, before)
             return
         self._mark(turn_id, action, before)
         self._tell_started(action)
-        self._records = self._judge_files()
+        self._records.note()
+        head = head_of(settings.root)
         self.progress.turn_started(turn, action)
         if agents.is_manual(action.role):
             self.progress.close()
             report = _wait_for_person(prompt)
         else:
             report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
+        self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(action, turn, report, before, after)
+        violation = self._tell_head(head) or violation
         if violation is not None:
             self.snapshots.restore(before)
         self._tell_finished(action, report, changes, violation)
@@ -354,9 +375,9 @@ class Loop:
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
         violation = self._violation(action, (*changes.changed, *sorted(self._strays)))
-        if self._judge_files() != self._records:
-            violation = _Overstep((".planverify",), "what the verifier keeps there")
-            self._put_records_back()
+        if self._tampered:
+            violation = _Overstep(tuple(sorted(self._tampered)), _RECORDS)
+            self._tampered.clear()
         write_turn_summary(turn, changes, report)
         self.progress.turn_finished(
             turn, report, changes, None if violation is None else violation.headline
@@ -369,7 +390,7 @@ class Loop:
         if pool.is_busy:
             self._note_strays()
         else:
-            self._records = self._judge_files()
+            self._records.note()
             self._seen_tree = self._clean_tree = before
         settings = self.settings
         job = make_job(
@@ -391,6 +412,7 @@ class Loop:
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
+        self._check_records()
         if result.bundle is not None:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
             (turn.folder / "bundle").unlink()
@@ -470,20 +492,22 @@ class Loop:
                 success=report.ended_well or bool(changes.changed),
                 tokens=report.tokens,
                 duration_ms=report.duration_ms,
-                touched_files=changes.changed,
-                new_files=changes.new,
+                touched_files=tuple(map(without_surrogates, changes.changed)),
+                new_files=tuple(map(without_surrogates, changes.new)),
                 message=report.message,
                 answers=action.seq,
             )
         )
         if violation is not None:
             self._tell(Verified(at=_now(), outcome=violation.outcome(action.todo_id)))
-        (self.settings.folder / _TURN).unlink(missing_ok=True)
+        with self._writing_records():
+            (self.settings.folder / _TURN).unlink(missing_ok=True)
 
     def _mark(self, turn_id: str, action: Implement, before: str) -> None:
         """Note what to put back where the user's tree is about to change for a turn."""
         mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
-        replace_file(self.settings.folder / _TURN, json.dumps(mark))
+        with self._writing_records():
+            replace_file(self.settings.folder / _TURN, json.dumps(mark))
 
     def _violation(self, action: Implement, changed: Sequence[str]) -> _Overstep | None:
         bounds, settings = action.bounds, self.settings
@@ -496,31 +520,54 @@ class Loop:
         outside = tuple(path for path in changed if not allowed(path, bounds.allowed_files))
         return _Overstep(outside, "which its allowed_files do not grant") if outside else None
 
-    def _judge_files(self) -> dict[Path, bytes]:
-        """Return what only the verifier may write: baselines, answers and the log."""
-        home = self.settings.root / ".planverify"
-        paths = [*home.glob("plans/*/*baseline*.json"), home / "answers.json", self.session.log]
-        return {path: path.read_bytes() for path in paths if path.is_file()}
+    def _check_records(self, *, by_people: bool = True) -> None:
+        """Put back what an agent, or a test, has changed of the records."""
+        names, was_removed = self._records.put_back(by_people=by_people)
+        self._tampered.update(names)
+        if was_removed:
+            self.progress.line("the records of the run were removed; they are put back")
 
-    def _put_records_back(self) -> None:
-        """Undo what a turn has done to baselines and answers; nobody rewrites the log."""
-        for path in self._judge_files().keys() - self._records.keys():
-            path.unlink()
-        for path, content in self._records.items():
-            if path != self.session.log:
-                replace_file(path, content, mode=0o644)
+    def _tell_head(self, before: tuple[str, str] | None) -> _Overstep | None:
+        """Tell where an agent has committed, or gone to another branch; a repository must not go."""
+        now = head_of(self.settings.root)
+        if before is None or now == before:
+            return None
+        if now is None:
+            return _Overstep(
+                (".git",),
+                "the repository itself",
+                did="removed",
+                remedy="the files are put back; bring the repository back from a copy",
+            )
+        (old_branch, old), (branch, commit) = before, now
+        if branch != old_branch:
+            self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
+        if commit != old:
+            commits = f"{old[:10] or 'nothing'}..{commit[:10]}"
+            self.progress.line(f"the agent has committed: {commits} on {branch}")
+        return None
 
-    def _verify_todos(self, action: Verify) -> None:
-        self.progress.verifying(action.todo_ids)
-        found = self._verify(self.current_plan(), action.todo_ids, cold=action.isolate)
-        for todo_id in action.todo_ids:
+    def _verify_todos(self, first: Verify) -> None:
+        """Verify what is asked for in one run, and tell each finding to the question it answers."""
+        alike = [each for each in self._due() if isinstance(each, Verify) and each.isolate == first.isolate]
+        for each in alike:
+            self._pending.remove(each)
+        asked = {todo_id: each.seq for each in (first, *alike) for todo_id in each.todo_ids}
+        self.progress.verifying(asked)
+        found = self._verify(self.current_plan(), tuple(asked), cold=first.isolate)
+        for todo_id, seq in asked.items():
             outcome = found.outcome(todo_id, self.state.plan_id)
+            if not self._is_outstanding(todo_id, seq):  # what was told of another has stopped the run
+                continue
+            if self._tampered:
+                names = tuple(sorted(self._tampered))
+                outcome = _Overstep(names, _RECORDS, remedy="put back").outcome(todo_id)
             self.progress.verified(outcome)
             self._tell(
                 Verified(
                     at=_now(),
                     outcome=outcome,
-                    answers=action.seq,
+                    answers=seq,
                     run_id=None if found.document is None else found.document.run.run_id,
                     causes=found.causes(),
                 )
@@ -530,11 +577,14 @@ class Loop:
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
             self._note_strays()
+        else:
+            self._records.note()
         state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
         worked = () if state is None else [name for name, each in state.records.items() if each.turns]
         baseline = self.settings.baseline
         baseline = baseline if baseline is not None and baseline.exists() else None
         found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, baseline=baseline, cold=cold)
+        self._check_records(by_people=is_busy)
         if is_busy:  # what a verification writes is no doing of an agent
             self._seen_tree = self.snapshots.take("verified")
             self._clean_tree = self._clean_tree if self._strays else self._seen_tree
@@ -545,26 +595,29 @@ class Loop:
     def _tick(self) -> None:
         self._tell(ClockTicked(at=_now()))
 
-    def _tell(self, event: Event) -> None:
-        is_busy = self.pool is not None and self.pool.is_busy
-        is_watched = is_busy and self._judge_files() == self._records
-        try:
-            actions = self.session.tell(event)
-        except RefusedEvent as error:
-            self._refused += 1
-            self.progress.line(f"refused: {error}")
-            actions = ()
-        if is_watched:  # what is told here is no change by an agent
-            self._records = self._judge_files()
-        self._take(self.session.unanswered())
-        self._take(actions)
-        for remark in self.session.remarks():
-            self.progress.line(remark)
-        self.versions_written()
-        self.progress.state(self.state)
+    def _tell(self, event: Event, *, is_shown: bool = True) -> None:
+        with self._writing_records():
+            try:
+                actions = self.session.tell(event)
+            except RefusedEvent as error:
+                self._refused += 1
+                self.progress.line(f"refused: {error}")
+                actions = ()
+            self._pending += (*self.session.unanswered(), *actions)
+            for remark in (*self.session.remarks(), *self.versions.write(self.session.state)):
+                self.progress.line(remark)
+        if is_shown:
+            self.progress.state(self.state)
 
-    def _take(self, actions: Sequence[Action]) -> None:
-        self._pending.extend(actions)
+    @contextlib.contextmanager
+    def _writing_records(self) -> Generator[None]:
+        """Write to the records; while agents work, what they have done to them is put back first."""
+        is_busy = self.pool is not None and self.pool.is_busy
+        if is_busy:
+            self._check_records()
+        yield
+        if is_busy:
+            self._records.note()
 
     def _is_outstanding(self, todo_id: str, seq: int) -> bool:
         record = self.state.records.get(todo_id)
@@ -608,17 +661,23 @@ class Loop:
             path.unlink(missing_ok=True)
 
 
+_RECORDS = "which only the verifier writes"
+
+
 @dataclass(frozen=True, slots=True)
 class _Overstep:
     """Files that a turn has changed and may not change."""
 
     paths: tuple[str, ...]
     why: str
+    did: str = "changed"
+    remedy: str = "the turn is undone"
 
     @property
     def headline(self) -> str:
         more = f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else ""
-        return f"changed {', '.join(self.paths[:3])}{more}, {self.why}; the turn is undone"
+        shown = ", ".join(one_line(each, 120) for each in self.paths[:3])
+        return f"{self.did} {shown}{more}, {self.why}; {self.remedy}"
 
     def outcome(self, todo_id: str) -> Outcome:
         """Return the outcome that stops the run, as any change outside the allowlist does."""
@@ -639,7 +698,7 @@ class _Overstep:
             success=False,
             tests_passed=False,
             checks=(check,),
-            touched_files=self.paths,
+            touched_files=tuple(map(without_surrogates, self.paths)),
             failure_evidence=failure,
             failures=(failure,),
         )

@@ -46,6 +46,8 @@ class RunProgress:
         self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._working: dict[str, tuple[str, float]] = {}
+        self._newest = ""
+        """The turn that was started last: what it has done needs no name."""
         self._todos: list[TodoRecord] = []
         self._height = 0
         self._tail = ""
@@ -82,6 +84,7 @@ class RunProgress:
             brief=str(turn.brief),
         )
         self._working[turn.id] = (about, time.monotonic())
+        self._newest = turn.id
         self._draw(force=True)
 
     def output(self, text: str) -> None:
@@ -100,14 +103,15 @@ class RunProgress:
         self.agent_seconds += report.duration_ms / 1000
         self.tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
-        parts = [f"changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
+        name = "" if turn.id == self._newest else f"{turn.todo_id}: "
+        parts = [f"{name}changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
         if report.tokens:
             parts.append(counted(report.tokens, "token"))
         if report.message and not report.ended_well:
             parts.append(report.message)
         self._tell(
             "turn_finished",
-            f"  {', '.join(parts)}" if violation is None else f"{self._glyphs.failed} {violation}",
+            f"  {', '.join(parts)}" if violation is None else f"{self._glyphs.failed} {name}{violation}",
             turn=turn.id,
             todo_id=turn.todo_id,
             changed=list(changes.changed),

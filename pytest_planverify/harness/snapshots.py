@@ -37,11 +37,11 @@ __pycache__/
 .nox/
 node_modules/
 """
-_IDENTITY = ("-c", "user.name=planverify", "-c", "user.email=planverify@localhost")
 _PLAIN = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "-c", "gc.auto=0"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
+    *("-c", "user.name=planverify", "-c", "user.email=planverify@localhost"),
 )
 
 
@@ -174,7 +174,7 @@ class Snapshots:
 
     def _commit(self, tree: str, label: str, *parents: str) -> str:
         named = [word for parent in parents for word in ("-p", parent)]
-        return self._git(*_IDENTITY, "commit-tree", tree, *named, "-m", label).strip()
+        return self._git("commit-tree", tree, *named, "-m", label).strip()
 
     def restore_files(self, snapshot: str, changes: FileChanges) -> None:
         """Put the files back that have changed since a snapshot; others stay as they are."""

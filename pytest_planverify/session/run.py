@@ -622,7 +622,7 @@ def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
     if kept is None and settings.baseline_file is not None:
         from pytest_planverify.baseline.kept_baseline import baseline_of_file
 
-        kept = baseline_of_file(root, settings.baseline_file)
+        kept = baseline_of_file(root, settings.baseline_file, begins_run=True)
     return kept
 
 

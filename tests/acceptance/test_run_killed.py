@@ -16,7 +16,7 @@ def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(tmp_path: Path
     wanted, seconds = run_unkilled(fresh(tmp_path / "unkilled"), jobs)
     assert wanted.status == 0
     assert sorted(wanted.done) == ["left", "right"]
-    for number, at in enumerate(moments(3, seconds, seed=jobs)):
+    for number, at in enumerate(moments(2, seconds, seed=jobs)):
         place = fresh(tmp_path / str(number))
         got, _ = run_killed(place, jobs, at)
         others = {path: text for path, text in got.files.items() if wanted.files.get(path) != text}

@@ -144,9 +144,8 @@ def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_o
         process.kill()
     done = Finished(exit_code=process.returncode, output=output)
     assert done.exit_code == 130, done
-    assert (
-        done.output.splitlines()[-1].strip() == "interrupted; go on with: planverify run plan.yaml --resume"
-    )
+    last = done.output.splitlines()[-1].strip()
+    assert last.startswith("interrupted; go on with: planverify run plan.yaml --resume --agent ")
     assert changed(root) == []
     assert list(temporary.glob("planverify-tree-*")) == []
     with pytest.raises(ProcessLookupError):

@@ -104,11 +104,13 @@ def run(root: Path, *words: str, timeout: float = 120) -> Finished:
     return Finished(exit_code=done.returncode, output=done.stdout)
 
 
-def test_an_honest_agent_ends_a_plan_and_leaves_only_its_work(project: Path):
+def test_an_honest_agent_ends_a_plan_leaves_only_its_work_and_is_told_as_json(project: Path):
     commit(project)
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
+    done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST))
     assert done.exit_code == 0, done
-    assert "completed: 2 of 2 todos done, 2 turns" in done.output
+    told = [json.loads(line) for line in done.output.splitlines()]
+    assert [each["todo_id"] for each in told if each["event"] == "turn_finished"] == ["price", "basket"]
+    assert told[-1]["text"] == "completed: 2 of 2 todos done, 2 turns"
     status = subprocess.run(["git", "status", "--porcelain"], cwd=project, capture_output=True, text=True)
     assert status.stdout.split() == ["M", "shop/basket.py", "M", "shop/price.py"]
 
@@ -121,45 +123,62 @@ def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: 
         "else:\n"
         '    assert "assert 120 == 119" in brief or "assert 4 == 3" in brief, brief\n'
     )
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, wrong_first))
+    done = run(project, "run", "plan.yaml", "--only", "price", "--agent", agent(project, wrong_first))
     assert done.exit_code == 0, done
     assert "repairs price_branch_01" in done.output
     assert not (project / ".git").exists()
 
 
-def test_an_agent_that_never_repairs_comes_to_an_end_that_says_what_is_broken(project: Path):
+RED_AMONG_GREENS = "from shop.price import gross\n\n\ndef test_nothing():\n    assert gross(0) == 0\n"
+
+
+def test_a_red_among_greens_is_the_work_of_its_todo_and_what_is_broken_is_told_at_the_end(project: Path):
+    test = project / "tests/test_price.py"
+    test.write_text(test.read_text() + RED_AMONG_GREENS.partition("\n")[2])
     done = run(project, "run", "plan.yaml", "--agent", agent(project, "print('all done!')"))
-    assert done.exit_code in (1, 11), done
+    assert done.exit_code == 1, done
+    assert "repairs price_branch_01" in done.output, "nobody says that it was there before the work"
     assert "0 of 2 todos done" in done.output
     assert "assert 100 == 119" in done.output
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(
-            "open('tests/test_price.py', 'w').write('def test_gross(): pass')", id="rewrites the test"
-        ),
-        pytest.param("open('plan.yaml', 'a').write('# done')", id="edits the plan"),
-        pytest.param("open('conftest.py', 'w').write('collect_ignore = [1]')", id="adds a conftest"),
-        pytest.param("open('.planverify/answers.json', 'w').write('{}')", id="answers for a person"),
-    ],
-)
-def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, code: str):
+def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     before = {name: (project / name).read_text() for name in FILES}
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, code))
+    code = "for name in ('tests/test_price.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, f"{code}    open(name, 'w')"))
     assert done.exit_code == 13, done
-    assert "the turn is undone" in done.output
+    assert "which only the verifier writes; the turn is undone" in done.output
     assert {name: (project / name).read_text() for name in FILES} == before
     assert not (project / "conftest.py").exists()
     assert not (project / ".planverify/answers.json").exists()
 
 
+def test_an_agent_that_cleans_the_tree_loses_nothing_and_what_it_commits_is_told(project: Path):
+    commit(project)
+    (project / "notes.txt").write_text("not committed")
+    code = (
+        "import subprocess\n"
+        "git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@example.org']\n"
+        f"{HONEST}"
+        "subprocess.run([*git, 'clean', '-fdxq'])\n"
+        "subprocess.run([*git, 'switch', '-qc', 'work'])\n"
+        "subprocess.run([*git, 'commit', '-qam', 'work'])\n"
+    )
+    words = ("--dirty", "save", "--only", "price", "--agent", agent(project, code))
+    done = run(project, "run", "plan.yaml", *words)
+    assert done.exit_code == 13, done
+    assert "the records of the run were removed; they are put back" in done.output
+    assert "git is on work now" in done.output
+    assert "changed notes.txt, which its allowed_files do not grant; the turn is undone" in done.output
+    assert (project / "notes.txt").read_text() == "not committed"
+
+
 def test_a_turn_that_hangs_is_ended_at_its_limit_with_all_it_started(project: Path):
     sleep = "import time; time.sleep(60)"
     hanging = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {sleep!r}])\n{sleep}"
-    done = run(project, "run", "plan.yaml", "--max-turn-seconds", "1", "--agent", agent(project, hanging))
-    assert done.exit_code in (1, 11), done
+    words = ("--max-turn-seconds", "1", "--max-turns", "1", "--agent", agent(project, hanging))
+    done = run(project, "run", "plan.yaml", *words)
+    assert done.exit_code == 12, done
     assert "the agent was stopped after 1 s" in done.output
 
 
@@ -171,7 +190,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
         + 'if "_branch_" not in os.environ["PLANVERIFY_TODO"]: pathlib.Path(path).write_text("x = 1\\n")\n'
     )
     words = ("run", "plan.yaml", "--agent", agent(project, code))
-    waiting = run(project, *words)
+    waiting = run(project, *words, "--only", "price")
     assert waiting.exit_code == 11, waiting
     (request,) = project.glob(".planverify/harness/*/requests.json")
     asked = json.loads(request.read_text())["questions"]
@@ -227,7 +246,7 @@ def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
     words = ("run", "plan.yaml", "--agent", agent(project, HONEST))
     refused = run(project, *words)
     assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
-    done = run(project, *words, "--dirty", "save")
+    done = run(project, *words, "--dirty", "save", "--only", "price")
     assert done.exit_code == 0, done
     kept = subprocess.run(
         ["git", "show", "refs/planverify/saved/shop:shop/price.py"],
@@ -236,14 +255,6 @@ def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
         text=True,
     )
     assert kept.stdout == "def gross(net):\n    return net + 0\n"
-
-
-def test_what_holds_already_is_given_to_nobody(project: Path):
-    for path, text in RIGHT.values():
-        (project / path).write_text(text)
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, "raise SystemExit(1)"))
-    assert done.exit_code == 0, done
-    assert "2 of 2 todos done, 0 turns" in done.output
 
 
 @pytest.mark.parametrize(
@@ -262,14 +273,6 @@ def test_wrong_use_is_one_line_that_names_the_remedy(project: Path, words: tuple
     assert said in done.output
     assert done.output.count("\n") <= 3
     assert "Traceback" not in done.output
-
-
-def test_progress_for_programs_is_one_json_object_a_line(project: Path):
-    done = run(project, "run", "plan.yaml", "--json", "--agent", agent(project, HONEST))
-    assert done.exit_code == 0, done
-    told = [json.loads(line) for line in done.output.splitlines()]
-    assert [each["todo_id"] for each in told if each["event"] == "turn_finished"] == ["price", "basket"]
-    assert told[-1]["event"] == "note"
 
 
 def at_terminal(root: Path, dialogue: list[tuple[str, str]], *words: str) -> Finished:
@@ -351,12 +354,8 @@ def count_verifications(root: Path, *words: str) -> tuple[Finished, int]:
 def test_a_verification_that_made_a_baseline_of_the_same_files_is_the_first_look(project: Path):
     commit(project)
 
-    done, verifications = count_verifications(project)
+    done, verifications = count_verifications(project, "--only", "price")
     assert (done.exit_code, verifications) == (0, 1), done
-
-    subprocess.run(["git", "checkout", "-q", "."], cwd=project, check=True)
-    done, verifications = count_verifications(project)
-    assert (done.exit_code, verifications) == (0, 0), done
 
     subprocess.run(["git", "checkout", "-q", "."], cwd=project, check=True)
     assert run(project, "baseline", "plan.yaml").exit_code == 0

@@ -20,7 +20,7 @@ def test_only_the_todos_that_are_named_are_carried_out_with_what_they_depend_on(
     first = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "pri*")
 
     assert first.exit_code == 0, first.output
-    assert "completed: 1 of 1 todos done" in first.output
+    assert "completed: 1 of 1 todo done" in first.output
     assert "return 0" in (project / "shop/basket.py").read_text(), "nobody was sent to do the other"
 
     (project / "shop/price.py").write_text("def gross(net):\n    return net\n")

@@ -30,6 +30,7 @@ BENCHMARKS = (
     "memory",
     "dashboard",
     "waves",
+    "run",
     "learning",
     "reports",
     "design",

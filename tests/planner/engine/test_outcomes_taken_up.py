@@ -242,6 +242,11 @@ def test_what_failed_before_the_work_becomes_a_todo_of_its_own():
     ((kind, name),) = people.asked
     assert (kind, name.startswith("pre_existing_")) == ("implement", True)
 
+    again = People(todo(name)).run(
+        red(name, since=Since.PRE_EXISTING).model_copy(update={"touched_files": ("a.py",)})
+    )
+    assert again.asked == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
+
 
 def test_a_question_of_the_plan_is_asked_and_its_answer_counts_in_the_next_run():
     open_ = green("t1").checks[0].model_copy(update={"verdict": Verdict.NEEDS_HUMAN, "id": "manual[0]"})

@@ -50,6 +50,14 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> BaselineComparison:
     return BaselineComparison(flat, KeptBaseline(root, held, path=Path("x")))
 
 
+def of_a_run(comparison: BaselineComparison) -> BaselineComparison:
+    """Return the same, where a run with agents has made the baseline for itself."""
+    kept = comparison._kept
+    return BaselineComparison(
+        comparison._flat, KeptBaseline(kept.root, kept.document, path=kept.path, begins_run=True)
+    )
+
+
 def check(*tests: tuple[str, str], check_id: str = "tests[0]", kind: CheckKind = CheckKind.TEST) -> Check:
     results = tuple(TestResult(nodeid=name, outcome=TestOutcome(said)) for name, said in tests)
     return Check(id=check_id, kind=kind, verdict=Verdict.FAILED, tests=results)
@@ -73,6 +81,12 @@ def test_a_check_says_of_each_test_how_it_compares(comparison: BaselineCompariso
     assert comparison.check("new", check()).at_base is None
     guard = check(kind=CheckKind.GUARD)
     assert comparison.check("open", guard) is guard
+
+
+def test_every_red_before_a_run_with_agents_is_the_work_of_its_todo(comparison: BaselineComparison) -> None:
+    found = of_a_run(comparison).check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
+    assert found.at_base == "red"
+    assert [of_a_run(comparison).todo(name) for name in ("claimed", "done")] == ["open", "done"]
 
 
 def test_the_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:

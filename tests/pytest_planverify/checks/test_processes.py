@@ -153,6 +153,31 @@ def test_nothing_that_the_process_started_is_left(
     assert not is_alive(int(pid_file.read_text()))
 
 
+ESCAPED = """\
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        late = "import sys, time; time.sleep(3); print(1, flush=True); open(sys.argv[1], 'w').write('x')"
+        os.execve(sys.executable, [sys.executable, "-c", late, sys.argv[1]], {})
+    os._exit(0)
+os.wait()
+time.sleep(0.2)
+print("done", flush=True)
+"""
+
+
+def test_a_stream_that_an_escaped_process_holds_is_not_closed_under_its_reader(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    started = time.monotonic()
+    result = run(ESCAPED, tmp_path, 30, str(written))
+    assert (result.exit_code, result.stdout) == (0, "done\n")
+    give_up = started + 20
+    while not written.exists():  # had the pipe been closed, writing to it would have ended the process
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
 def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_process(["/nonexistent/program"], cwd=tmp_path, env={}, timeout_seconds=1)
