@@ -195,7 +195,7 @@ def test_the_readme_opens_with_its_two_commands() -> None:
     assert len(commands) == 2
     assert all("\n" not in command and command.startswith("python3 -m venv ") for command in commands)
     assert commands[0].endswith("pytest --planverify examples/momentum/plan.yaml")
-    assert commands[1].endswith("-m pytest -n 2 --dist worksteal")
+    assert commands[1].endswith("-m pytest -n 4 --dist worksteal")
     assert text.index("```sh") < text.index("\n## "), "the commands stand above the first heading"
 
 
