@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.model.outcome import (
     Check,
@@ -47,6 +47,8 @@ MOST_CHANGED = 50
 """How many changed files evidence holds."""
 
 _PYTHON = (".py", ".pyi")
+
+Told = TypeVar("Told", Diagnosis, Failure)
 
 
 class Assembled(NamedTuple):
@@ -366,7 +368,7 @@ def find_outcomes(
         if green is not None:
             made = (result.outcome for result in results)
             green.note([one.todo_id for one in made if one.success and one.verified], changes)
-        found += map(_with_right_suggestions, results)
+        found += map(_with_right_suggestions, with_shared_places(results))
     causes = root_causes(found)
     if not recording:
         write_reports(found, run_id, causes)
@@ -374,6 +376,46 @@ def find_outcomes(
             if result.outcome.success and result.outcome.state is TodoState.DONE:
                 _remove_report(result)
     return found, causes
+
+
+def with_shared_places(results: Sequence[Assembled]) -> list[Assembled]:
+    """Give failures without a candidate those of another failure with the same signature.
+
+    Equal signatures are one root cause. A test that runs the product in a process of its own shows nothing
+    of it, and another one that calls it shows the function.
+    """
+    best: dict[tuple[Path, str], Diagnosis] = {}
+    for each in results:
+        root = each.flat.owner(each.todo.id).root
+        for _, diagnosis in each.diagnosed:
+            known = best.get((root, diagnosis.signature))
+            if diagnosis.candidates and (known is None or _top_score(diagnosis) > _top_score(known)):
+                best[root, diagnosis.signature] = diagnosis
+    return [_with_places(each, best) for each in results] if best else list(results)
+
+
+def _top_score(diagnosis: Diagnosis) -> float:
+    return diagnosis.candidates[0].score
+
+
+def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) -> Assembled:
+    outcome, root = result.outcome, result.flat.owner(result.todo.id).root
+
+    def placed(told: Told) -> Told:
+        shown = best.get((root, told.signature or ""))
+        if told.candidates or shown is None:
+            return told
+        return told.model_copy(update={"location": shown.location, "candidates": shown.candidates})
+
+    deciding = outcome.failure_evidence
+    changes = {
+        "failures": tuple(map(placed, outcome.failures)),
+        "failure_evidence": None if deciding is None else placed(deciding),
+    }
+    return result._replace(
+        outcome=outcome.model_copy(update=changes),
+        diagnosed=tuple((evidence, placed(diagnosis)) for evidence, diagnosis in result.diagnosed),
+    )
 
 
 def _with_right_suggestions(result: Assembled) -> Assembled:

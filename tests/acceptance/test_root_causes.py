@@ -72,3 +72,33 @@ def test_a_finished_run_is_recovered_with_its_causes(
     monkeypatch.chdir(example.root)
     written = OutcomeDocument.model_validate(verified.document)
     assert recover(Path("plan.yaml")).document.causes == written.causes
+
+
+def test_a_todo_that_shows_nothing_of_the_product_has_the_place_that_another_of_its_cause_shows(
+    tmp_path: Path,
+) -> None:
+    example = Example(
+        tmp_path,
+        {
+            "shop.py": "def total(prices):\n    return sum(prices) + 1\n\n\nif __name__ == '__main__':\n"
+            "    print(total([1, 2]))\n",
+            "tests/common.py": "def same(found, wanted):\n    if found != wanted:\n"
+            "        raise AssertionError('they differ')\n",
+            "tests/test_program.py": "import subprocess, sys\nfrom common import same\n\n\n"
+            "def test_program():\n    words = [sys.executable, 'shop.py']\n"
+            "    same(int(subprocess.check_output(words)), 3)\n",
+            "tests/test_total.py": "import shop\nfrom common import same\n\n\n"
+            "def test_total():\n    same(shop.total([1, 2]), 3)\n",
+            "pytest.ini": "[pytest]\npythonpath = .\n",
+        },
+    )
+    example.plan(
+        todo("program", "pytest tests/test_program.py"), todo("total", "pytest tests/test_total.py")
+    )
+
+    verified = example.verify()
+
+    assert verified.document is not None, str(verified)
+    (cause,) = verified.document["causes"]
+    places = [verified.outcomes[name]["failure_evidence"]["location"] for name in ("program", "total")]
+    assert [place["function"] for place in (cause["location"], *places)] == ["total"] * 3, str(verified)
