@@ -89,7 +89,7 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
     tx = Transaction.begin(state, event.event)
     tx.plan_to(PlanState.VALIDATING)
     problems = (*event.problems, *problems_of(plan))
-    if len(plan.items) > MAX_TODOS:
+    if sum(not todo.is_temporary for todo in plan.items) > MAX_TODOS:
         problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
     if problems:
         tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})

@@ -123,6 +123,11 @@ def model_in(types: Types) -> type[Value] | None:
 # -- reading -------------------------------------------------------------------------------------------
 
 
+def _is_branch(item: Node) -> bool:
+    temporary = item.value.get("is_temporary") if isinstance(item.value, dict) else None
+    return temporary is not None and temporary[1].value == "true"
+
+
 def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
     """Return the model that the document holds, and whether it is sound; if not, what could be read.
 
@@ -134,8 +139,14 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
         raise document.refusal(document.root.at, problem)
     items = top["items"][1].value if model is Plan and "items" in top else []
     if isinstance(items, list) and len(items) > MAX_TODOS:
-        problem = f"the plan has {len(items):,} todos, more than {MAX_TODOS:,}; make several plans of it"
-        raise document.refusal(items[MAX_TODOS].at, problem, f"items[{MAX_TODOS}]")
+        # Branches come and go: a plan at its limit may still be repaired.
+        lasting = [place for place, item in enumerate(items) if not _is_branch(item)]
+        if len(lasting) > MAX_TODOS:
+            problem = (
+                f"the plan has {len(lasting):,} todos, more than {MAX_TODOS:,}; make several plans of it"
+            )
+            late = lasting[MAX_TODOS]
+            raise document.refusal(items[late].at, problem, f"items[{late}]")
     values = _plain(document, document.root, (model,), "")
     try:
         return model.model_validate(values, by_alias=False, by_name=True), True

@@ -143,6 +143,9 @@ def test_a_plan_of_too_many_todos_is_refused_at_the_first_that_is_too_many(tmp_p
     path = tmp_path / "plan.yaml"
     path.write_text("todo_list_id: p\nitems:\n" + "".join(items[:-1]))
     assert len(load_plan(path).plan.items) == MAX_TODOS
+    branch = "- {id: t0_branch_01, title: B, parent_id: t0, branch_reason: timeout, is_temporary: true}\n"
+    path.write_text("todo_list_id: p\nitems:\n" + branch + "".join(items[:-1]))
+    assert len(load_plan(path).plan.items) == MAX_TODOS + 1, "a repair of a plan at its limit"
     fault = fault_of_bytes(tmp_path, ("todo_list_id: p\nitems:\n" + "".join(items)).encode())
     assert fault == (
         ":2003:3 items[2000]: the plan has 2,001 todos, more than 2,000; make several plans of it"
