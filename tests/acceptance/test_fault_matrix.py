@@ -178,7 +178,9 @@ def test_a_failed_phase_after_which_nothing_can_be_written_is_the_one_that_is_to
 STARTS = "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(600)"
 
 
-@pytest.mark.skipif(not FULL, reason="by default the call is enough, which test_interrupting.py looks at")
+@pytest.mark.skipif(
+    not FULL, reason="by default the call is enough, which test_interrupted_runs.py looks at"
+)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("mode", MODES)
 def test_an_interrupt_at_any_place_ends_the_run_with_what_is_known(mode: str, place: str, tmp_path: Path):
