@@ -2,8 +2,9 @@
 
 In a copy of the checkout cosmic-ray makes one fault after the other in TARGET (``planner/policy`` and
 ``pytest_planverify/session/judge.py``): an operator is exchanged, a condition negated, a number changed.
-The tests that import the module run each time; a fault that leaves them green has survived. A random sample
-says enough, and takes minutes: ``pip install cosmic-ray``, then ``python -m tools.mutants --sample 150``.
+The tests that import the module, or hold it through another, run each time; a fault that leaves them green
+has survived. A random sample says enough, and takes minutes: ``pip install cosmic-ray``, then ``python -m
+tools.mutants --sample 150``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ("planner/policy", "pytest_planverify/session/judge.py")
+THROUGH = {"planner/policy": ("tests/planner/engine/test_engine_recorded.py",)}
+"""Tests that hold a target to its answers though they name another module: the engine asks the policy."""
 LEFT_OUT = (".git", ".venv", "__pycache__", ".pytest_cache", ".hypothesis", "build")
 CONFIGURATION = """\
 [cosmic-ray]
@@ -49,7 +52,7 @@ def tests_of(target: str) -> list[str]:
         and "acceptance" not in path.parts
         and (module in text or any(f"from {name} import" in text for name in near))
     ]
-    return [path.relative_to(ROOT).as_posix() for path in found]
+    return [*(path.relative_to(ROOT).as_posix() for path in found), *THROUGH.get(target, ())]
 
 
 def sample(session: Path, size: int, seed: int) -> int:
