@@ -63,7 +63,7 @@ def test_the_screen_tells_who_waits_for_whom_and_for_which_files(planner: Comman
     )
 
 
-def test_what_is_done_is_left_out_unless_the_plan_has_changed_since(planner: Command) -> None:
+def test_what_is_done_is_left_out_unless_the_plan_says_something_else_of_it_now(planner: Command) -> None:
     todos = [writing("a", "x.py"), writing("b", "x.py"), with_test("c", dependencies=["a"])]
     planner.plan(*todos)
     assert named(planner("waves", "--json").json) == [["a"], ["b", "c"]]
@@ -72,8 +72,12 @@ def test_what_is_done_is_left_out_unless_the_plan_has_changed_since(planner: Com
     assert (named(found), found["done"], found["remarks"]) == ([["b"]], ["a", "c"], [])
     assert planner("waves").out.endswith("Wave 1 (1)\n  b  b\n\ndone: a, c\n")
     planner.plan(*todos, workflow_name="changed")
+    assert planner("waves", "--json").json["done"] == ["a", "c"]
+    planner.plan(writing("a", "y.py"), *todos[1:])
+    assert planner("waves", "--json").json["done"] == ["c"]
+    planner.plan(*(each | {"allowed_files": ["z.py"]} for each in todos))
     found = planner("waves", "--json").json
-    assert (len(named(found)), found["done"]) == (2, [])
+    assert (len(named(found)), found["done"]) == (3, [])
     assert "another version of the plan" in found["remarks"][0]
     assert (
         "! .planverify/plans/shop/outcomes.json: the outcomes are of another version"
