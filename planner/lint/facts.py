@@ -96,9 +96,13 @@ class LintFacts:
                     path = "" if is_glob(made) else path.rpartition("/")[0]
         return makers
 
+    @cached_property
+    def _globs(self) -> list[str]:
+        return list(filter(is_glob, self._makers))
+
     def makers_of(self, path: str) -> list[str]:
         """Return the todos that make a file, or a file of that folder."""
-        globs = (each for each in self._makers if is_glob(each) and matches(path, each))
+        globs = (each for each in self._globs if matches(path, each))
         return self._makers.get(path) or [owner for each in globs for owner in self._makers[each]]
 
     def comes_first(self, todo: Todo, maker: str) -> bool:
