@@ -47,7 +47,7 @@ _BETWEEN_RUNS = timedelta(seconds=60)
 _READ_AS = {"completed": "done", "running": "active", "in_progress": "active"}
 
 
-class Status(str):
+class StateName(str):
     """A state of a todo; ``completed`` is read as ``done``, ``running``, ``in_progress`` as ``active``."""
 
     __slots__ = ()
@@ -66,13 +66,13 @@ class TaskResult(NamedTuple):
     """A todo and the state that it has come to."""
 
     id: str
-    status: Status
+    status: StateName
 
 
 class Result(NamedTuple):
     """The result of a workflow: its state, and that of every todo that is no branch."""
 
-    status: Status
+    status: StateName
     tasks: tuple[TaskResult, ...]
 
 
@@ -266,9 +266,9 @@ class Workflow:
         """Let time pass."""
         self._now += timedelta(seconds=seconds)
 
-    def get_status(self, todo_id: str) -> Status:
+    def get_status(self, todo_id: str) -> StateName:
         """Return where a todo stands. Raises ``KeyError`` for an unknown one."""
-        return Status(self.state.todos[todo_id].life.value)
+        return StateName(self.state.todos[todo_id].life.value)
 
     def has_branch(self, todo_id: str) -> bool:
         """Return whether a branch was made for a todo."""
@@ -291,12 +291,12 @@ class Workflow:
                 break
             self.inject_success(asked.todo_id)
         tasks = tuple(
-            TaskResult(each.id, Status(each.life.value))
+            TaskResult(each.id, StateName(each.life.value))
             for each in self.state.todos.values()
             if each.parent_id is None
         )
         ended = all(each.status == "done" for each in tasks)
-        return Result(Status("done" if ended else self.state.plan_state.value), tasks)
+        return Result(StateName("done" if ended else self.state.plan_state.value), tasks)
 
     @property
     def document(self) -> OutcomeDocument:

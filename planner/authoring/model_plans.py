@@ -19,7 +19,7 @@ from planner.model.findings import Severity
 from planner.model.plan import Plan, ToolSpec
 from planner.planfile.project_files import walk
 from planner.planfile.writer import dump_plan
-from planner.text.fencing import fence
+from planner.text.markdown import fence
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean, one_line
 

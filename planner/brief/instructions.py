@@ -16,8 +16,8 @@ from planner.model.failure_report import evidence_of
 from planner.model.outcome import Failure, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
-from planner.text.fencing import code
 from planner.text.glob_patterns import allowed, is_glob, matches
+from planner.text.markdown import code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

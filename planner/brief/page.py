@@ -33,7 +33,7 @@ from planner.model.failure_report import evidence_of
 from planner.model.taxonomy import Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
 from planner.text.display import counted
-from planner.text.fencing import block, code, command, safe, spans
+from planner.text.markdown import block, code, command, safe, spans
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
 """A paragraph of the page: its rank, and its text, with shorter ones after it. A page is made of whole

@@ -212,7 +212,7 @@ def render_signature(function: FunctionContract) -> str:
 
 def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
     """Compare the types that two annotations mean, as far as the source tells them."""
-    left, right = _Reader(names), _Reader(names)
+    left, right = _SignatureReader(names), _SignatureReader(names)
     try:
         wanted, found = left.read(expected), right.read(actual)
         if wanted == found:
@@ -259,7 +259,7 @@ def resolve(name: str, names: Names) -> str | None:
     return _SAME_AS.get(whole, whole) if full else None
 
 
-class _Reader:
+class _SignatureReader:
     """Turns one annotation into its meaning."""
 
     def __init__(self, names: Names) -> None:

@@ -309,7 +309,7 @@ def compose(source: Source, *, is_json: bool) -> Document:
         loader.dispose()
     if root is None:
         raise document.refusal(0, "the file holds only comments; write the plan's keys")
-    document.root = _Reader(document, is_json=is_json).node(root, "")
+    document.root = _NodeReader(document, is_json=is_json).node(root, "")
     return document
 
 
@@ -334,7 +334,7 @@ def _masked_json(document: Document) -> str:
     )
 
 
-class _Reader:
+class _NodeReader:
     """Make nodes of PyYAML's: those of an alias again, keys unique, ``<<`` merged."""
 
     def __init__(self, document: Document, *, is_json: bool) -> None:

@@ -241,7 +241,7 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
         if is_json:
             text = _json_text(text, new)
         else:
-            editor = _Editor(text)
+            editor = _TextEditor(text)
             try:
                 text = editor.inside(root, old, new, 0, len(text))
             except _CannotEdit:
@@ -357,7 +357,7 @@ class _Block(NamedTuple):
         return "".join(pieces)
 
 
-class _Editor:
+class _TextEditor:
     """Writes a YAML text again where two plans differ, and copies the rest."""
 
     def __init__(self, text: str) -> None:

@@ -50,13 +50,13 @@ def apply_edits(find: Callable[[str], Todo | None], policy: Policy, edits: Itera
     The plan itself is never copied: it may have 2,000 todos, and an edit is about one or two. Raises
     :class:`planner.errors.EditConflictError` for the first edit that does not fit.
     """
-    editor = _Editor(find, policy)
+    editor = _PlanEditor(find, policy)
     for edit in edits:
         editor.apply(edit)
     return Edited(editor.edited, editor.policy)
 
 
-class _Editor:
+class _PlanEditor:
     def __init__(self, find: Callable[[str], Todo | None], policy: Policy) -> None:
         self._find = find
         self.edited: dict[str, Todo] = {}

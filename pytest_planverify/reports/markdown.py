@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.text.fencing import fence, inline
+from planner.text.markdown import fence, inline
 from pytest_planverify.reports.cases import safe
 from pytest_planverify.reports.terminal import final_line
 from pytest_planverify.reports.words import WORDS, Standing, duration, standing, suggestion_label

@@ -31,7 +31,7 @@ _UNKNOWN = TestWord("UNKNOWN", Style.WARN)
 
 
 @dataclass(slots=True)
-class _Worker:
+class _RunningWorker:
     """A process that runs a criterion now."""
 
     todo_id: str
@@ -72,7 +72,7 @@ class Progress:
         self._criteria = self._passed = self._failed = self._other = 0
         self._most = 1
         """The most workers that are shown."""
-        self._workers: dict[str, _Worker] = {}
+        self._workers: dict[str, _RunningWorker] = {}
         self._drawn: list[int] = []
         """The cells of each line of the block on the screen."""
         self._started = self._due = clock()
@@ -91,7 +91,7 @@ class Progress:
         self, key: str, todo_id: str, title: str, limit_seconds: float | None, *, confirming: bool = False
     ) -> None:
         """A criterion begins to run; ``title`` is its command, path or question."""
-        self._workers[key] = _Worker(todo_id, title, limit_seconds, confirming, self._clock())
+        self._workers[key] = _RunningWorker(todo_id, title, limit_seconds, confirming, self._clock())
         if confirming and self._verbosity > 0:
             self._write(StyledText(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
         self.tick()
@@ -211,7 +211,9 @@ class Progress:
             StyledText(f" of {total}{GAP}{minutes}:{seconds:02}"),
         ]
 
-    def _rows(self, workers: Sequence[_Worker], moment: float, room: int) -> Sequence[Sequence[StyledText]]:
+    def _rows(
+        self, workers: Sequence[_RunningWorker], moment: float, room: int
+    ) -> Sequence[Sequence[StyledText]]:
         """The todo, the time against the limit, the tests that ended, and the test that runs."""
         screen = self._screen
         longest = max(room // 3, 8)
@@ -247,6 +249,6 @@ class Progress:
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
 
-def _time(worker: _Worker, moment: float) -> str:
+def _time(worker: _RunningWorker, moment: float) -> str:
     limit = "" if worker.limit_seconds is None else f" of {worker.limit_seconds:g}s"
     return f"{int(moment - worker.started)}s{limit}"

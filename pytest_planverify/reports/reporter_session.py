@@ -419,7 +419,7 @@ class _Test:
         return any(each.get("when") == "teardown" for each in self.reports)
 
 
-class _Worker:
+class _RelayedReports:
     """Reports that one worker relayed, by node id, all named from the session's root."""
 
     def __init__(self, path: str | None, root: str) -> None:
@@ -541,7 +541,7 @@ class _Replay:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         config = session.config
         self._place_coverage(config)
-        workers = [_Worker(each.relay, self._spec.root) for each in self._spec.criteria]
+        workers = [_RelayedReports(each.relay, self._spec.root) for each in self._spec.criteria]
         told = list(self._told(workers))
         session.testscollected = self.tests = len(told)
         self._replay_sessions(config, workers)
@@ -615,7 +615,7 @@ class _Replay:
         for number, path in enumerate(self._spec.measured):
             shutil.move(path, f"{data_file}.planverify-{number}")
 
-    def _told(self, workers: Iterable[_Worker]) -> Iterator[_Test]:
+    def _told(self, workers: Iterable[_RelayedReports]) -> Iterator[_Test]:
         """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
         found: dict[str, _Test] = {}
         for criterion, worker in zip(self._spec.criteria, workers, strict=True):
@@ -631,7 +631,7 @@ class _Replay:
                     found[test.nodeid] = test
         yield from found.values()
 
-    def _tests_of(self, criterion: CriterionResult, worker: _Worker) -> list[_Test]:
+    def _tests_of(self, criterion: CriterionResult, worker: _RelayedReports) -> list[_Test]:
         """Return the tests of a criterion, those completed that the death of the worker cut short."""
         tests = worker.tests
         for test in tests.values():
@@ -654,7 +654,7 @@ class _Replay:
             tests[nodeid] = _Test(nodeid, reports)
         return list(tests.values())
 
-    def _replay_sessions(self, config: pytest.Config, workers: Iterable[_Worker]) -> None:
+    def _replay_sessions(self, config: pytest.Config, workers: Iterable[_RelayedReports]) -> None:
         """Replay what belongs to no test, each once, however many workers saw the same."""
         from _pytest.junitxml import xml_key
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from module_project import write_files
 from test_run_with_agents import agent, commit, pytestmark, run
 
 __all__ = ["pytestmark"]
@@ -94,10 +95,7 @@ def make_project(root: Path, cheats: dict[str, str]) -> str:
         files[f"tests/test_{name}.py"] = (
             f"from shop.{name} import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
         )
-    for name, text in {**files, "plan.yaml": plan}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(root, {**files, "plan.yaml": plan})
     commit(root)
     code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in cheats.items()}
     cheating = f"HOOK = {HOOK!r}\nexec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"

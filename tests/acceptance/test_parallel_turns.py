@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from module_project import write_module_project
 from real_command import Finished
 from test_run_with_agents import agent, command, commit, run, surroundings
 
@@ -44,20 +45,7 @@ names.write_text(held + f"{todo} = 1\\n")
 
 
 def make_project(root: Path, *, limited: bool = True) -> Path:
-    plan = "todo_list_id: shop\nitems:\n"
-    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", ".gitignore": "*.env\n"}
-    for name in ("left", "right"):
-        plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
-        plan += f'    allowed_files: ["shop/{name}.py"]\n' if limited else ""
-        plan += f"    acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}\n"
-        files[f"shop/{name}.py"] = "NAME = ''\n"
-        files[f"tests/test_{name}.py"] = (
-            f"from shop.{name} import NAME\n\n\ndef test_name():\n    assert NAME == '{name}'\n"
-        )
-    for name, text in {**files, "plan.yaml": plan}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_module_project(root, ("left", "right"), {".gitignore": "*.env\n"}, limited=limited)
     commit(root)
     (root / "secret.env").write_text("ignored")
     return root

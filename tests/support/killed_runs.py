@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from module_project import write_module_project
 from real_command import LEAN_TERMINAL, unmeasured
 
 AGENT = """\
@@ -41,20 +42,7 @@ class Ended:
 
 
 def make_project(root: Path) -> None:
-    plan = "todo_list_id: shop\nitems:\n"
-    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", "../agent.py": AGENT}
-    for name in TODOS:
-        plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
-        plan += f'    allowed_files: ["shop/{name}.py"]\n'
-        plan += f"    acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}\n"
-        files[f"shop/{name}.py"] = "NAME = ''\n"
-        files[f"tests/test_{name}.py"] = (
-            f"from shop.{name} import NAME\n\n\ndef test_name():\n    assert NAME == '{name}'\n"
-        )
-    for name, text in {**files, "plan.yaml": plan}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_module_project(root, TODOS, {"../agent.py": AGENT})
 
 
 def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:

@@ -22,6 +22,10 @@ from typing import Any
 
 from table import Row
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+
+from module_project import write_module_project
+
 from pytest_planverify.harness import command, loop
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -140,17 +144,4 @@ def _seconds(folder: Path, workers: int, number: int) -> float:
 
 def _make_project(root: Path) -> None:
     names = [f"part_{number:02d}" for number in range(INDEPENDENT_TODOS)]
-    plan = "todo_list_id: shop\nitems:\n"
-    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", "../agent.py": SLOW_AGENT}
-    for name in names:
-        plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
-        plan += f'    allowed_files: ["shop/{name}.py"]\n'
-        plan += f"    acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}\n"
-        files[f"shop/{name}.py"] = "NAME = ''\n"
-        files[f"tests/test_{name}.py"] = (
-            f"from shop.{name} import NAME\n\n\ndef test_name():\n    assert NAME == '{name}'\n"
-        )
-    for name, text in {**files, "plan.yaml": plan}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_module_project(root, names, {"../agent.py": SLOW_AGENT})

@@ -30,7 +30,7 @@ from planner.errors import DesignError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import open_regular
-from planner.text.fencing import fence, inline
+from planner.text.markdown import fence, inline
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:

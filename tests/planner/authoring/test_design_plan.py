@@ -197,7 +197,7 @@ def test_a_wrong_reference_is_impossible_through_the_api(made: DesignPlan, data:
                 plan = change_part(plan, name, [f"{field}={target}"])
         except DesignError:
             continue
-        DesignPlan.model_validate(plan.model_dump())
+        assert DesignPlan.model_validate(plan.model_dump()) == plan
 
 
 def test_an_unchecked_copy_with_a_wrong_reference_is_not_written(tmp_path: Path) -> None:

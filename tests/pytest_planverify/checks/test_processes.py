@@ -209,9 +209,11 @@ def test_ending_a_tree_leaves_the_exit_status_to_the_parent() -> None:
 def test_ending_what_is_gone_or_what_runs_this_test_does_nothing() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
+    parent = psutil.Process(os.getppid())
     end_process_tree(child.pid)
     end_process_tree(os.getpid())
-    end_process_tree(os.getppid())
+    end_process_tree(parent.pid)
+    assert parent.is_running()
 
 
 def test_a_platform_without_waitid_is_served_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

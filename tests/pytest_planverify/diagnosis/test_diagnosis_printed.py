@@ -130,8 +130,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         "Traceback (most recent call last):\n",
         'Traceback (most recent call last):\n  File "a", line 1, in f\n',
     ):
-        read_traceback(prefix + text)
-        read_stack(prefix + text)
+        told = read_traceback(prefix + text)
+        assert told is None or told.qualified
+        assert all(frame.line >= 0 for frame in read_stack(prefix + text))
 
 
 @pytest.mark.parametrize(

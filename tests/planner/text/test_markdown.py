@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.text.fencing import fence, inline
+from planner.text.markdown import fence, inline
 
 TICKS = st.text(alphabet="`~\n\r a#|", max_size=40)
 

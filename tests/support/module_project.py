@@ -1,0 +1,34 @@
+"""A small repository with a todo for each of its modules, whose test asks it for its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> None:
+    """Write files by their paths below a folder."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def write_module_project(
+    root: Path, names: Iterable[str], more: Mapping[str, str], *, limited: bool = True
+) -> None:
+    """Write the project, and ``more`` files; ``limited`` todos may write their own module only."""
+    plan = "todo_list_id: shop\nitems:\n"
+    files = {"shop/__init__.py": "", "pytest.ini": "[pytest]\npythonpath = .\n", **more}
+    for name in names:
+        plan += f"  - id: {name}\n    title: The module {name} knows its name\n"
+        plan += f'    allowed_files: ["shop/{name}.py"]\n' if limited else ""
+        plan += f"    acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}\n"
+        files[f"shop/{name}.py"] = "NAME = ''\n"
+        files[f"tests/test_{name}.py"] = (
+            f"from shop.{name} import NAME\n\n\ndef test_name():\n    assert NAME == '{name}'\n"
+        )
+    write_files(root, {**files, "plan.yaml": plan})
