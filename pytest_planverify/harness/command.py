@@ -127,12 +127,17 @@ def run_command(plan: Path, options: RunOptions) -> int:
     try:
         for number in range(1, MOST_ROUNDS + 1):
             ending, green, loop = _one_round(work, log, resume=resume, seen=seen)
-            (loop.settings.folder / _ENDED).touch()
+            ended = loop.settings.folder / _ENDED
             if ending is not Ending.COMPLETED or green:
-                return _conclude(loop, ending, work, plan)
+                status = _conclude(loop, ending, work, plan)
+                # Not before: a run that is killed until then is resumed, and told once more.
+                ended.touch()
+                return status
             resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out again")
+            else:
+                ended.touch()
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
