@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from documented_commands import CONFIDENCES, environment_of_a_reader
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
+from real_command import PYTHON
 
 from planner.catalog import RECIPES
 from planner.model import plan as plan_model
@@ -182,7 +182,7 @@ def test_every_program_in_the_documentation_runs(block: Block, verified: Path) -
     program = verified / "documented.py"
     program.write_text(block.text)
 
-    done = run(f"{sys.executable} documented.py", verified)
+    done = run(f"{PYTHON} documented.py", verified)
 
     assert done.returncode == 0, done.stdout
     assert done.stdout
@@ -200,7 +200,7 @@ def test_the_readme_opens_with_its_two_commands() -> None:
 
 
 def test_every_option_is_documented_and_every_documented_option_exists(checkout: Path) -> None:
-    shown = run(f"{sys.executable} -m pytest --help", checkout).stdout
+    shown = run(f"{PYTHON} -m pytest --help", checkout).stdout
     existing = set(re.findall(r"--planverify[a-z-]*", shown)) | set(
         re.findall(r"\bplanverify_[a-z_]+", shown)
     )

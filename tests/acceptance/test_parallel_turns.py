@@ -6,13 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from module_project import write_module_project
-from real_command import Finished
+from real_command import PYTHON, Finished
 from test_run_with_agents import agent, command, commit, run, surroundings
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
@@ -179,7 +178,7 @@ if os.environ["PLANVERIFY_TODO"] == "left" and not first.exists():
 )
 def test_wrong_ways_to_ask_for_workers_are_one_line(tmp_path: Path, words: tuple[str, ...], said: str):
     root = make_project(tmp_path / "project")
-    done = run(root, "run", "plan.yaml", "--agent", f"{sys.executable} x.py", *words)
+    done = run(root, "run", "plan.yaml", "--agent", f"{PYTHON} x.py", *words)
     assert done.exit_code in (2, 4), done
     assert said in done.output
     assert "Traceback" not in done.output

@@ -20,6 +20,7 @@ import yaml
 from documented_commands import environment_of_a_reader, live_through
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from real_command import PYTHON
 from real_planner import planner
 from stepping import BARE, FAILED, PASSED, Step, event, shop, told, wait_until
 
@@ -174,7 +175,7 @@ def test_an_interrupt_ends_it_in_one_line(folder: Path) -> None:
 
 def test_without_standard_input_there_is_nothing_to_do(folder: Path) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m planner step plan.yaml --log run.jsonl <&-"],
+        ["sh", "-c", f"{PYTHON} -m planner step plan.yaml --log run.jsonl <&-"],
         cwd=folder,
         env={**environment_of_a_reader(), "LC_ALL": "C"},
         capture_output=True,

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from real_command import LEAN_TERMINAL, Finished
+from real_command import LEAN_TERMINAL, PYTHON, Finished
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -75,7 +75,7 @@ def commit(root: Path) -> None:
 def agent(root: Path, code: str) -> str:
     path = root.parent / "agent.py"
     path.write_text(code)
-    return f"{sys.executable} {path} {{brief}}"
+    return f"{PYTHON} {path} {{brief}}"
 
 
 def command(*words: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from documented_commands import PLUGINS_OF_A_READER
-from real_command import PLAIN_TERMINAL, Finished, unmeasured
+from real_command import PLAIN_TERMINAL, PYTHON, Finished, unmeasured
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
 
@@ -50,7 +50,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_an_agent_that_repairs_what_its_brief_tells_ends_all_29_todos(example: Path):
-    command = f"{sys.executable} {AGENT} {{json}}"
+    command = f"{PYTHON} {AGENT} {{json}}"
     done = run(example, "run", "plan.yaml", "--json", "--agent", command, limit=900)
     assert done.exit_code == 0, done
     told = [json.loads(line) for line in done.output.splitlines()]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect, sync_playwright
-from real_command import LEAN_TERMINAL, unmeasured
+from real_command import LEAN_TERMINAL, PYTHON, unmeasured
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 BIN = Path(sys.executable).parent
@@ -101,7 +101,7 @@ def open_page(browser: Any, address: str, dark: bool = False) -> Page:
 
 
 def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: Path, address: str) -> None:
-    agent = f"{sys.executable} {shop.parent / 'agent.py'}"
+    agent = f"{PYTHON} {shop.parent / 'agent.py'}"
     page = open_page(browser, address)
     page.get_by_role("link", name="Questions").click()
     expect(page.get_by_text("Nothing waits for an answer.")).to_be_visible()
@@ -140,7 +140,7 @@ def test_a_page_that_is_being_filled_in_is_not_replaced(browser: Any, shop: Path
 
 
 def test_a_run_that_nobody_answers_ends_as_without_waiting(shop: Path) -> None:
-    agent = f"{sys.executable} {shop.parent / 'agent.py'}"
+    agent = f"{PYTHON} {shop.parent / 'agent.py'}"
     run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 0.5, "--agent", agent)
     out, _ = run.communicate(timeout=90)
 

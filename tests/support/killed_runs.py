@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from module_project import write_module_project
-from real_command import LEAN_TERMINAL, unmeasured
+from real_command import LEAN_TERMINAL, PYTHON, unmeasured
 
 AGENT = """\
 import os, pathlib, time
@@ -99,7 +99,7 @@ def _start(root: Path, jobs: int, *words: str) -> subprocess.Popen[bytes]:
         str(jobs),
         *words,
     ]
-    command += ["--agent", f"{sys.executable} {root.parent / 'agent.py'}"]
+    command += ["--agent", f"{PYTHON} {root.parent / 'agent.py'}"]
     with (root.parent / "output.txt").open("ab") as output:
         return subprocess.Popen(
             command, cwd=root, env=inherited, stdin=subprocess.DEVNULL, stdout=output, stderr=output

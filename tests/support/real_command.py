@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any
 
 MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Variables through which what a measured process starts is measured, too: a third of a short run."""
+
+PYTHON = shlex.quote(sys.executable)
+"""This interpreter as a word of a command line, wherever the checkout lies."""
 
 WORKER = "cold" if "PLANVERIFY_NO_FORK" in os.environ else "worker"
 """How a worker is started; with ``PLANVERIFY_NO_FORK=1`` these tests are of platforms that cannot fork."""

@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def _cost_of_vi_editor(root: Path) -> tuple[float, float, int]:
 
         return run
 
-    options = command.RunOptions(agents=[f"{sys.executable} {AGENT} {{json}}"], as_json=True)
+    options = command.RunOptions(agents=[f"{shlex.quote(sys.executable)} {AGENT} {{json}}"], as_json=True)
     with _replaced((loop, "run_turn", timed), (loop, "verify", timed), (command, "record_baseline", timed)):
         told = io.StringIO()
         here = os.getcwd()
@@ -127,7 +128,7 @@ def _seconds(folder: Path, workers: int, number: int) -> float:
     with cluster:
         address = cluster.scheduler_address.removeprefix("tcp://")
         words = ["run", "plan.yaml", "--json", "--executor", f"dask://{address}"]
-        words += ["--agent", f"{sys.executable} {folder / 'agent.py'} {{brief}}"]
+        words += ["--agent", f"{shlex.quote(sys.executable)} {folder / 'agent.py'} {{brief}}"]
         done = subprocess.run(
             [str(Path(sys.executable).with_name("planverify")), *words],
             cwd=root,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -156,7 +157,7 @@ def test_a_root_that_is_gone_is_inconclusive(tmp_path: Path) -> None:
 
 def test_a_tool_whose_module_is_missing_is_inconclusive(tmp_path: Path) -> None:
     isolated = tmp_path / "python"
-    isolated.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    isolated.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
     isolated.chmod(0o755)
     result = run("./python -m mypy src", tmp_path)
     assert (result.verdict, result.reason) == (
