@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_an_agent_that_repairs_what_its_brief_tells_ends_all_29_todos(example: Path):
-    command = f"{PYTHON} {AGENT} {{json}}"
+    command = f"{PYTHON} {shlex.quote(str(AGENT))} {{json}}"
     done = run(example, "run", "plan.yaml", "--json", "--agent", command, limit=900)
     assert done.exit_code == 0, done
     told = [json.loads(line) for line in done.output.splitlines()]

@@ -68,6 +68,9 @@ def run_killed(folder: Path, jobs: int, seconds: float) -> tuple[Ended, bool]:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.wait()
+    if (root / ".planverify/harness/shop/ended").exists():  # it was killed when it had told its end
+        assert "completed: " in (folder / "output.txt").read_text()
+        return _look(root, 0), False
     recorded = _log(root)
     words = ("--resume",) if (root / ".planverify/harness/shop").is_dir() else ()
     status = _start(root, jobs, *words).wait(300)

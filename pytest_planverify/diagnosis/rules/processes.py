@@ -37,7 +37,9 @@ _PROOF_AT = 3
 """So many runs with both answers leave no doubt."""
 
 _UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
-_NO_PYTEST = re.compile(r"^\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$")
+_NO_PYTEST = re.compile(
+    r"^(?:/.*/)?\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$"
+)
 _BAD_EXPRESSION = re.compile(r"^(?:ERROR: )?Wrong expression passed to '(?P<option>-[km])': (?P<why>.+)$")
 _NO_FILE = re.compile(r"^(?:ERROR: )?(?:file or directory not found|not found): (?P<what>.+)$")
 

@@ -716,3 +716,12 @@ def test_output_without_end_is_read_in_little_time(tool: object) -> None:
         read_findings(asked, text, "")
         proves_nothing(asked, text, "")
         assert time.perf_counter() - started < 60, text[:20]
+
+
+@pytest.mark.parametrize("folder", ["/usr/bin", "/home/a b/.venv/bin", "C:"])
+def test_a_missing_module_is_told_wherever_the_interpreter_lies(folder: str) -> None:
+    (python,) = (each for each in TOOLS if each.output == "python")
+
+    found = read_findings(python, "", f"{folder}/python: No module named nothing\n")
+
+    assert [each.message for each in found] == ["No module named nothing"]
