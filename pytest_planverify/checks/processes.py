@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
+from pytest_planverify.checks.awake_clock import AwakeClock
 from pytest_planverify.checks.intermediate_process import stand_between
 
 if TYPE_CHECKING:
@@ -187,14 +188,12 @@ def _wait_for_end(
         ended.set()
 
     threading.Thread(target=wait, name="planverify-wait", daemon=True).start()
-    limit = min(timeout_seconds, threading.TIMEOUT_MAX)
-    if watch is None:
-        return ended.wait(limit)
-    give_up = time.monotonic() + limit
-    while not ended.wait(max(min(WATCH_SECONDS, give_up - time.monotonic()), 0)):
-        if time.monotonic() >= give_up:
+    clock = AwakeClock()
+    while not ended.wait(max(min(WATCH_SECONDS, timeout_seconds - clock.seconds()), 0)):
+        if clock.seconds() >= timeout_seconds:
             return False
-        watch()
+        if watch is not None:
+            watch()
     return True
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_planverify.checks.awake_clock import AwakeClock
 from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observe.supervision import PHASE_NAMES, SIGNAL, prepare_board
 from pytest_planverify.session.fork_server import Exited, ForkServerDied
@@ -62,6 +63,7 @@ class Watcher:
     def __post_init__(self) -> None:
         self.spec = replace(self.spec, key=secrets.token_hex(16))
         self._tail = JournalTail(self.spec.journal)
+        self._clock = AwakeClock()
 
     def run(self) -> None:
         """Run the worker into the record, which holds what was seen even where this raises.
@@ -107,7 +109,7 @@ class Watcher:
             record.death = self._death(exited, running, timed_out=timed_out)
 
     def _follow(self) -> tuple[Exited, RunningTest | None, bool]:
-        begun, record, limit = time.time(), self.record, self.spec.limit_seconds
+        begun, record, limit = self._clock.seconds(), self.record, self.spec.limit_seconds
         while (exited := self.worker.poll(_TICK)) is None:
             self._drain()
             # The time that a server or an interpreter needs to get ready is nobody's.
@@ -122,7 +124,7 @@ class Watcher:
             self._end_test(started, limit)
             # A test that was ended softly leaves the others their chance.
             overtime = max(limit * OVERTIME, 2.0) if record.timed_out else 0.0
-            if time.time() > started + limit + overtime + GRACE_SECONDS:
+            if self._clock.seconds() > started + limit + overtime + GRACE_SECONDS:
                 running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
                 dying = running.pid if running is not None and running.pid else record.pid or self.pid
                 self._dump_stacks(dying)
@@ -137,7 +139,7 @@ class Watcher:
             return
         (running,) = record.running.values()
         overtime = max(limit * OVERTIME_OF_TEST, 1.0)
-        over = time.time() > (running.at + overtime if record.timed_out else started + limit)
+        over = self._clock.seconds() > (running.at + overtime if record.timed_out else started + limit)
         # A signal cuts short what sleeps in C: a set-up or a teardown, which it cannot fail, has none.
         if over and not running.worker and running.nodeid != self.ended and self._phase() == "call":
             self.ended = running.nodeid
@@ -150,7 +152,7 @@ class Watcher:
             if entry.get("session") != self.spec.worker_id or not self._is_genuine(entry):
                 continue
             was_collected = record.collected
-            entry["at"] = time.time()  # the clock that the worker sees may be stopped by what it tests
+            entry["at"] = self._clock.seconds()  # what the worker tests may stop the clock that it sees
             finished = record.feed(entry)
             if finished is not None:
                 milliseconds = round(finished.duration_ms)
@@ -225,7 +227,7 @@ class Watcher:
         )
         if running is not None:
             outcome = "timeout" if timed_out else "crashed"
-            milliseconds = max(time.time() - running.at, 0) * 1000
+            milliseconds = (self._clock.seconds() - running.at) * 1000
             evidence = record.failures.pop(running.nodeid, [])
             record.results[running.nodeid] = TestRecord(
                 running.nodeid, outcome, milliseconds, evidence=evidence

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_planverify.checks import processes
+from pytest_planverify.checks import awake_clock, processes
 from pytest_planverify.checks.processes import (
     HEAD_BYTES,
     TAIL_BYTES,
@@ -107,6 +107,26 @@ def test_a_limit_ends_a_process_that_ignores_sigterm(tmp_path: Path) -> None:
     assert (result.exit_code, result.signal) == (None, "SIGKILL")
     assert result.stdout == "up\n"
     assert time.monotonic() - started < 10
+
+
+def test_a_machine_that_stands_still_uses_up_no_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(awake_clock, "LONGEST_GAP", 0.1)
+    awake = tmp_path / "awake"
+
+    def sleep_once() -> None:
+        if not awake.exists():
+            time.sleep(2)
+            awake.touch()
+
+    code = "import pathlib, time\nwhile not pathlib.Path('awake').exists(): time.sleep(0.01)"
+
+    result = run_process(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ, timeout_seconds=1, watch=sleep_once
+    )
+
+    assert (result.exit_code, result.timed_out) == (0, False)
 
 
 def test_a_limit_that_the_process_answers_with_an_exit_code_is_still_a_limit(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from worker_bench import Bench
 
+from pytest_planverify.checks import awake_clock
 from pytest_planverify.session import watch
 from pytest_planverify.session.fork_server import Exited
 from pytest_planverify.session.records import WorkerRecord
@@ -22,6 +23,10 @@ from pytest_planverify.session.records import WorkerRecord
 TESTS: dict[str, str] = {
     "normal": "def test_1(): pass\ndef test_2(): pass\n",
     "sleeps": "import time\ndef test_1(): time.sleep(60)\ndef test_2(): pass\n",
+    "waits": (
+        "import pathlib, time\ndef test_1():\n    pathlib.Path('begun').touch()\n"
+        "    while not pathlib.Path('awake').exists(): time.sleep(0.01)\n"
+    ),
     "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
     "segfault": "import os\ndef test_1(): os.kill(os.getpid(), 11)\ndef test_2(): pass\n",
     "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
@@ -166,6 +171,23 @@ def test_a_test_that_does_not_end_is_ended_with_its_stack(what: str, bench: Benc
     assert record.death.timed_out
     if what == "loop":
         assert "test_x.py" in record.death.stack
+
+
+def test_a_machine_that_stands_still_uses_up_no_limit(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(awake_clock, "LONGEST_GAP", 0.1)
+    begun, awake = bench.root / "begun", bench.root / "awake"
+
+    def sleep_once() -> None:
+        if begun.exists() and not awake.exists():
+            time.sleep(2.5)
+            awake.touch()
+
+    bench.look = sleep_once
+
+    record = run(bench, "waits", seconds=1)
+
+    assert outcomes(record) == ["passed"]
+    assert (record.death, record.timed_out) == (None, False)
 
 
 def test_a_test_that_the_soft_limit_ends_leaves_the_others_their_chance(bench: Bench):
