@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import email
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -15,10 +14,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from text_bundles import unpack_bundle
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("planner", "pytest_planverify")
-EXAMPLE = REPOSITORY / "fixtures" / "projects" / "phases"
+EXAMPLE = REPOSITORY / "fixtures" / "projects" / "phases.txt"
 """A plan that is accepted where nothing but the wheel and what it requires is installed."""
 
 CONFIGURATION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
@@ -121,8 +121,7 @@ def test_the_installed_wheel_verifies_an_example_in_another_folder(wheel: Path, 
     python = str(environment / "bin" / "python")
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile")
     run(*pip, str(wheel), cwd=folder)
-    ignored = shutil.ignore_patterns(".planverify", "__pycache__", ".pytest_cache")
-    shutil.copytree(EXAMPLE, folder / "editor", ignore=ignored)
+    unpack_bundle(EXAMPLE, folder / "editor")
 
     located = run(
         python,

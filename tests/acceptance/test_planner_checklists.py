@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from example_project import Example
 from real_planner import Desk, Ran, planner, todo
+from text_bundles import unpack_bundle
 
 from planner.testing import (
     Workflow,
@@ -18,7 +18,7 @@ from planner.testing import (
     simulate_failure,
 )
 
-PHASES = Path(__file__).parents[2] / "fixtures" / "projects" / "phases"
+PHASES = Path(__file__).parents[2] / "fixtures" / "projects" / "phases.txt"
 ROUTING = {"implementation_bug": "coder", "spec_mismatch": "architect", "timeout": "tester"}
 
 Desks = Callable[[str], Desk]
@@ -177,7 +177,7 @@ def test_a_plan_is_to_be_divided(desks: Desks, row: str) -> None:
 @pytest.fixture(scope="module")
 def editor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Ran, Ran, str]:
     example = Example(tmp_path_factory.mktemp("editor") / "phases")
-    shutil.copytree(PHASES, example.root, dirs_exist_ok=True)
+    unpack_bundle(PHASES, example.root)
     text = example.root / "tests/test_words.py"
     text.write_text(text.read_text(encoding="utf-8") + "\n\ndef test_more():\n    assert 1 == 2\n")
     said = example.verify("plan.yaml").output

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from example_project import Example, Verified, todo
 from real_command import WORKER
+from text_bundles import unpack_bundle
 
 from planner.planfile.latest_outcomes import blocked_since
 from planner.planfile.tree import load_tree
 
-PHASES = Path(__file__).parents[2] / "fixtures/projects/phases"
+PHASES = Path(__file__).parents[2] / "fixtures/projects/phases.txt"
 GREEN, RED = "pytest test_green.py", "pytest test_red.py"
 FILES = {"test_green.py": "def test_it(): pass\n", "test_red.py": "def test_it(): assert 0\n"}
 UP = {"root": ".."}
 
 
 def phases(folder: Path) -> Example:
-    shutil.copytree(PHASES, folder, dirs_exist_ok=True)
-    return Example(folder)
+    return Example(unpack_bundle(PHASES, folder))
 
 
 def without_undo(folder: Path) -> Example:
@@ -439,6 +438,7 @@ def test_a_run_finds_since_when_a_todo_has_been_blocked(tmp_path: Path):
     assert blocked_since(tmp_path, "example") == {}
 
 
-def test_the_example_project_loads_without_a_run():
-    flat = load_tree(PHASES / "plan.yaml", boundary=PHASES).load_all().flat()
+def test_the_example_project_loads_without_a_run(tmp_path: Path):
+    folder = unpack_bundle(PHASES, tmp_path)
+    flat = load_tree(folder / "plan.yaml", boundary=folder).load_all().flat()
     assert len(flat.loaded.plan.items) == 12

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,10 @@ from crosstalk_surroundings import PLACEMENTS, SURROUNDINGS
 from example_project import ONLY_THIS_PLUGIN
 from plain_pytest import Alone, exit_codes
 from real_command import PLAIN_TERMINAL, Finished, read_outcomes, run_pytest, unmeasured
+from text_bundles import read_bundle, unpack_bundle
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
-NAMES = sorted(path.parent.name for path in PROJECTS.glob("*/expected.yaml"))
-LEFT_BEHIND = (".planverify", "diagnostics", "__pycache__", ".pytest_cache", ".report.json")
+NAMES = sorted(path.stem for path in PROJECTS.glob("*.txt") if "expected.yaml" in read_bundle(path))
 
 Criterion = tuple[str, str]
 """The id of a todo and of a check in it."""
@@ -130,8 +129,7 @@ def test_every_command_of_a_project_has_an_expected_verdict(name: str):
 
 def copy_of(name: str, folder: Path) -> Path:
     """The project, where runs may leave files behind."""
-    without = shutil.ignore_patterns(*LEFT_BEHIND)
-    return Path(shutil.copytree(PROJECTS / name, folder / name, ignore=without))
+    return unpack_bundle(PROJECTS / f"{name}.txt", folder / name)
 
 
 def commands_of(name: str) -> dict[Criterion, str]:
@@ -149,7 +147,7 @@ def expected_of(name: str) -> dict[Criterion, str]:
 
 
 def read_yaml(name: str, file: str) -> Any:
-    return yaml.safe_load((PROJECTS / name / file).read_text(encoding="utf-8"))
+    return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
 
 
 def command_alone(command: str, report: Path) -> Alone:

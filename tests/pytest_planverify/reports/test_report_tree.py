@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from outcome_samples import momentum_plan, screen_text
+from text_bundles import unpack_bundle
 
 from planner.planfile.tree import load_tree
 from pytest_planverify.reports.tree import render_tree
@@ -84,7 +85,7 @@ def test_only_the_todos_that_were_asked_for_are_shown(plan: LoadedPlan) -> None:
 
 
 def test_todos_of_a_sub_plan_stand_below_their_parent(tmp_path: Path) -> None:
-    phases = Path(__file__).parents[3] / "fixtures/projects/phases"
+    phases = unpack_bundle(Path(__file__).parents[3] / "fixtures/projects/phases.txt", tmp_path)
     flat = load_tree(phases / "plan.yaml", boundary=phases).load_all().flat()
 
     shown = screen_text(
