@@ -44,9 +44,11 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Verdict
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.record_files import read_outcomes
+from planner.planfile.tree import load_flat
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import head_of
+from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
 from pytest_planverify.harness.progress import one_line
@@ -469,16 +471,28 @@ class Loop:
     def _holds_already(self, action: Implement) -> bool:
         """Return whether a todo is done without any work; it was blocked when the run began."""
         seen = self._first_look.get(action.todo_id)
-        if seen is None or seen.state is not TodoState.BLOCKED:
+        if seen is None or seen.state is not TodoState.BLOCKED or self._lacks_modules(action.todo_id):
             return False
         self.progress.verifying((action.todo_id,))
-        found = self._verify(self.current_plan(), (action.todo_id,))
+        found = self._verify(self.current_plan(), (action.todo_id,), confirms=False)
         outcome = self._first_look[action.todo_id] = found.outcome(action.todo_id, self.state.plan_id)
         if not outcome.success:
             return False
         self.progress.verified(outcome)
         self._tell(Verified(at=_now(), outcome=outcome))
         return not self._is_outstanding(action.todo_id, action.seq)
+
+    def _lacks_modules(self, todo_id: str) -> bool:
+        """Return whether a module that a todo must write is not there, so that no test need say so.
+
+        Other files may be made by its tests.
+        """
+        artifacts = self.state.records[todo_id].todo.acceptance_criteria.expected_artifacts
+        modules = [each for each in artifacts if each.path.endswith(".py")]
+        if not modules:
+            return False
+        root = load_flat(self.current_plan()).owner(todo_id).root
+        return any(check_artifact(each, root).is_red for each in modules)
 
     def _tell_finished(
         self, action: Implement, report: TurnReport, changes: FileChanges, violation: _Overstep | None
@@ -573,7 +587,9 @@ class Loop:
                 )
             )
 
-    def _verify(self, plan: Path, todo_ids: Sequence[str] = (), *, cold: bool = False) -> VerificationRun:
+    def _verify(
+        self, plan: Path, todo_ids: Sequence[str] = (), *, cold: bool = False, confirms: bool = True
+    ) -> VerificationRun:
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
             self._note_strays()
@@ -583,7 +599,15 @@ class Loop:
         worked = () if state is None else [name for name, each in state.records.items() if each.turns]
         baseline = self.settings.baseline
         baseline = baseline if baseline is not None and baseline.exists() else None
-        found = verify(plan, todo_ids, outcomes=outcomes, worked=worked, baseline=baseline, cold=cold)
+        found = verify(
+            plan,
+            todo_ids,
+            outcomes=outcomes,
+            worked=worked,
+            baseline=baseline,
+            cold=cold,
+            confirms=confirms,
+        )
         self._check_records(by_people=is_busy)
         if is_busy:  # what a verification writes is no doing of an agent
             self._seen_tree = self.snapshots.take("verified")

@@ -84,10 +84,13 @@ def verify(
     worked: Collection[str] = (),
     baseline: Path | None = None,
     cold: bool = False,
+    confirms: bool = True,
     watch: Callable[[], None] | None = None,
     cwd: Path | None = None,
 ) -> VerificationRun:
     """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter.
+
+    Without ``confirms`` nothing that is red is run once more: for who only asks whether it is green.
 
     ``worked`` are further todos whose changes lie in the tree, and were judged when they were made;
     ``baseline`` counts where the project has none of its own.
@@ -109,6 +112,8 @@ def verify(
         command.append(f"--planverify-baseline-file={baseline}")
     if cold:
         command.append("--planverify-isolate")
+    if not confirms:
+        command.append("--planverify-confirm=0")
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         command += ["-p", "pytest_planverify.plugin"]
     outcomes.unlink(missing_ok=True)

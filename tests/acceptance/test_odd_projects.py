@@ -45,7 +45,7 @@ def test_a_plan_says_of_an_odd_project_what_its_commands_say_alone(project: OddP
 
     # Only what is odd differs from project to project; the lines of the product are measured elsewhere.
     plugins = only_plugins("pytest_planverify.plugin", *project.plugins)
-    run = example.verify(autoload=True, env=plugins, measured=False)
+    run = example.verify("--planverify-confirm=0", autoload=True, env=plugins, measured=False)
 
     checks = [run.check(f"t{number}") for number, _ in enumerate(project.verdicts)]
     said = {check["cmd"]: PLAIN_READING.get(check["verdict"], check["verdict"]) for check in checks}

@@ -365,3 +365,25 @@ def test_a_verification_that_made_a_baseline_of_the_same_files_is_the_first_look
     (project / "shop/basket.py").write_text("def total(prices):\n    return 1\n")
     done, verifications = count_verifications(project, "--dirty", "save")
     assert (done.exit_code, verifications) == (0, 1), done
+
+
+def test_a_module_that_is_not_written_yet_needs_no_test_to_say_so(project: Path):
+    """Where the plan says that the todo makes the module, its tests run once less."""
+    runs = project.parent / "runs.txt"
+    told = f"open({str(runs)!r}, 'a').write('run\\n')\n"
+    (project / "tests/test_basket.py").write_text(told + FILES["tests/test_basket.py"])
+    artifacts = "expected_artifacts: [shop/basket.py], tests: [pytest tests/test_basket.py]"
+    plan = PLAN.replace("tests: [pytest tests/test_basket.py]", artifacts)
+    counted: list[int] = []
+    for text in (PLAN, plan):
+        (project / "plan.yaml").write_text(text)
+        (project / "shop/basket.py").unlink(missing_ok=True)
+        (project / "shop/price.py").write_text(FILES["shop/price.py"])
+        shutil.rmtree(project / ".planverify", ignore_errors=True)
+        runs.unlink(missing_ok=True)
+
+        done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
+
+        assert done.exit_code == 0, done
+        counted.append(len(runs.read_text().splitlines()))
+    assert counted[1] == counted[0] - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,8 +46,7 @@ def verify(folder: Path) -> None:
     run(folder, sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-q")
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
+def make_shop(root: Path) -> Path:
     files = {"shop/__init__.py": "", "shop/money.py": MONEY, "pytest.ini": "[pytest]\npythonpath = .\n"}
     files["plan.yaml"] = "todo_list_id: shop\nitems:\n"
     for number, tests in enumerate(TESTS):
@@ -54,17 +54,33 @@ def shop(tmp_path: Path) -> Path:
         files[f"tests/test_part{number}.py"] = TEST.format(number, tests + 1)
         files["plan.yaml"] += TODO.format(number)
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    return root
 
 
-def test_the_change_that_broke_38_tests_is_told_in_105_tokens(shop: Path) -> None:
+@pytest.fixture(scope="module")
+def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shop whose tests are all red for one reason."""
+    shop = make_shop(tmp_path_factory.mktemp("red"))
+    (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
+    verify(shop)
+    return shop
+
+
+def test_the_change_that_broke_38_tests_is_told_in_105_tokens(tmp_path: Path) -> None:
+    shop = make_shop(tmp_path)
+    before = run(shop, PROGRAM, "brief")
+    assert before.returncode == 4
+    assert "there are no outcomes; run first: pytest --planverify plan.yaml" in before.stderr
+
     run(shop, PROGRAM.with_name("planverify"), "baseline", "plan.yaml")
     verify(shop)
+    green = run(shop, PROGRAM, "brief")
+    assert (green.returncode, green.stdout) == (0, "nothing is red: shop is completed\n")
+
     (shop / "shop/money.py").write_text(MONEY.replace("1 + tax", "1 - tax"))
     verify(shop)
-
     told = run(shop, PROGRAM, "brief").stdout
 
     assert len(told) <= 4 * 105
@@ -76,39 +92,22 @@ def test_the_change_that_broke_38_tests_is_told_in_105_tokens(shop: Path) -> Non
 
 
 @pytest.mark.parametrize("tokens", [40, 60, 105, 200, 300, 800])
-def test_a_brief_is_never_longer_than_asked_for(shop: Path, tokens: int) -> None:
-    (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
-    verify(shop)
-
-    told = run(shop, PROGRAM, "brief", "--tokens", tokens).stdout
+def test_a_brief_is_never_longer_than_asked_for(red_shop: Path, tokens: int) -> None:
+    told = run(red_shop, PROGRAM, "brief", "--tokens", tokens).stdout
 
     assert 0 < len(told) <= 4 * tokens
     assert "part0" in told
 
 
-def test_before_a_run_and_after_a_green_one_it_says_so(shop: Path) -> None:
-    before = run(shop, PROGRAM, "brief")
-    verify(shop)
-    after = run(shop, PROGRAM, "brief")
-
-    assert (before.returncode, after.returncode) == (4, 0)
-    assert "there are no outcomes; run first: pytest --planverify plan.yaml" in before.stderr
-    assert after.stdout == "nothing is red: shop is completed\n"
+def test_a_todo_is_told_of_by_name(red_shop: Path) -> None:
+    assert "part2" in run(red_shop, PROGRAM, "brief", "--todo", "part2").stdout
+    unknown = run(red_shop, PROGRAM, "brief", "--todo", "part9")
+    assert unknown.returncode == 2
+    assert "part9" in unknown.stderr
 
 
-def test_old_verdicts_are_told_as_old(shop: Path) -> None:
-    (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
-    verify(shop)
+def test_old_verdicts_are_told_as_old(red_shop: Path, tmp_path: Path) -> None:
+    shop = Path(shutil.copytree(red_shop, tmp_path / "shop"))
     (shop / "shop/money.py").write_text(MONEY)
 
     assert run(shop, PROGRAM, "brief").stdout.startswith("old: ")
-
-
-def test_a_todo_is_told_of_by_name(shop: Path) -> None:
-    (shop / "shop/part2.py").write_text("def total(prices):\n    return 0\n")
-    verify(shop)
-
-    assert "part2" in run(shop, PROGRAM, "brief", "--todo", "part2").stdout
-    unknown = run(shop, PROGRAM, "brief", "--todo", "part9")
-    assert unknown.returncode == 2
-    assert "part9" in unknown.stderr
