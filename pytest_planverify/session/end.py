@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +18,7 @@ from planner.model.verdicts import Verdict
 from planner.planfile.file_writer import STANDARD_OUTPUT
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import write_outcomes
+from planner.text.sanitizing import clean
 from pytest_planverify.guards.plan_guards import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 from pytest_planverify.session.opinions import Opinions
@@ -23,8 +27,7 @@ from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
     from planner.model.outcome import Cause
     from planner.model.plan import Todo
@@ -216,9 +219,42 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         )
     for each in runs:
         yield from each.result.notes
+        imported = dict.fromkeys(name for record in each.result.records for name in record.modules)
+        with contextlib.suppress(OSError):
+            yield from _stale_copy(imported, each.loaded.root)
         kept = None if facts.settings.resume else each.kept_note
         if kept is not None:
             yield kept
         yield from each.guards.notes
         if each.result.unexplained is not None:
             yield f"not accepted: {each.result.unexplained}"
+
+
+def _stale_copy(modules: Iterable[str], root: Path) -> Iterator[str]:
+    """Tell, once, where tests import the project from an installed copy that differs from its files.
+
+    ``modules`` are the installed modules that the tests imported, by dotted name. Such tests say nothing of
+    the tree: what is changed there is green, or red, as before. A copy that is equal is no matter, as where
+    the project is installed anew for each run.
+    """
+    bases = [base for base in (root, root / "src") if base.is_dir()]
+    own_names = {path.stem for base in bases for path in base.iterdir()}
+    installed = [Path(each) for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
+    for name in modules:
+        if name.partition(".")[0] not in own_names:
+            continue
+        own, copy = _source(name, bases), _source(name, installed)
+        if own is not None and copy is not None and own.read_bytes() != copy.read_bytes():
+            yield (
+                f"the tests import {clean(str(copy), limit=300)}, which differs from "
+                f"{own.relative_to(root).as_posix()}: what changes here is not tested; install the project "
+                "with pip install -e ."
+            )
+            return
+
+
+def _source(name: str, folders: Sequence[Path]) -> Path | None:
+    """Return the source file of a module in the first folder that has one."""
+    path = name.replace(".", "/")
+    files = (folder / f"{path}{suffix}" for folder in folders for suffix in (".py", "/__init__.py"))
+    return next((file for file in files if file.is_file()), None)

@@ -109,3 +109,29 @@ def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
     run = example.verify(autoload=True)
 
     assert run.verdicts == {"all": "passed", "sour": "failed"}, str(run)
+
+
+@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
+def test_tests_that_import_an_old_installed_copy_of_the_project_are_told(
+    options: tuple[str, ...], tmp_path: Path
+):
+    files = {
+        "src/shop/__init__.py": "PRICE = 2\n",
+        "test_shop.py": "from shop import PRICE\ndef test_it(): assert PRICE == 1\n",
+        "test_other.py": "def test_it(): pass\n",
+    }
+    example = Example(tmp_path / "project", files)
+    example.plan(todo("shop", "pytest test_shop.py"), todo("other", "pytest test_other.py"))
+    copy = tmp_path / "site-packages/shop/__init__.py"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("PRICE = 1\n")
+    env = {"PYTHONPATH": str(tmp_path / "site-packages")}
+
+    stale = example.verify(*options, env=env)
+    assert stale.exit_code == 0, str(stale)
+    assert stale.document is not None
+    (note,) = [each for each in stale.document["run"]["notes"] if "not tested" in each]
+    assert "site-packages/shop/__init__.py, which differs from src/shop/__init__.py" in note
+
+    example.write({"src/shop/__init__.py": "PRICE = 1\n"})
+    assert "not tested" not in str(example.verify(*options, env=env))
