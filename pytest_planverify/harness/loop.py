@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from planner.engine.intake import tell_run
-from planner.errors import OutcomeFileError, RefusedEvent
+from planner.errors import OutcomeFileError, PlannerError, RefusedEvent
 from planner.model.actions import (
     AskHuman,
     Cancel,
@@ -491,7 +491,10 @@ class Loop:
         modules = [each for each in artifacts if each.path.endswith(".py")]
         if not modules:
             return False
-        root = load_flat(self.current_plan()).owner(todo_id).root
+        try:
+            root = load_flat(self.current_plan()).owner(todo_id).root
+        except PlannerError:  # somebody edits it: the verification says what is wrong with it
+            return False
         return any(check_artifact(each, root).is_red for each in modules)
 
     def _tell_finished(
