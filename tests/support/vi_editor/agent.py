@@ -1,8 +1,8 @@
 """A scripted agent that writes the editor: agent.py [--never-repair] BRIEF.json.
 
-Its first turn on a todo writes the recorded files of `solution/`, with the mistakes of `mistakes.toml` in
-them. When a brief tells of a failure, it fixes the one mistake whose evidence the brief has; else it writes
-the same once more.
+Its first turn on a todo writes the recorded files of `solution.txt`, with the mistakes of `mistakes.toml`
+in them. When a brief tells of a failure, it fixes the one mistake whose evidence the brief has; else it
+writes the same once more.
 """
 
 import json
@@ -11,7 +11,11 @@ import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOLUTION = HERE / "solution"
+sys.path.insert(0, str(HERE.parent))
+
+from text_bundles import read_bundle  # noqa: E402
+
+SOLUTION = read_bundle(HERE / "solution.txt")
 
 
 def main(words: list[str]) -> None:
@@ -31,7 +35,7 @@ def main(words: list[str]) -> None:
 
 def write(name: str, mistakes: list[dict[str, str]] | None = None) -> None:
     """Write a recorded file into the project, with mistakes."""
-    text = (SOLUTION / name).read_text(encoding="utf-8")
+    text = SOLUTION[name]
     for each in mistakes or []:
         if each["right"] not in text:
             raise SystemExit(f"mistakes.toml: {name} has no {each['right']!r}")
