@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
-from planner.model.failure_report import evidence_of
-from planner.model.outcome import Failure, Location
+from planner.model.outcome import Failure, Location, evidence_of
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, is_glob, matches
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from planner.model.evidence import Evidence
-    from planner.model.failure_report import FailureContext
-    from planner.model.outcome import Outcome
+    from planner.model.outcome import FailureContext, Outcome
     from planner.model.plan import Todo
 
 _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))

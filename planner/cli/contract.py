@@ -14,8 +14,7 @@ from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json
 from planner.cli.screen import write as write_out
 from planner.contracts.comparison import compare_contract
-from planner.contracts.file import read_contract_file, render_contract, write_contract_file
-from planner.contracts.generation import write_contract
+from planner.contracts.file import read_contract_file, render_contract, write_contract, write_contract_file
 from planner.errors import ModuleSourceError
 from planner.text.display import counted
 

@@ -12,21 +12,28 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from planner.authoring.design.edits import (
+from planner.authoring.design.export import Match, plan_of_design
+from planner.authoring.design.export import reconcile as compare
+from planner.authoring.design.plan import (
     KINDS,
+    Overview,
     add_part,
     assign,
     change_part,
+    faults_of,
     fields_of,
     part_of,
     remove_part,
 )
-from planner.authoring.design.export import Match, plan_of_design
-from planner.authoring.design.export import reconcile as compare
-from planner.authoring.design.plan import Overview, faults_of
 from planner.authoring.design.review import ReviewItem, ReviewPhase, blocking_severities, find_gaps
-from planner.authoring.design.state_folder import LARGEST_READ, StateFolder, render_page
-from planner.authoring.design.workflow import STEPS, render_step, step_after_gate
+from planner.authoring.design.state_folder import (
+    LARGEST_READ,
+    STEPS,
+    StateFolder,
+    render_page,
+    render_step,
+    step_after_gate,
+)
 from planner.authoring.first_plan import root_for
 from planner.cli.app import CommandGroup, command, command_app
 from planner.cli.arguments import JsonOption, nearest, option

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from planner.memory import Memory
     from planner.model.actions import AskHuman, Finish, Halt
-    from planner.model.failure_report import FailureContext
-    from planner.model.outcome import Failure, Outcome
+    from planner.model.outcome import Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Policy, Todo
 
 

@@ -13,8 +13,7 @@ from pydantic import AliasChoices, AwareDatetime, Field
 
 from planner.model.base import ReadValue
 from planner.model.edits import Edit
-from planner.model.failure_report import FailureContext
-from planner.model.outcome import Outcome
+from planner.model.outcome import FailureContext, Outcome
 from planner.model.past import PastRecords
 from planner.model.plan import Count, Plan, RelativePath, Seconds, Text
 from planner.model.taxonomy import Role

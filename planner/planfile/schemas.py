@@ -17,8 +17,7 @@ from planner.model.base import Value
 from planner.model.baseline import Baseline
 from planner.model.contract import Contract
 from planner.model.events import Event
-from planner.model.failure_report import FailureReport
-from planner.model.outcome import OutcomeDocument
+from planner.model.outcome import FailureReport, OutcomeDocument
 from planner.model.plan import Plan
 from planner.model.qualification import Qualification
 from planner.planfile.values import EXTENSION, SHORTHANDS, fields_of, spellings_of

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.brief.instructions import deciding_failure, fault_location, files_to_look_up, module_paths
-from planner.model.failure_report import (
+from planner.model.outcome import (
     FAILURE_REPORT_VERSION,
     FailureContext,
     FailureReport,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.brief.instructions import EditScope, Tree, may_change_tests, tree_of
 from planner.catalog import Purpose
 from planner.catalog.test_paths import is_test_path
-from planner.model.failure_report import evidence_of
+from planner.model.outcome import evidence_of
 from planner.model.plan import DEFAULT_CRITERION_SECONDS, MAX_SECONDS, CommandSpec
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from planner.catalog import Command
     from planner.model.evidence import Evidence, ExceptionFact, Frame
-    from planner.model.failure_report import FailureContext
-    from planner.model.outcome import Failure, Outcome
+    from planner.model.outcome import Failure, FailureContext, Outcome
     from planner.model.plan import Plan, Todo
 
 MAX_FILES = 20

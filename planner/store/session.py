@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
-    from planner.model.failure_report import FailureContext
-    from planner.model.outcome import Outcome
+    from planner.model.outcome import FailureContext, Outcome
     from planner.model.plan import Plan
     from planner.planfile.loader import LoadedPlan
     from planner.policy.criteria import Criterion

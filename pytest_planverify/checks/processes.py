@@ -15,12 +15,33 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from pytest_planverify.checks.awake_clock import AwakeClock
 from pytest_planverify.checks.intermediate_process import stand_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+
+LONGEST_GAP = 1.0
+"""Between two looks at most so many seconds count. Who watches a process looks many times a second; where
+more has passed, the machine slept, or the container or the virtual machine stood still, and what is watched
+stood still with it."""
+
+
+class AwakeClock:
+    """Seconds since it was made, without the gaps. The wall clock may be set; this one may not."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._looked = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the seconds that count so far; to be called many times a second."""
+        looked = time.monotonic()
+        self._seconds += min(looked - self._looked, LONGEST_GAP)
+        self._looked = looked
+        return self._seconds
+
 
 HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 256 * 1024

@@ -1,17 +1,27 @@
-"""Asks the guards about one plan: before the first session what the tree looks like, afterwards what the
-run has shown."""
+"""Ask the guards about one plan: first what the tree looks like, then what the run has shown.
+
+Besides: which files differ from before the work began, what the runs themselves left, and whether what is
+verified wrote to our own files.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
+from planner.model.verdicts import Hardness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import BudgetFact, HygieneSignal
+    from planner.model.evidence import BudgetFact
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline import KeptBaseline
@@ -20,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground
     from pytest_planverify.guards.hygiene.compare import HygieneWatch
-    from pytest_planverify.guards.own_files import OwnFiles
     from pytest_planverify.guards.session_signals import RunResult
 
 
@@ -77,7 +86,6 @@ class Guards:
 
     def look(self) -> None:
         """See what has to be seen before anything of the project runs."""
-        from pytest_planverify.guards.own_files import OwnFiles
 
         root = self._flat.loaded.root
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
@@ -167,7 +175,6 @@ class Guards:
     # -- the allowlist ---------------------------------------------------------------------------
 
     def _look_at(self, root: Path, changed: Changes, *, limited: bool) -> None:
-        from pytest_planverify.guards.changed_files import left_by_runs, since
 
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:
@@ -200,7 +207,6 @@ class Guards:
 
     def remember(self) -> None:
         """Note which new files the run has left, before anybody can be blamed for them."""
-        from pytest_planverify.guards.changed_files import remember
 
         for root, before in self._before.items():
             after = self._changes[root].new_files()
@@ -267,3 +273,181 @@ class Guards:
             yield Ground(
                 root=root, expected=(*self._changes[root].apart, *expected), protected=tuple(protected)
             )
+
+
+# -- our own files -------------------------------------------------------------------------------------
+
+_FILES = ("answers.json", "outcomes.json")
+_OF_PLANS = ("plans/*/*", "plans/*/baselines/*")
+_LIKE_RECORDS = ("journal", "outcome", "baseline", "qualification", "answers")
+_LARGEST = 64 << 20
+
+
+class OwnFiles:
+    """The plans and the files of ``.planverify`` as they were when the run began."""
+
+    def __init__(self, root: Path, plans: Iterable[Path]) -> None:
+        self._root = root
+        self._home = root / ".planverify"
+        self._plans = tuple(plans)
+        self._before = self._stamps()
+        names = sorted(os.listdir(self._home)) if self._home.is_dir() else []
+        self._strangers = [
+            f".planverify/{name}"
+            for name in names
+            if name not in (*_FILES, "baseline") and name.lower().startswith(_LIKE_RECORDS)
+        ]
+
+    def signals(self) -> Iterator[HygieneSignal]:
+        """Yield what has changed since, and what never was ours."""
+        after = self._stamps()
+        for path in sorted({*self._before, *after}):
+            before, now = self._before.get(path), after.get(path)
+            if before != now and not (path.endswith("/outcomes.json") and self._is_of_another_run(path)):
+                how = "was removed" if now is None else "was made" if before is None else "was changed"
+                yield _signal(f"{path} {how} while the run was on", path)
+        for path in self._strangers:
+            yield _signal(f"{path} looks like a record of ours, and none of ours has that name", path)
+
+    def _stamps(self) -> dict[str, str]:
+        files = [*self._plans, *(self._home / name for name in _FILES)]
+        # Another run of another plan may be writing at this moment.
+        files += [path for names in _OF_PLANS for path in self._home.glob(names) if path.suffix != ".tmp"]
+        found = {path: _digest(path) for path in files}
+        # The names of contents are their digests, which are checked when they are read.
+        found |= {path: _facts(path) for path in self._home.glob("baseline/objects/*")}
+        return {
+            os.path.relpath(path, self._root).replace(os.sep, "/"): each
+            for path, each in found.items()
+            if each
+        }
+
+    def _is_of_another_run(self, path: str) -> bool:
+        """Two runs may be on at once; each has a folder of its own and writes the outcomes at its end."""
+        try:
+            run = str(json.loads((self._root / path).read_bytes())["run"]["run_id"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        return "/" not in run and (self._home / "runs" / run / "journal.jsonl").is_file()
+
+
+def _signal(message: str, path: str) -> HygieneSignal:
+    return HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=message, path=path)
+
+
+def _digest(path: Path) -> str | None:
+    with suppress(OSError):
+        if path.is_symlink():
+            return f"-> {os.readlink(path)}"
+        if path.is_file():
+            return _facts(path) if path.stat().st_size > _LARGEST else sha256(path.read_bytes()).hexdigest()
+    return None
+
+
+def _facts(path: Path) -> str | None:
+    with suppress(OSError):
+        return f"{path.lstat().st_size} {path.lstat().st_mtime_ns}"
+    return None
+
+
+# -- files that differ, and what runs left -------------------------------------------------------------
+
+LEFT_BY_RUNS = "left_by_runs.json"
+MOST_FILES = 10_000
+_NEVER_LEFT = frozenset(
+    {".py", ".pyi", ".pyx", ".so", ".pth", ".toml", ".cfg", ".ini", ".sh", ".yaml", ".yml", ".js", ".ts"}
+)
+"""Endings of files that make a project do something else; a run that writes one is not excused."""
+
+
+class Differing(NamedTuple):
+    """Paths relative to the root, sorted."""
+
+    files: tuple[str, ...]
+    """What differs and no person has accepted."""
+    added: tuple[str, ...]
+    """Those of them that are new."""
+
+
+def since(
+    root: Path, flat: FlatPlan, kept: KeptBaseline | None, commit: str | None = None
+) -> Differing | None:
+    """Return what differs below one root of a plan; ``None`` where nothing is known of the time before.
+
+    ``kept`` is what the plan's top root is compared with, and every root below that with its part of it.
+    Of a root elsewhere its own baseline counts, or the ``commit`` that the run was asked to compare with.
+    """
+    from pytest_planverify.baseline import load_baseline
+    from pytest_planverify.baseline.work_tree import WorkTree
+
+    folder = ""
+    if kept is not None and root.is_relative_to(flat.loaded.root):
+        folder = os.path.relpath(root, flat.loaded.root) + "/"
+    elif commit is not None:
+        return _since_commit(root, commit)
+    else:
+        own = (load_baseline(root, part.plan.todo_list_id) for part in flat.parts if part.root == root)
+        kept = next((each for each in own if each is not None), None)
+        if kept is None:
+            return None
+    folder = folder.removeprefix("./")
+    held = kept.digests().items()
+    then = {path.removeprefix(folder): digest for path, digest in held if path.startswith(folder)}
+    now = WorkTree(root).digests()
+    differing = sorted(
+        path
+        for path in {*then, *now}
+        if then.get(path) != now.get(path)
+        and not path.startswith("../")
+        and not kept.accepted(folder + path, now.get(path))
+    )
+    return Differing(tuple(differing), tuple(path for path in differing if path not in then))
+
+
+def _since_commit(root: Path, commit: str) -> Differing | None:
+    """Ask git alone; ``None`` where the root is of another repository, which has no such commit."""
+    from pytest_planverify.baseline.repository import Repository
+
+    repository = Repository.around(root)
+    if repository is None or repository.commit(commit) is None:
+        return None
+    changed, added = repository.differing(commit)
+    return Differing(tuple(sorted({*changed, *added})), tuple(sorted(added)))
+
+
+# Only a new file that is no source or setting, and that is still what the run left, counts as the run's.
+# What tests make of files that were there is told like anybody's change.
+
+
+def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
+    """Return those of the files below the root that are just as an earlier run left them."""
+    known = _read(home).get(str(root), {})
+    return {file for file in files if file in known and known[file] == _digest_left(root / file)}
+
+
+def remember(home: Path, root: Path, before: Collection[str], after: Iterable[str]) -> None:
+    """Note the files that are new since before the run, beside those of earlier runs that are unchanged."""
+    from planner.planfile.file_writer import replace_file
+
+    found = _read(home)
+    known = found.get(str(root), {})
+    new = [file for file in after if file not in before and PurePosixPath(file).suffix not in _NEVER_LEFT]
+    digests = {file: _digest_left(root / file) for file in new[:MOST_FILES]}
+    kept = {file: known[file] for file in left_by_runs(home, root, before)}
+    kept |= {file: digest for file, digest in digests.items() if digest is not None}
+    if kept != known:
+        found[str(root)] = kept
+        replace_file(home / LEFT_BY_RUNS, json.dumps({"version": 1, "roots": found}, indent=1))
+
+
+def _read(home: Path) -> dict[str, dict[str, str]]:
+    try:
+        data: Any = json.loads((home / LEFT_BY_RUNS).read_bytes())
+        roots = cast("dict[str, Any]", dict(data["roots"]))
+        return {root: dict(files) for root, files in roots.items()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _digest_left(path: Path) -> str | None:
+    return None if path.is_symlink() else _digest(path)

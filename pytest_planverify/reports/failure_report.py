@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import PlannerError
-from planner.model.failure_report import (
+from planner.model.outcome import (
     FAILURE_REPORT_VERSION,
     FailureReport,
+    PlanRef,
     ReportedTodo,
     SourceExcerpt,
     evidence_of,
 )
-from planner.model.outcome import PlanRef
 from planner.model.plan import ID_PATTERN
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import RootedFiles

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import CheckKind, Verdict
-from planner.planfile.past_runs import PastRun, past_runs
+from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.project_files import digest_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled

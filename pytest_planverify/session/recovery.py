@@ -20,7 +20,7 @@ from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
 from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
-from planner.planfile.past_runs import PastRun, past_runs
+from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes, write_outcomes
 from planner.planfile.tree import FlatPlan, load_tree

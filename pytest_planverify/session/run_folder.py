@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from planner.planfile.file_writer import replace_file
-from planner.planfile.past_runs import JOURNAL
+from planner.planfile.latest_outcomes import JOURNAL
 from planner.planfile.plan_folder import HOME, LATEST, make_home
 from planner.planfile.record_files import outcomes_text
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.catalog.pytest_arguments import split_options
-from planner.planfile.past_runs import JOURNAL_VERSION, PARENT
+from planner.planfile.latest_outcomes import JOURNAL_VERSION, PARENT
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.journal import JournalWriter
 

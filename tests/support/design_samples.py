@@ -6,8 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from planner.authoring.design.edits import add_part, change_part
-from planner.authoring.design.plan import DesignPlan, Overview
+from planner.authoring.design.plan import DesignPlan, Overview, add_part, change_part
 from planner.authoring.design.review import ReviewPhase
 from planner.authoring.design.state_folder import StateFolder
 

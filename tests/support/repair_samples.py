@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.failure_report import FailureReport, ReportedTodo
 from planner.model.outcome import (
     Check,
     Failure,
+    FailureReport,
     FixtureUse,
     Location,
     Outcome,
     OutcomeDocument,
     PlanRef,
+    ReportedTodo,
     RunInfo,
     Summary,
     TestResult,

@@ -7,8 +7,7 @@ from typing import Any
 
 from planner.model.edits import AddBranch, Edit
 from planner.model.evidence import Evidence, ExceptionFact, Frame
-from planner.model.failure_report import FailureContext
-from planner.model.outcome import Check, Failure, Location, Outcome, TestResult
+from planner.model.outcome import Check, Failure, FailureContext, Location, Outcome, TestResult
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict

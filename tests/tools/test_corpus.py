@@ -13,7 +13,7 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner as O
 from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis import RULES
-from pytest_planverify.diagnosis.confidence import FILE, earned, fit_of
+from pytest_planverify.diagnosis.decision import FILE, earned, fit_of
 from tools.corpus.__main__ import main
 from tools.corpus.case import (
     FRESH_PACKAGES,

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import planner.cli
-from pytest_planverify.diagnosis.confidence import calibrated
-from pytest_planverify.diagnosis.decision import diagnose
+from pytest_planverify.diagnosis.decision import calibrated, diagnose
 from pytest_planverify.diagnosis.messages import quote
 from pytest_planverify.diagnosis.rules import RULES
 from tools.corpus.case import RECORDED, Part, read_cases

@@ -12,8 +12,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_planverify.diagnosis.confidence import FILE, log_odds, shifted
-from pytest_planverify.diagnosis.decision import diagnose, judge
+from pytest_planverify.diagnosis.decision import FILE, diagnose, judge, log_odds, shifted
 from pytest_planverify.diagnosis.rules import RULES
 from tools.corpus.case import CorpusError, Part, digest_of, read_cases
 from tools.corpus.scoring import labelled

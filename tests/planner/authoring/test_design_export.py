@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_command import Command, done, failed, undecided
 
-from planner.authoring.design.edits import change_part
 from planner.authoring.design.export import EXTENSION, plan_of_design
-from planner.authoring.design.plan import DesignPlan
-from planner.authoring.design.state_folder import StateFolder, render_page
-from planner.authoring.design.workflow import render_step
+from planner.authoring.design.plan import DesignPlan, change_part
+from planner.authoring.design.state_folder import StateFolder, render_page, render_step
 from planner.errors import DesignError
 from planner.model.plan import Plan
 from planner.planfile.loader import load_plan, load_plan_text

@@ -34,8 +34,14 @@ from planner.authoring.design.review import (
     ReviewSeverity,
     blocking_severities,
 )
-from planner.authoring.design.state_folder import GateFile, StateFolder
-from planner.authoring.design.workflow import STEPS, discover_workflows, render_step, step_after_gate
+from planner.authoring.design.state_folder import (
+    STEPS,
+    GateFile,
+    StateFolder,
+    discover_workflows,
+    render_step,
+    step_after_gate,
+)
 from planner.errors import DesignError
 
 DESIGN, CODE, DOCS = PLANNING

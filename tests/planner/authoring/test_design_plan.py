@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
-from planner.authoring.design.edits import (
+from planner.authoring.design.plan import (
     KINDS,
     PARTS,
+    DesignPlan,
+    Milestone,
+    Overview,
     add_part,
     change_part,
     fields_of,
     remove_part,
 )
-from planner.authoring.design.plan import DesignPlan, Milestone, Overview
 from planner.authoring.design.review import ReviewPhase, find_gaps
 from planner.authoring.design.state_folder import StateFolder, render_page
 from planner.errors import DesignError

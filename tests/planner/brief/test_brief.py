@@ -30,8 +30,16 @@ from planner.model.evidence import (
     ProcessEnd,
     Selector,
 )
-from planner.model.failure_report import FailureContext, SourceExcerpt
-from planner.model.outcome import Candidate, Check, Failure, Location, Outcome, RunnerUp
+from planner.model.outcome import (
+    Candidate,
+    Check,
+    Failure,
+    FailureContext,
+    Location,
+    Outcome,
+    RunnerUp,
+    SourceExcerpt,
+)
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, Phase, Side, Since, Verdict

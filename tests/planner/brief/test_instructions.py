@@ -24,8 +24,7 @@ from planner.brief.instructions import (
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
 from planner.model.evidence import Evidence, ExceptionFact, Hunk
-from planner.model.failure_report import FailureContext
-from planner.model.outcome import Candidate, Failure, Location
+from planner.model.outcome import Candidate, Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
 from planner.planfile.project_files import RootedFiles

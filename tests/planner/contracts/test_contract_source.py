@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.contracts.comparison import compare_contract
-from planner.contracts.file import render_contract
-from planner.contracts.generation import write_contract
+from planner.contracts.file import render_contract, write_contract
 from planner.contracts.signatures import render, render_signature
 from planner.errors import ModuleSourceError
 from planner.model.contract import Contract, ContractDifference

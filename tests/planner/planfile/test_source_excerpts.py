@@ -26,8 +26,7 @@ from planner.model.evidence import (
     Finding,
     Selector,
 )
-from planner.model.failure_report import ReportedTodo, evidence_of
-from planner.model.outcome import Location, PlanRef
+from planner.model.outcome import Location, PlanRef, ReportedTodo, evidence_of
 from planner.model.verdicts import Phase
 from planner.planfile.project_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.evidence import Evidence
-    from planner.model.failure_report import FailureContext, FailureReport
-    from planner.model.outcome import Failure, Outcome
+    from planner.model.outcome import Failure, FailureContext, FailureReport, Outcome
     from planner.planfile.loader import LoadedPlan
 
 REPORT = "diagnostics/t1_failure_report.json"

@@ -13,7 +13,7 @@ from planner.model.baseline import Baseline
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.kept_baseline import keep_baseline
-from pytest_planverify.guards.changed_files import Differing, since
+from pytest_planverify.guards.plan_guards import Differing, since
 
 
 def git(folder: Path, *words: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_planverify.checks import awake_clock, processes
+from pytest_planverify.checks import processes
 from pytest_planverify.checks.processes import (
     HEAD_BYTES,
     TAIL_BYTES,
@@ -112,7 +112,7 @@ def test_a_limit_ends_a_process_that_ignores_sigterm(tmp_path: Path) -> None:
 def test_a_machine_that_stands_still_uses_up_no_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(awake_clock, "LONGEST_GAP", 0.1)
+    monkeypatch.setattr(processes, "LONGEST_GAP", 0.1)
     awake = tmp_path / "awake"
 
     def sleep_once() -> None:

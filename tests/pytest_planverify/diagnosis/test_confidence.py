@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_planverify.diagnosis import RULES
-from pytest_planverify.diagnosis.confidence import FILE, calibrated, fit_of, on_curve
+from pytest_planverify.diagnosis.decision import FILE, calibrated, fit_of, on_curve
 
 RAW = st.floats(-0.5, 1.5)
 

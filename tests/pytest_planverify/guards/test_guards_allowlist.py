@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.model.taxonomy import Category
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
-from pytest_planverify.guards.changed_files import LEFT_BY_RUNS, left_by_runs, remember
+from pytest_planverify.guards.plan_guards import LEFT_BY_RUNS, left_by_runs, remember
 
 ROOT = Path("/root/of/plan")
 BELOW = ROOT / "phase"

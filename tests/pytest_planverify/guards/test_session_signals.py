@@ -27,7 +27,7 @@ from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import inventory_of
 from pytest_planverify.guards.hygiene import Grants
-from pytest_planverify.guards.own_files import OwnFiles
+from pytest_planverify.guards.plan_guards import OwnFiles
 from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
 CMD = "pytest tests"

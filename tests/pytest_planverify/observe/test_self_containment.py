@@ -7,7 +7,7 @@ import json
 import pytest
 from real_command import MEASURING
 
-from pytest_planverify.observe.self_containment import is_self_contained
+from pytest_planverify.observe.evidence import is_self_contained
 
 ALONE = {
     "constants": "def test():\n    assert 1 + 1 == 3",

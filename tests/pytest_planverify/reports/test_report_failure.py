@@ -10,8 +10,7 @@ from outcome_samples import RSI_FAILURE, momentum_plan
 
 from planner.errors import PlannerError
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, MetricFact
-from planner.model.failure_report import FailureReport
-from planner.model.outcome import TestResult
+from planner.model.outcome import FailureReport, TestResult
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.failure_report import failure_report, write_failure_report
 

@@ -10,8 +10,7 @@ import pytest
 from _pytest._io.wcwidth import wcswidth
 from outcome_samples import PLAN, RSI_FAILURE, momentum_plan, screen_text
 
-from planner.model.failure_report import FailureReport
-from planner.model.outcome import Cause, CauseTodo, Location
+from planner.model.outcome import Cause, CauseTodo, FailureReport, Location
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.reports.failure_report import failure_report
 from pytest_planverify.reports.terminal import render_summary

@@ -15,8 +15,8 @@ import psutil
 import pytest
 from worker_bench import Bench
 
-from pytest_planverify.checks import awake_clock
-from pytest_planverify.session import watch
+from pytest_planverify.checks import processes
+from pytest_planverify.session import workers
 from pytest_planverify.session.fork_server import Exited
 from pytest_planverify.session.records import WorkerRecord
 
@@ -104,8 +104,8 @@ def bench(
 ) -> Iterator[Bench]:
     """Commands whose workers are forked, or are started in interpreters of their own."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(watch, "GRACE_SECONDS", 0.2)
-    monkeypatch.setattr(watch, "DUMP_SECONDS", 0.3)
+    monkeypatch.setattr(workers, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(workers, "DUMP_SECONDS", 0.3)
     bench = Bench(tmp_path, forks=request.param == "forked")
     yield bench
     bench.close()
@@ -174,7 +174,7 @@ def test_a_test_that_does_not_end_is_ended_with_its_stack(what: str, bench: Benc
 
 
 def test_a_machine_that_stands_still_uses_up_no_limit(bench: Bench, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(awake_clock, "LONGEST_GAP", 0.1)
+    monkeypatch.setattr(processes, "LONGEST_GAP", 0.1)
     begun, awake = bench.root / "begun", bench.root / "awake"
 
     def sleep_once() -> None:
