@@ -13,7 +13,7 @@ from planner.text.display import listed
 from pytest_planverify.baseline import below
 from pytest_planverify.guards.hygiene.changes import SERVES_TESTS
 from pytest_planverify.guards.hygiene.grants import Permission
-from pytest_planverify.guards.tampering import environment_files
+from pytest_planverify.guards.tamper_observer import environment_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -27,7 +27,7 @@ from pytest_planverify.guards.sandbox_policy import (
     resolve_path,
     temporary_folders,
 )
-from pytest_planverify.guards.tampering import judges_at_start
+from pytest_planverify.guards.tamper_observer import judges_at_start
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe.read_files import ReadFiles
 from pytest_planverify.observe.spec import Narrowing, WorkerSpec

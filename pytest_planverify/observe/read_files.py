@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_planverify.guards.sandbox_policy import CACHES, WRITING, temporary_folders
-from pytest_planverify.guards.tampering import environment_files
+from pytest_planverify.guards.tamper_observer import environment_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_planverify.guards.tampering import FailureTally, TamperingObserver
+from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
 from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason, writable
 from pytest_planverify.observe.selection import alike_names, narrow

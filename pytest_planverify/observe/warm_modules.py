@@ -22,7 +22,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_planverify.guards.tampering import environment_files
+from pytest_planverify.guards.tamper_observer import environment_files
 from pytest_planverify.observe.read_files import new_modules
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_planverify.guards.tampering import judges_at_start
+from pytest_planverify.guards.tamper_observer import judges_at_start
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.observe import become_worker, relay
 from pytest_planverify.observe.audit import watch, watching

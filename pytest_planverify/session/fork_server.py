@@ -260,7 +260,7 @@ def _warm_up() -> None:
         importlib.import_module(name)
     if "pytest_metadata.plugin" in sys.modules:  # it asks at the start of every session, by another program
         platform.platform()
-    from pytest_planverify.guards.tampering import judges_at_start
+    from pytest_planverify.guards.tamper_observer import judges_at_start
 
     judges_at_start().compare("session")
 

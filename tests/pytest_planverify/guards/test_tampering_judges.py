@@ -18,7 +18,7 @@ from _pytest.reports import TestReport
 from _pytest.runner import CallInfo
 from pluggy import HookCaller
 
-from pytest_planverify.guards.tampering import ObservedJudges
+from pytest_planverify.guards.tamper_observer import ObservedJudges
 
 APPROX: Any = type(pytest.approx(1.0))
 

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 from _pytest.config import PytestPluginManager
 
-from pytest_planverify.guards import tampering
-from pytest_planverify.guards.tampering import TamperingObserver, defining_file, environment_files
+from pytest_planverify.guards import tamper_observer
+from pytest_planverify.guards.tamper_observer import TamperingObserver, defining_file, environment_files
 
 
 class Plugin:
@@ -99,7 +99,7 @@ def test_installed_files_and_the_standard_library_are_the_environment(
     is_environment = environment_files()
     assert is_environment(os.__file__)
     assert is_environment(pytest.__file__)
-    assert is_environment(tampering.__file__)
+    assert is_environment(tamper_observer.__file__)
     assert is_environment("<frozen importlib._bootstrap>")
     assert not is_environment(__file__)
     assert not is_environment("")

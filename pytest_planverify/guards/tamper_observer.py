@@ -95,7 +95,7 @@ _INSTALLED = frozenset(
         "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.mark", "_pytest.mark.structures",
         "_pytest.nodes", "_pytest.outcomes", "_pytest.python", "_pytest.python_api", "_pytest.raises",
         "_pytest.recwarn", "_pytest.reports", "_pytest.runner", "_pytest.skipping", "_pytest.subtests",
-        "_pytest.unittest", "pytest_planverify.guards.tampering", "pytest_planverify.journal",
+        "_pytest.unittest", "pytest_planverify.guards.tamper_observer", "pytest_planverify.journal",
         "pytest_planverify.guards.sandbox_policy", "pytest_planverify.observe.audit",
         "pytest_planverify.observe.recorder", "pytest_planverify.observe.results",
     }
