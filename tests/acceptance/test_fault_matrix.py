@@ -1,7 +1,7 @@
 """Every way to end, stop or block a process, at every place: the run goes on, and says what happened.
 
 By default a part of the product is run, in which every fault comes up, and every place in each way to run.
-With `PLANVERIFY_FAULT_MATRIX=full` all of it is, place by place: `-k serial-call` is one part of twenty.
+With `PLANVERIFY_TESTS=full` all of it is, place by place: `-k serial-call` is one part of twenty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, Verified, todo
 from fault_projects import FAULTS, PLACES, cells, faulty_test, files_of, files_with, healthy_test
-from real_command import PLAIN_TERMINAL, Finished
+from real_command import FULL, PLAIN_TERMINAL, Finished
 
 MODES = {
     "serial": (),
@@ -29,7 +29,6 @@ MORE_MODES = {"worksteal": ("-p", "xdist", "-n2", "--dist=worksteal")}
 OPTIONS = ("-p", "pytest_timeout", "--planverify-confirm=1")
 TURNS = ("serial", "isolated", "workers", "isolated", "serial")
 """Who gets which fault by default: a worker that dies costs most."""
-FULL = os.environ.get("PLANVERIFY_FAULT_MATRIX") == "full"
 LIMIT, LIMIT_OF_HANGS = 20, 1
 
 Cell = tuple[str, str]

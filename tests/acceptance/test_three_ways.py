@@ -21,7 +21,7 @@ from crosstalk_generator import WAYS, alone, disagreements, generated, of_channe
 from crosstalk_surroundings import PLACEMENTS, SURROUNDINGS
 from example_project import ONLY_THIS_PLUGIN
 from plain_pytest import Alone, exit_codes
-from real_command import PLAIN_TERMINAL, Finished, read_outcomes, run_pytest, unmeasured
+from real_command import FULL, PLAIN_TERMINAL, Finished, read_outcomes, run_pytest, unmeasured
 from text_bundles import read_bundle, unpack_bundle
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
@@ -33,7 +33,7 @@ Criterion = tuple[str, str]
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
 """What `expected.yaml` calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
 
-EVERY = 1 if os.environ.get("PLANVERIFY_THREE_WAYS") == "full" else 3
+EVERY = 1 if FULL else 3
 """Of so many todos one is run cold, and of so many commands one is run alone: hundreds take minutes."""
 
 SEEDS = (0, 31)

@@ -18,6 +18,9 @@ MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 PYTHON = shlex.quote(sys.executable)
 """This interpreter as a word of a command line, wherever the checkout lies."""
 
+FULL = os.environ.get("PLANVERIFY_TESTS") == "full"
+"""Run all that the longest tests could, and not the part in which everything comes up once."""
+
 WORKER = "cold" if "PLANVERIFY_NO_FORK" in os.environ else "worker"
 """How a worker is started; with ``PLANVERIFY_NO_FORK=1`` these tests are of platforms that cannot fork."""
 
