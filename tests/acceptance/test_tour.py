@@ -17,6 +17,7 @@ import pytest
 import yaml
 from documented_commands import CONFIDENCES, environment_of_a_reader
 from example_project import Example, Verified
+from real_command import FULL
 
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, TodoState
@@ -29,8 +30,10 @@ LEFT_BEHIND = shutil.ignore_patterns(
     ".planverify", "cache", "diagnostics", "__pycache__", ".pytest_cache", ".ruff_cache", "revised.yaml"
 )
 
-WAYS = {"serial": (), "isolated": ("--planverify-isolate",), "workers": ("-p", "xdist", "-n2")}
+WAYS = {"serial": (), "isolated": ("--planverify-isolate",)}
 """The ways of running a plan, which must agree."""
+if FULL:
+    WAYS["workers"] = ("-p", "xdist", "-n2")
 
 NOT_SHOWN = {
     Category.SANDBOX_VIOLATION,
@@ -100,7 +103,7 @@ def test_the_run_as_a_whole_is_red_and_leaves_nothing_running(tour: Verified):
 def test_the_same_code_gives_both_answers_each_time_that_it_is_asked(tmp_path: Path):
     example = Example(copy_to(tmp_path))
 
-    for options in ((), ("--planverify-isolate",), ()):
+    for options in ((), ("--planverify-isolate",)):
         again = example.verify("plan.yaml::rates", *options, measured=False)
 
         assert again.check("rates", "tests[1]")["verdict"] == "flaky", str(again)
