@@ -174,6 +174,7 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 
 _UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
+_COMPLAINT = re.compile(r"(\S+: )?error: ")
 
 
 def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evidence]:
@@ -418,9 +419,10 @@ def session_evidence(
     said = [*record.usage_errors, *record.internal_errors, *([record.stopped] if record.stopped else [])]
     last = said[-1].strip() if said else ""
     death = record.death
-    default = (
-        last.splitlines()[-1] if last else f"the session returned {record.exit_status} and ran no test"
-    )
+    lines = [line.strip() for line in last.splitlines()]
+    # pytest's parser says below its complaint which ini file and root it used.
+    complaint = next((line for line in lines if _COMPLAINT.match(line)), lines[-1] if lines else "")
+    default = complaint or f"the session returned {record.exit_status} and ran no test"
     return command.evidence(
         EvidenceKind.SESSION,
         headline or default,

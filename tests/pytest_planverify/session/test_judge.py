@@ -281,11 +281,13 @@ def test_a_command_whose_test_is_not_found_names_it():
 
 
 def test_a_session_that_refused_its_options_says_what_pytest_said():
-    session = Told().tell("usage_error", message="usage: pytest\nunrecognized arguments: --foo")
+    complaint = "pytest: error: unrecognized arguments: --foo"
+    message = f"usage: pytest [options]\n{complaint}\n  inifile: /shop/tox.ini\n  rootdir: /shop"
+    session = Told().tell("usage_error", message=message)
 
     (evidence,) = judge(command(), session.ended(4)).evidence
 
-    assert evidence.headline == "unrecognized arguments: --foo"
+    assert evidence.headline == complaint
     assert evidence.kind is EvidenceKind.SESSION
 
 
