@@ -127,6 +127,11 @@ class GivenOptions:
             option.name == "--cov" for option in split_options(self.command_line)
         )
 
+    @property
+    def is_unmeasured(self) -> bool:
+        """Return whether coverage is switched off; pytest-cov then warns of what follows of its options."""
+        return any(option.name == "--no-cov" for option in self.options)
+
     def has(self, *prefixes: str) -> bool:
         """Tell if an option is given whose name begins so."""
         return any(option.name.startswith(prefixes) for option in self.options)
@@ -164,7 +169,7 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
 
     start = _start(given, keep)
     args, env = [*start.args, *_without_annotations(given, own)], dict(start.env)
-    if given.has("--cov") and not measures:
+    if given.has("--cov") and not measures and not given.is_unmeasured:
         args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
         env["COVERAGE_FILE"] = str(scratch / "coverage" / f"measured-{name}")
     # Between the user's words and the command's: `--cov` and `--json-report-omit` take what follows them.
@@ -186,7 +191,9 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
     own = [option for option in split_options(command) if not _is_report_file(option.name)]
     words = (word for option in own for word in option.words)
     args, env = [*start.args, *_without_annotations(given, ()), *words], dict(start.env)
-    if given.demands_coverage or any(option.name == "--cov" for option in own):
+    if not given.is_unmeasured and (
+        given.demands_coverage or any(option.name == "--cov" for option in own)
+    ):
         args.append("--cov-report=")
         env["COVERAGE_FILE"] = str(scratch / "coverage" / "confirmation")
     return ProcessStart(args=tuple(args), env=env)

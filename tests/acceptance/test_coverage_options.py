@@ -75,3 +75,21 @@ def test_a_coverage_that_is_too_low_turns_green_into_red(tmp_path: Path):
     assert (decided.status, "completed" in decided.out) == (1, False), str(decided)
     assert "is under --cov-fail-under 99" in decided.out
     assert (enough.exit_code, cold.exit_code) == (0, 0), f"{enough}\n{cold}"
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_measuring_that_is_switched_off_warns_of_nothing(tmp_path: Path, confirmed: bool):
+    """A project may make errors of warnings, and pytest-cov warns of options that follow ``--no-cov``."""
+    ini = "[pytest]\naddopts = --cov=shop --cov-report=html\nfilterwarnings = error\n"
+    example = Example(tmp_path, {**FILES, "pytest.ini": ini})
+    red = "tests/test_price.py tests/test_discount.py"  # SALE is not set
+    example.plan(todo("price", f"pytest {red if confirmed else 'tests/test_price.py'}"))
+
+    run = example.verify("-p", "pytest_cov", "--no-cov")
+
+    assert run.exit_code == int(confirmed), str(run)
+    assert "CovDisabledWarning" not in str(run)
+    assert "htmlcov" not in {path.name for path in tmp_path.iterdir()}
+    if confirmed:
+        journal = (example.runs[-1] / "journal.jsonl").read_text(encoding="utf-8")
+        assert "internal_error" not in journal

@@ -120,6 +120,17 @@ def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_p
     assert not depends_on_chance([failure()], tmp_path / "gone")
 
 
+def test_more_runs_tell_nothing_where_one_of_the_failing_tests_asks_for_no_chance(tmp_path: Path):
+    chance = "import random\n\n\ndef test_luck():\n    assert random.random() > 2\n"
+    (tmp_path / "test_a.py").write_text(f"{chance}\n\ndef test_plain():\n    assert 1 == 2\n")
+    luck, plain = (
+        failure(nodeid=f"test_a.py::{name}", exceptions=()) for name in ("test_luck", "test_plain")
+    )
+
+    assert depends_on_chance([luck], tmp_path)
+    assert not depends_on_chance([luck, plain], tmp_path)
+
+
 MODULE = """import random
 import time
 
