@@ -71,8 +71,8 @@ def option_of_absent_plugin(case: Case) -> Hit | None:
     # Without values: a worker is given paths that the user did not write.
     names = dict.fromkeys(option.partition("=")[0] for option in options if option.startswith("-"))
     return Hit(
-        suggestion=f"pytest does not know {quote(', '.join(names or options))} of the command or of addopts: "
-        f"install {brings}.",
+        suggestion=f"pytest does not know {quote(', '.join(names or options))} of the command or of "
+        f"addopts: install {brings}.",
         weight=1.0 if plugins else 0.85,
     )
 
