@@ -57,6 +57,7 @@ class SpectrumRecorder:
         self._numbers: dict[CodeType, int] = {}
         self._sides: dict[str, bool] = {}
         self._read: set[str] = set()
+        self._modules = 0
         self._ran: list[Ran] = []
         self._is_wanted = self._was_watched = False
 
@@ -74,13 +75,16 @@ class SpectrumRecorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        __tracebackhide__ = True  # what a fixture raises goes through here, and is rendered by pytest
         return (yield from self._watched())
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
+        __tracebackhide__ = True  # what a fixture raises goes through here, and is rendered by pytest
         return (yield from self._watched())
 
     def _watched(self) -> Generator[None, object, object]:
+        __tracebackhide__ = True
         probe = probe_of(self._is_product) if self._is_wanted else None
         started = probe is not None and probe.start()
         try:
@@ -102,6 +106,9 @@ class SpectrumRecorder:
 
     def _project_traces(self) -> bool:
         """Return whether code of the project asks for tracers itself, and so might notice this one."""
+        if len(sys.modules) == self._modules:  # asked for each test: nothing was imported meanwhile
+            return False
+        self._modules = len(sys.modules)
         for module in list(sys.modules.values()):
             file = vars(module).get("__file__") if type(module) is ModuleType else None
             if isinstance(file, str) and file not in self._read:

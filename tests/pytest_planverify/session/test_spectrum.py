@@ -239,6 +239,32 @@ KINDS_OF_RED = {
 }
 
 
+BROKEN_FIXTURE = """\
+import pytest, sys
+sys.path.insert(0, ".")
+import shop
+
+@pytest.fixture
+def stock(): return shop.total([]) / 0
+
+def test_red(stock): pass
+"""
+
+
+def test_what_a_fixture_raises_is_shown_without_the_recorder(pytester: pytest.Pytester):
+    """A suite whose fixtures fail is rendered by each confirmation: our frames would double that."""
+    pytester.makepyfile(shop="def total(items): return 1\n", test_stock=BROKEN_FIXTURE)
+    criterion = {"tests": ["pytest test_stock.py"]}
+    plan = {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "acceptance_criteria": criterion}]}
+    pytester.makefile(".yaml", plan=json.dumps(plan))
+    subprocess.run([sys.executable, "-m", "pytest", "--planverify", "plan.yaml"], check=False, timeout=240)
+
+    logs = sorted(pytester.path.glob(".planverify/runs/*/w?.log"))
+    texts = [log.read_text(encoding="utf-8") for log in logs]
+    assert len(texts) == 2
+    assert all("ZeroDivisionError" in text and "spectrum" not in text for text in texts)
+
+
 def test_recording_changes_neither_verdict_nor_category(pytester: pytest.Pytester):
     """Each kind of red is verified twice, by the same program with and without a recorded confirmation."""
     unrecorded = (
