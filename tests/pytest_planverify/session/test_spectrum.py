@@ -246,14 +246,13 @@ import shop
 
 @pytest.fixture
 def stock(): return shop.total([]) / 0
-
-def test_red(stock): pass
 """
 
 
 def test_what_a_fixture_raises_is_shown_without_the_recorder(pytester: pytest.Pytester):
     """A suite whose fixtures fail is rendered by each confirmation: our frames would double that."""
-    pytester.makepyfile(shop="def total(items): return 1\n", test_stock=BROKEN_FIXTURE)
+    pytester.makepyfile(shop="def total(items): return 1\n", conftest=BROKEN_FIXTURE)
+    pytester.makepyfile(test_stock="def test_red(stock): pass\n")
     criterion = {"tests": ["pytest test_stock.py"]}
     plan = {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "acceptance_criteria": criterion}]}
     pytester.makefile(".yaml", plan=json.dumps(plan))
