@@ -193,10 +193,12 @@ def assertion_in_test(case: Case) -> Hit | None:
     value, call, giver = _giver(case)
     has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
     weight = 1.0 if has_product or case.printed else 0.8
+    # What a fixture asserts may be of the machine: that a service answers, that an extension is built.
+    by_phase = {Phase.SETUP: 0.55, Phase.TEARDOWN: 0.85}
     return Hit(
         suggestion=_comparison(case, test, value, place(giver, call or "The product"))
         or f"{test} fails: {said(case.error)}.",
-        weight=0.85 if evidence.phase in (Phase.SETUP, Phase.TEARDOWN) else weight,
+        weight=by_phase.get(evidence.phase or Phase.CALL, weight),
         frame=giver,
     )
 
