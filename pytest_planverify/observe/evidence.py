@@ -370,8 +370,14 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
 
 
 def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
-    """Yield the outermost call first; of a deep traceback the first and the last frames."""
+    """Yield the outermost call first; of a deep traceback the first and the last frames.
+
+    How pytest came to call the project is left out: that is the same each time, and most of a record.
+    """
     entries = list(_entries(traceback))
+    codes = ((entry.tb_frame.f_code, entry.tb_frame.f_globals) for entry in entries)
+    sides = (project.side(code.co_filename, _module_name(names)) for code, names in codes)
+    del entries[: next((at for at, side in enumerate(sides) if side is not Side.FRAMEWORK), 0)]
     if len(entries) > FIRST_FRAMES + LAST_FRAMES:
         entries[FIRST_FRAMES:-LAST_FRAMES] = []
     for entry in entries:
