@@ -233,6 +233,8 @@ def test_the_evidence_of_a_test_tells_phase_output_fixtures_and_subjects(pyteste
     assert (evidence.stdout_tail, evidence.stderr_tail) == ("out\n", "err\n")
     assert "tmp_path" in evidence.fixtures
     assert [frame.function for frame in evidence.subjects] == ["f"]
+    (error,) = evidence.exceptions
+    assert [frame.function for frame in error.frames] == ["test_a"], "not how pytest came to call it"
     assert evidence.headline.startswith("AssertionError: assert 1 == 2")
     assert "assert f() == 2" in evidence.longrepr
     assert evidence.first_party == ("app",)
