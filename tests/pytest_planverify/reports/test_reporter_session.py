@@ -87,7 +87,7 @@ def test_a_criterion_is_named_after_plan_todo_and_what_it_checks() -> None:
 def test_only_a_passed_criterion_is_reported_as_passed(verdict: str, outcomes: list[str]) -> None:
     (found,) = results(check("artifact", verdict, reason="because"))
 
-    assert [report["outcome"] for report in found.own_reports()] == outcomes
+    assert [report.outcome for report in found.own_reports()] == outcomes
 
 
 def test_flakiness_that_the_plan_bears_is_no_failure_but_no_pass() -> None:
@@ -106,18 +106,16 @@ def test_a_failure_has_the_reason_and_what_the_diagnosis_adds() -> None:
     (found,) = results(check("artifact", "failed", reason="out/x.json does not exist"), failures=(failure,))
 
     _, call, _ = found.own_reports()
-    assert call["longrepr"]["reprcrash"]["message"] == "out/x.json does not exist"
-    assert call["longrepr"]["reprtraceback"]["reprentries"][0]["data"]["lines"] == [
-        "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json.\n"
-    ]
-    assert call["location"] == ("plans/plan.yaml", None, "t1.artifact artifact(0)")
-    assert call["user_properties"] == [("todo", "t1"), ("verdict", "failed")]
+    assert call.longrepr.reprcrash.message == "out/x.json does not exist"
+    assert call.longreprtext == "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json."
+    assert call.location == ("plans/plan.yaml", None, "t1.artifact artifact(0)")
+    assert call.user_properties == [("todo", "t1"), ("verdict", "failed")]
 
 
 def test_a_verdict_of_an_earlier_run_names_that_run() -> None:
     (found,) = results(check("artifact", "passed", taken_from="r0"))
 
-    assert ("from_run", "r0") in found.own_reports()[0]["user_properties"]
+    assert ("from_run", "r0") in found.own_reports()[0].user_properties
 
 
 @pytest.mark.parametrize(
@@ -134,5 +132,5 @@ def test_a_test_that_no_worker_reported_has_the_outcome_of_the_document(outcome:
 
     decisive = found.reports_of_test(nodeid, *rest)[-2]
 
-    assert (decisive["nodeid"], decisive["outcome"]) == ("a.py::test_x", told)
-    assert ("wasxfail" in decisive) == outcome.startswith("x")
+    assert (decisive.nodeid, decisive.outcome) == ("a.py::test_x", told)
+    assert hasattr(decisive, "wasxfail") == outcome.startswith("x")
