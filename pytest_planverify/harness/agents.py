@@ -236,7 +236,9 @@ def _configured(root: Path) -> Iterator[tuple[str, str | None, str | list[str]]]
 def _named(text: str) -> tuple[str, str | None, str]:
     name, separator, command = text.partition("=")
     is_role = separator and name.strip() in _ROLES
-    return (f"--agent {text}", name.strip(), command.strip()) if is_role else (f"--agent {text}", None, text)
+    return (
+        (f"--agent {text}", name.strip(), command.strip()) if is_role else (f"--agent {text}", None, text)
+    )
 
 
 def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:
