@@ -75,7 +75,8 @@ def _page(action: Implement, turn: Turn, check: str, seen: Outcome | None, limit
     environment = Environment(  # Markdown for an agent, not HTML
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(one_line=one_line, paths=_paths)
+    filters: dict[str, Any] = {"one_line": one_line, "paths": _paths}
+    environment.filters.update(filters)
     template = environment.get_template("brief.md")
     text = ""
     for rank in (3, 2, 1, 0):

@@ -91,31 +91,15 @@ def run_command(plan: Path, options: RunOptions) -> int:
     """Carry out a plan; return the exit status. Raises :class:`planner.errors.PlannerError`."""
     tree = load_tree(plan)
     root = tree.loaded.root
-    parsed = parse_agents(options.agents, root)
-    if not parsed.vectors:
-        raise UsageMistake(
-            "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
-            "[tool.planverify.agents] in pyproject.toml"
-        )
+    agents = parse_agents(options.agents, root)
     jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
     is_apart = jobs > 1 or options.executor != THREADS
-    if any(vector == (MANUAL,) for vector in parsed.vectors.values()):
-        if not sys.stdin.isatty():
-            raise UsageMistake("--agent manual needs a terminal; name a program")
-        if is_apart:
-            raise UsageMistake("--agent manual works in your own tree; leave --jobs and --executor out")
-    if shutil.which("git") is None:
-        raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
+    _refuse_wrong_use(options, agents, is_apart=is_apart)
     progress = standard_progress(as_json=options.as_json)
-    resume = options.resume
-    if resume and (options.only or options.limits):
-        raise UsageMistake(
-            "--resume goes on with the todos and limits of the run; leave --only and --max-… out"
-        )
     part = _part(tree.loaded.plan, options, progress)
-    log = _choose_log(tree, resume=resume, restart=options.restart)
+    log = _choose_log(tree, resume=options.resume, restart=options.restart)
     seen = None
-    if not resume:
+    if not options.resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
         progress.phase("recording what holds before the run")
@@ -123,21 +107,21 @@ def run_command(plan: Path, options: RunOptions) -> int:
         if problem:
             progress.line(f"without a baseline, tricks within the product are not seen: {problem}")
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
-    work = _Work(tree, options, parsed, jobs, pool, progress, part)
+    work = _Work(tree, options, agents, jobs, pool, progress, part)
     try:
         for number in range(1, MOST_ROUNDS + 1):
+            resume = options.resume and number == 1
             ending, green, loop = _one_round(work, log, resume=resume, seen=seen)
-            ended = loop.settings.folder / _ENDED
-            if ending is not Ending.COMPLETED or green:
-                status = _conclude(loop, ending, work, plan)
+            is_over = ending is not Ending.COMPLETED or green
+            status = _conclude(loop, ending, work, plan) if is_over else Status.FOUND
+            if is_over or number == MOST_ROUNDS:
                 # Not before: a run that is killed until then is resumed, and told once more.
-                ended.touch()
+                (loop.settings.folder / _ENDED).touch()
+            if is_over:
                 return status
-            resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out again")
-            else:
-                ended.touch()
+            seen, log = None, next_log(tree.loaded)
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
@@ -147,6 +131,25 @@ def run_command(plan: Path, options: RunOptions) -> int:
         if pool is not None:
             pool.close()
         progress.close()
+
+
+def _refuse_wrong_use(options: RunOptions, agents: Agents, *, is_apart: bool) -> None:
+    if not agents.vectors:
+        raise UsageMistake(
+            "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
+            "[tool.planverify.agents] in pyproject.toml"
+        )
+    is_manual = (MANUAL,) in agents.vectors.values()
+    if is_manual and not sys.stdin.isatty():
+        raise UsageMistake("--agent manual needs a terminal; name a program")
+    if is_manual and is_apart:
+        raise UsageMistake("--agent manual works in your own tree; leave --jobs and --executor out")
+    if options.resume and (options.only or options.limits):
+        raise UsageMistake(
+            "--resume goes on with the todos and limits of the run; leave --only and --max-… out"
+        )
+    if shutil.which("git") is None:
+        raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
 
 
 @dataclass(frozen=True, slots=True)

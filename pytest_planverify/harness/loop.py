@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engine.intake import tell_run
 from planner.errors import OutcomeFileError, PlannerError, RefusedEvent
@@ -45,6 +45,7 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import load_flat
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import head_of
@@ -59,7 +60,7 @@ from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from pathlib import Path
 
     from planner.engine import State
@@ -82,6 +83,7 @@ MOST_REFUSED = 5
 """So many findings may be refused in a run, as when a plan is edited under it."""
 
 REQUESTS = "requests.json"
+_RECORDS = "which only the verifier writes"
 _TURN = "turn.json"
 _FIRST_LOOK = "first_look.json"
 _IS_TOLD = "first_look.told"
@@ -278,15 +280,12 @@ class Loop:
 
     def _due(self) -> list[Action]:
         """Return what may be performed now, and forget what nobody asks for any more."""
-        now = _now()
         self._pending = deque(each for each in self._pending if self._is_current(each))
-        times = [(each, getattr(each, "not_before", None)) for each in self._pending]
-        return [each for each, time in times if time is None or datetime.fromisoformat(time) <= now]
+        return [each for each in self._pending if _seconds_until(each) <= 0]
 
     def _seconds_to_wait(self) -> float:
-        times = [getattr(action, "not_before", None) for action in self._pending]
-        waits = [(datetime.fromisoformat(each) - _now()).total_seconds() for each in times if each]
-        return max(0.0, min(waits, default=TICK_SECONDS))
+        """Return how long nothing is due."""
+        return min((each for each in map(_seconds_until, self._pending) if each > 0), default=TICK_SECONDS)
 
     def _perform(self, action: Action) -> None:
         match action:
@@ -376,10 +375,19 @@ class Loop:
         """Record what a turn has changed, and hold it to its limits, by its tree or past it."""
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
-        violation = self._violation(action, (*changes.changed, *sorted(self._strays)))
-        if self._tampered:
-            violation = _Overstep(tuple(sorted(self._tampered)), _RECORDS)
-            self._tampered.clear()
+        changed, bounds = (*changes.changed, *sorted(self._strays)), action.bounds
+        protected = (*self.settings.protected, *bounds.protected_files)
+        outside = (
+            each
+            for each in changed
+            if bounds.allowed_files is not None and not allowed(each, bounds.allowed_files)
+        )
+        violation = (
+            _overstep(sorted(self._tampered), _RECORDS)
+            or _overstep((each for each in changed if allowed(each, protected)), "which the plan protects")
+            or _overstep(outside, "which its allowed_files do not grant")
+        )
+        self._tampered.clear()
         write_turn_summary(turn, changes, report)
         self.progress.turn_finished(
             turn, report, changes, None if violation is None else violation.headline
@@ -526,17 +534,6 @@ class Loop:
         with self._writing_records():
             replace_file(self.settings.folder / _TURN, json.dumps(mark))
 
-    def _violation(self, action: Implement, changed: Sequence[str]) -> _Overstep | None:
-        bounds, settings = action.bounds, self.settings
-        protected = (*settings.protected, *bounds.protected_files)
-        kept = tuple(path for path in changed if allowed(path, protected))
-        if kept:
-            return _Overstep(kept, "which the plan protects")
-        if bounds.allowed_files is None:
-            return None
-        outside = tuple(path for path in changed if not allowed(path, bounds.allowed_files))
-        return _Overstep(outside, "which its allowed_files do not grant") if outside else None
-
     def _check_records(self, *, by_people: bool = True) -> None:
         """Put back what an agent, or a test, has changed of the records."""
         names, was_removed = self._records.put_back(by_people=by_people)
@@ -550,12 +547,8 @@ class Loop:
         if before is None or now == before:
             return None
         if now is None:
-            return _Overstep(
-                (".git",),
-                "the repository itself",
-                did="removed",
-                remedy="the files are put back; bring the repository back from a copy",
-            )
+            remedy = "the files are put back; bring the repository back from a copy"
+            return _Overstep((".git",), f"removed .git, the repository itself; {remedy}")
         (old_branch, old), (branch, commit) = before, now
         if branch != old_branch:
             self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
@@ -576,9 +569,8 @@ class Loop:
             outcome = found.outcome(todo_id, self.state.plan_id)
             if not self._is_outstanding(todo_id, seq):  # what was told of another has stopped the run
                 continue
-            if self._tampered:
-                names = tuple(sorted(self._tampered))
-                outcome = _Overstep(names, _RECORDS, remedy="put back").outcome(todo_id)
+            if tampered := _overstep(sorted(self._tampered), _RECORDS, remedy="put back"):
+                outcome = tampered.outcome(todo_id)
             self.progress.verified(outcome)
             self._tell(
                 Verified(
@@ -676,35 +668,18 @@ class Loop:
             }
             for each in self.state.questions.values()
         ]
+        held = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
         if questions:
-            write_file(
-                path,
-                json.dumps(
-                    {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}, indent=2
-                )
-                + "\n",
-            )
+            write_file(path, json.dumps(held, indent=2) + "\n")
         else:
             path.unlink(missing_ok=True)
 
 
-_RECORDS = "which only the verifier writes"
-
-
-@dataclass(frozen=True, slots=True)
-class _Overstep:
+class _Overstep(NamedTuple):
     """Files that a turn has changed and may not change."""
 
     paths: tuple[str, ...]
-    why: str
-    did: str = "changed"
-    remedy: str = "the turn is undone"
-
-    @property
-    def headline(self) -> str:
-        more = f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else ""
-        shown = ", ".join(one_line(each, 120) for each in self.paths[:3])
-        return f"{self.did} {shown}{more}, {self.why}; {self.remedy}"
+    headline: str
 
     def outcome(self, todo_id: str) -> Outcome:
         """Return the outcome that stops the run, as any change outside the allowlist does."""
@@ -729,6 +704,19 @@ class _Overstep:
             failure_evidence=failure,
             failures=(failure,),
         )
+
+
+def _overstep(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> _Overstep | None:
+    """Return the violation that a change of these files is; none where there is no file."""
+    names = tuple(paths)
+    shown = listed([one_line(each, 120) for each in names], 3)
+    return _Overstep(names, f"changed {shown}, {why}; {remedy}") if names else None
+
+
+def _seconds_until(action: Action) -> float:
+    """Return in how many seconds an action may be performed; below 0 where it may be now."""
+    not_before: str | None = getattr(action, "not_before", None)
+    return 0.0 if not_before is None else (datetime.fromisoformat(not_before) - _now()).total_seconds()
 
 
 def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:

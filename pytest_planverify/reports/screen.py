@@ -97,7 +97,9 @@ class ReportScreen:
 
     def line(self, *spans: StyledText, indent: int = 0) -> None:
         """Write one line as it is, however wide."""
-        kept = [span for span in spans if span.text]
+        kept = list(spans)
+        while kept and not kept[-1].text.strip():
+            kept.pop()
         if kept:
             kept[-1] = StyledText(kept[-1].text.rstrip(), kept[-1].style)
         if indent and kept:

@@ -121,11 +121,6 @@ def test_a_narrow_terminal_has_title_and_counts_below_and_breaks_no_name() -> No
         """)
 
 
-def test_a_long_id_is_never_cut() -> None:
-    long = outcome("a" * 40 + "_end", "Title", TodoState.DONE)
-    assert f"✓ done  {'a' * 40}_end  0.21s\n    Title, no checks\n" in summary(document(long), width=40)
-
-
 def test_without_a_terminal_a_todo_is_one_line_however_long() -> None:
     title = " ".join(["A title of many words"] * 10)
     shown = summary(document(outcome("t1", title, TodoState.DONE)), width=None)
@@ -138,7 +133,7 @@ def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
     checks = [check("tests[0]").model_copy(update=old), check("tests[1]")]
     shown = summary(document(kept, outcome("t2", "Two", TodoState.DONE, *checks)), color=True)
     plain = ESCAPES.sub("", shown)
-    line = next(line for line in shown.splitlines() if " t1" in line)
+    line = next(line for line in shown.splitlines() if "t1  " in line)
     assert "✓ done  t1  One  from run 20261122T0327 (unchanged since)\n" in plain
     assert set(ESCAPES.findall(line)) == {"\x1b[2m", "\x1b[0m"}
     assert "✓ done  t2  Two  2 checks  0.21s  1 check from run 20261122T0327\n" in plain
@@ -276,19 +271,6 @@ def test_the_final_line_counts_and_is_coloured_as_a_whole(
     assert f" {text} " in last
 
 
-def test_the_rerun_command_stands_alone_and_whole() -> None:
-    command = "pytest --planverify " + "a" * 200 + ".yaml::t2"
-    failure = RSI_FAILURE.model_copy(update={"rerun": command})
-    shown = summary(document(failing(failure), exit_status=1), width=40)
-    assert [line.strip() for line in shown.splitlines()].count(command) == 1
-
-
-def test_the_location_is_never_cut() -> None:
-    path = "deep/" * 20 + "rsi.py"
-    failure = RSI_FAILURE.model_copy(update={"location": Location(path=path, line=7, function="f")})
-    assert f"    where\n    {path}:7\n           in f\n" in summary(document(failing(failure)), width=60)
-
-
 def failing(*failures: Failure, **rest: Any) -> Outcome:
     red = check("tests[0]", verdict=Verdict.FAILED, cmd="pytest tests")
     return outcome(
@@ -302,6 +284,69 @@ def failing(*failures: Failure, **rest: Any) -> Outcome:
     )
 
 
+def of_rsi(**changes: Any) -> Outcome:
+    return failing(RSI_FAILURE.model_copy(update=changes))
+
+
+LONG_PATH = "deep/" * 20 + "rsi.py"
+LONG_ID = f"tests/test_{'long_' * 30}name.py::test_it[a b, c d]"
+LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
+
+
+@pytest.mark.parametrize(
+    ("todo", "said"),
+    [
+        (outcome("a" * 90, "Title", TodoState.DONE), f"✓ done  {'a' * 90}  0.21s\n    Title, no checks\n"),
+        (
+            of_rsi(location=Location(path=LONG_PATH, line=7, function="f")),
+            f"    where\n    {LONG_PATH}:7\n           in f\n",
+        ),
+        (of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,)), f"    test\n    {LONG_ID}\n"),
+        (of_rsi(rerun=LONG_COMMAND), f"    rerun\n    {LONG_COMMAND}\n"),
+    ],
+)
+def test_what_a_reader_copies_is_never_cut(todo: Outcome, said: str) -> None:
+    assert said in summary(document(todo), width=60)
+
+
+ASKED = check(
+    "manual[0]",
+    CheckKind.MANUAL,
+    Verdict.NEEDS_HUMAN,
+    title="Right?",
+    reason="the answer is of an older plan",
+)
+
+
+@pytest.mark.parametrize(
+    ("todo", "said"),
+    [
+        (of_rsi(runs=2, reds=2), "the product is at fault, 97% sure, red 2 of 2\n"),
+        (of_rsi(runs=None), "the product is at fault, 97% sure\n"),
+        (of_rsi(since=Since.PRE_EXISTING), "97% sure, red before the work began"),
+        (failing(samples.METRIC_FAILURE), "    check  metrics[0]\n"),
+        (failing(), "    why    tests[0] failed\n"),  # no reason is made up
+        (
+            outcome(
+                "t", "T", TodoState.TEST_FAILED, check("a[0]", verdict=Verdict.FAILED, reason="is gone")
+            ),
+            "    why    a[0] failed: is gone\n",
+        ),
+        (
+            outcome("t", "T", TodoState.TESTING),
+            "! inconclusive  t  T  no checks  0.21s\n    why    nothing was checked",
+        ),
+        (outcome("t", "T", TodoState.DONE, verified=False), "not verified"),
+        (
+            outcome("t", "T", TodoState.TESTING, ASKED),
+            "    asks   Right?\n           the answer is of an older plan\n",
+        ),
+    ],
+)
+def test_under_a_todo_stands_what_is_known_of_it(todo: Outcome, said: str) -> None:
+    assert said in summary(document(todo), width=120)
+
+
 def test_of_a_long_message_whole_lines_are_shown_and_the_rest_is_counted() -> None:
     failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
     lines = summary(document(failing(failure))).splitlines()
@@ -309,20 +354,6 @@ def test_of_a_long_message_whole_lines_are_shown_and_the_rest_is_counted() -> No
     assert lines[first + 8] == "           and 9 more lines; -v shows them"
     assert lines[first + 9].startswith("    where")
     assert "more lines" not in summary(document(failing(failure)), verbosity=1)
-
-
-def test_a_node_id_is_never_broken() -> None:
-    nodeid = f"tests/test_{'long_' * 30}name.py::test_it[a b, c d]"
-    failure = RSI_FAILURE.model_copy(update={"top_failing_tests": (nodeid,), "tests": (nodeid,)})
-    assert f"    test\n    {nodeid}\n" in summary(document(failing(failure)))
-
-
-@pytest.mark.parametrize(
-    ("runs", "reds", "said"), [(2, 2, ", red 2 of 2"), (3, 1, ", red 1 of 3"), (None, None, "")]
-)
-def test_how_often_it_was_red_is_counted(runs: int | None, reds: int | None, said: str) -> None:
-    failure = RSI_FAILURE.model_copy(update={"runs": runs, "reds": reds})
-    assert f"the product is at fault, 97% sure{said}\n" in summary(document(failing(failure)))
 
 
 def alike(number: int, tests: int = 1) -> Failure:
@@ -359,28 +390,6 @@ def test_what_two_todos_share_is_told_once() -> None:
     assert shown.count("    who    human\n") == 2
 
 
-def test_a_failure_without_a_test_names_its_check() -> None:
-    failure = samples.METRIC_FAILURE
-    assert "    check  metrics[0]\n" in summary(document(failing(failure)), width=120)
-
-
-def test_a_failure_from_before_says_so() -> None:
-    failure = RSI_FAILURE.model_copy(update={"since": Since.PRE_EXISTING, "repeatability": None})
-    assert "97% sure, red before the work began" in summary(document(failing(failure)), width=120)
-
-
-def test_a_red_check_that_nothing_diagnosed_gives_its_reason() -> None:
-    red = check("tests[0]", verdict=Verdict.FAILED, reason="the file is gone")
-    shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, red)))
-    assert "    why    tests[0] failed: the file is gone\n" in shown
-    assert "    why    tests[0] failed\n" in summary(document(failing())), "no reason is made up"
-
-
-def test_a_todo_without_checks_says_that_nothing_was_checked() -> None:
-    shown = summary(document(outcome("t2", "Two", TodoState.TESTING)))
-    assert "! inconclusive  t2  Two  no checks  0.21s\n    why    nothing was checked" in shown
-
-
 def test_only_flaky_checks_make_a_todo_flaky() -> None:
     flaky = check("tests[0]", verdict=Verdict.FLAKY, reason="red once, green twice")
     shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky)))
@@ -390,27 +399,10 @@ def test_only_flaky_checks_make_a_todo_flaky() -> None:
     assert "✗ failed  t2" in summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky, red)))
 
 
-def test_done_without_verification_is_said() -> None:
-    shown = summary(document(outcome("t1", "Docs", TodoState.DONE, verified=False)))
-    assert "not verified" in shown
-
-
 def test_an_outcome_without_a_state_is_judged_by_its_success() -> None:
     bare = outcome("t1", "One", TodoState.DONE).model_copy(update={"state": None})
     assert final_line(document(bare))[0].startswith("1 done")
     assert final_line(document(bare.model_copy(update={"success": False})))[0].startswith("1 failed")
-
-
-def test_a_question_shows_why_nobody_has_answered() -> None:
-    asked = check(
-        "manual[0]",
-        CheckKind.MANUAL,
-        Verdict.NEEDS_HUMAN,
-        title="Right?",
-        reason="the answer is of an older plan",
-    )
-    shown = summary(document(outcome("t1", "One", TodoState.TESTING, asked)))
-    assert "    asks   Right?\n           the answer is of an older plan\n" in shown
 
 
 def test_an_outcome_that_names_no_plan_stands_under_the_only_one() -> None:
