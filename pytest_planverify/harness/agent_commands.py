@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,10 +79,11 @@ def run_planverify(
             f"planverify: {words[0]} did not end within {seconds:g} s, and was stopped; verify fewer todos"
         )
         return CommandResult(text=line, status=None)
-    said = ended.stdout if ended.stdout.strip() else ended.stderr
-    if ended.exit_code in _ERRORS:
-        said = ended.stderr if ended.stderr.strip() else ended.stdout
-    return CommandResult(text=_shortened(said, most), status=ended.exit_code)
+    streams = (
+        [ended.stdout, ended.stderr] if ended.exit_code not in _ERRORS else [ended.stderr, ended.stdout]
+    )
+    said = next(filter(str.strip, streams), "")
+    return CommandResult(text=redact(clean(said, limit=most)).strip(), status=ended.exit_code)
 
 
 def verify_plan(
@@ -108,15 +110,6 @@ def verify_plan(
 
 
 def _outcomes(path: Path) -> OutcomeDocument | None:
-    try:
+    with suppress(PlannerError):
         return read_outcomes(path)
-    except PlannerError:
-        return None
-
-
-def _shortened(text: str, most: int) -> str:
-    text = redact(clean(text)).strip()
-    if len(text) <= most:
-        return text
-    head, tail = text[: most * 2 // 3], text[-most // 3 :]
-    return f"{head.rpartition(chr(10))[0] or head}\n…\n{tail.partition(chr(10))[2] or tail}"
+    return None

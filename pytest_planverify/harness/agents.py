@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from planner.model.actions import Implement
     from pytest_planverify.checks.processes import ProcessResult
 
 MANUAL = "manual"
@@ -67,9 +68,10 @@ class Turn:
 
     id: str
     """Unique within the run: ``0007-t2_indicators``."""
-    todo_id: str
+    action: Implement
+    """What the engine has asked for."""
     role: Role
-    attempt: int
+    """Who works now: where the debugger repairs nothing, the coder goes on."""
     folder: Path
     """Holds ``brief.md``, ``brief.json``, ``output.txt``, ``result.json``."""
     root: Path
@@ -185,7 +187,7 @@ def _run_agent(
         "result": str(turn.result),
         "role": turn.role.value,
         "root": str(turn.root),
-        "todo": turn.todo_id,
+        "todo": turn.action.todo_id,
     }
     argv = [_filled(word, values) for word in vector]
     variables = {f"PLANVERIFY_{name.upper()}": values[name] for name in PLACEHOLDERS if name != "prompt"}

@@ -16,7 +16,6 @@ from pytest_planverify.harness.progress import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.model.actions import Implement
     from planner.model.outcome import Outcome
     from pytest_planverify.harness.agents import Turn, TurnReport
     from pytest_planverify.harness.snapshots import FileChanges
@@ -30,19 +29,17 @@ _SUMMARY = "turn.json"
 _MOST_EARLIER = 3
 
 
-def write_briefs(
-    action: Implement, turn: Turn, plan: Path, most_tokens: int, *, seen: Outcome | None = None
-) -> str:
+def write_briefs(turn: Turn, plan: Path, most_tokens: int, *, seen: Outcome | None = None) -> str:
     """Write ``brief.md`` and ``brief.json`` of a turn; return the Markdown, of at most so many tokens.
 
     ``seen`` is what a verification found before anybody had worked on the todo. A token is taken to be four
     characters. What does not fit is left out, the least needed first.
     """
     shown = str(plan.relative_to(turn.root) if plan.is_relative_to(turn.root) else plan)
-    check = f"pytest --planverify {shlex.quote(f'{shown}::{turn.todo_id}')} -q"
-    text = _page(action, turn, check, seen, most_tokens * CHARACTERS_PER_TOKEN)
+    check = f"pytest --planverify {shlex.quote(f'{shown}::{turn.action.todo_id}')} -q"
+    text = _page(turn, check, seen, most_tokens * CHARACTERS_PER_TOKEN)
     write_file(turn.brief, text)
-    held = action.model_dump(mode="json", exclude_defaults=True)
+    held = turn.action.model_dump(mode="json", exclude_defaults=True)
     held["turn"] = {
         "id": turn.id,
         "run": turn.folder.parent.parent.name,
@@ -59,8 +56,8 @@ def write_briefs(
 def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> None:
     """Keep what a turn has changed, to be told to whoever works on the same todo next."""
     summary = {
-        "todo_id": turn.todo_id,
-        "attempt": turn.attempt,
+        "todo_id": turn.action.todo_id,
+        "attempt": turn.action.attempt,
         "role": turn.role.value,
         "changed": list(changes.changed),
         "message": report.message,
@@ -68,7 +65,7 @@ def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> 
     write_file(turn.folder / _SUMMARY, json.dumps(summary) + "\n")
 
 
-def _page(action: Implement, turn: Turn, check: str, seen: Outcome | None, limit: int) -> str:
+def _page(turn: Turn, check: str, seen: Outcome | None, limit: int) -> str:
     """Fill the template in; of its sections those of the highest ranks are left out until it fits."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -82,8 +79,8 @@ def _page(action: Implement, turn: Turn, check: str, seen: Outcome | None, limit
     for rank in (3, 2, 1, 0):
         text = template.render(
             turn=turn,
-            brief=action.brief,
-            bounds=action.bounds,
+            brief=turn.action.brief,
+            bounds=turn.action.bounds,
             failures=() if seen is None else seen.failures,
             earlier=_earlier(turn),
             check=check,
@@ -103,7 +100,7 @@ def _earlier(turn: Turn) -> list[dict[str, Any]]:
     for path in sorted(turn.folder.parent.glob(f"*/{_SUMMARY}")):
         with suppress(OSError, ValueError):
             held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if path.parent != turn.folder and held.get("todo_id") == turn.todo_id:
+            if path.parent != turn.folder and held.get("todo_id") == turn.action.todo_id:
                 summaries.append(held)
     return summaries[-_MOST_EARLIER:]
 

@@ -324,38 +324,31 @@ class Loop:
                 f"--resume --agent {action.role.value}=COMMAND"
             )
         turn_id = f"{action.seq:04d}-{action.todo_id.replace('/', '.')}"
-        folder = settings.folder / "turns" / turn_id
-        folder.mkdir(parents=True, exist_ok=True)
         limits = [
             each for each in (action.bounds.timeout_seconds, settings.turn_seconds) if each is not None
         ]
         turn = Turn(
             id=turn_id,
-            todo_id=action.todo_id,
+            action=action,
             role=action.role,
-            attempt=action.attempt,
-            folder=folder,
+            folder=settings.folder / "turns" / turn_id,
             root=settings.root,
             timeout_seconds=min(limits, default=DEFAULT_SECONDS),
         )
+        turn.folder.mkdir(parents=True, exist_ok=True)
         turn.result.unlink(missing_ok=True)
-        prompt = write_briefs(
-            action,
-            turn,
-            self.current_plan(),
-            settings.brief_tokens,
-            seen=self._first_look.get(action.todo_id),
-        )
+        seen = self._first_look.get(action.todo_id)
+        prompt = write_briefs(turn, self.current_plan(), settings.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
         self._records.keep_copy()
         if self.pool is not None:
-            self._send(self.pool, action, turn, before)
+            self._send(self.pool, turn, before)
             return
-        self._mark(turn_id, action, before)
-        self._tell_started(action)
+        self._mark(turn, before)
+        self._tell_started(turn)
         self._records.note()
         head = head_of(settings.root)
-        self.progress.turn_started(turn, action)
+        self.progress.turn_started(turn)
         if agents.is_manual(action.role):
             self.progress.close()
             report = _wait_for_person(prompt)
@@ -363,19 +356,19 @@ class Loop:
             report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
         self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
-        changes, violation = self._judge(action, turn, report, before, after)
+        changes, violation = self._judge(turn, report, before, after)
         violation = self._tell_head(head) or violation
         if violation is not None:
             self.snapshots.restore(before)
-        self._tell_finished(action, report, changes, violation)
+        self._tell_finished(turn, report, changes, violation)
 
     def _judge(
-        self, action: Implement, turn: Turn, report: TurnReport, before: str, after: str
+        self, turn: Turn, report: TurnReport, before: str, after: str
     ) -> tuple[FileChanges, _Overstep | None]:
         """Record what a turn has changed, and hold it to its limits, by its tree or past it."""
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
-        changed, bounds = (*changes.changed, *sorted(self._strays)), action.bounds
+        bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._strays))
         protected = (*self.settings.protected, *bounds.protected_files)
         outside = (
             each
@@ -389,14 +382,12 @@ class Loop:
         )
         self._tampered.clear()
         write_turn_summary(turn, changes, report)
-        self.progress.turn_finished(
-            turn, report, changes, None if violation is None else violation.headline
-        )
+        self.progress.turn_finished(turn, report, changes, violation and violation.headline)
         return changes, violation
 
     # -- turns side by side -------------------------------------------------------------------------------
 
-    def _send(self, pool: TurnPool, action: Implement, turn: Turn, before: str) -> None:
+    def _send(self, pool: TurnPool, turn: Turn, before: str) -> None:
         if pool.is_busy:
             self._note_strays()
         else:
@@ -406,19 +397,19 @@ class Loop:
         job = make_job(
             settings.agents, turn, self.snapshots, before, settings.folder, is_shared=pool.is_shared
         )
-        pool.send(SentTurn(action, turn, job, len(self._merged)))
-        self.progress.turn_started(turn, action)
+        pool.send(SentTurn(job, len(self._merged)))
+        self.progress.turn_started(turn)
 
     def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
         """Judge a turn that was taken elsewhere, and merge what it has done into the user's tree."""
-        action, turn = sent.action, sent.turn
-        if not self._is_outstanding(action.todo_id, action.seq):
+        turn = sent.job.turn
+        if not self._is_outstanding(turn.action.todo_id, turn.action.seq):
             return
         if result is None:
             report = TurnReport(ended_well=False, message="the workers that were to take the turn are lost")
             self.progress.turn_finished(turn, report, FileChanges(), None)
-            self._tell_started(action)
-            self._tell_finished(action, report, FileChanges(), None)
+            self._tell_started(turn)
+            self._tell_finished(turn, report, FileChanges(), None)
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
@@ -427,11 +418,11 @@ class Loop:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
             (turn.folder / "bundle").unlink()
         ours = self._note_strays()
-        changes, violation = self._judge(action, turn, result.report, result.before, result.after)
-        self._tell_started(action)
+        changes, violation = self._judge(turn, result.report, result.before, result.after)
+        self._tell_started(turn)
         if violation is not None:
             self.snapshots.restore(self._clean_tree)
-            self._tell_finished(action, result.report, changes, violation)
+            self._tell_finished(turn, result.report, changes, violation)
             return
         merged, clashing = self.snapshots.merge(result.before, ours, result.after)
         self._strays.clear()
@@ -439,10 +430,10 @@ class Loop:
         if clashing:
             self._tell_conflict(sent, result.report, clashing)
             return
-        self._mark(turn.id, action, ours)
+        self._mark(turn, ours)
         self.snapshots.lay_out(merged)
-        self._merged.append((action.todo_id, changes))
-        self._tell_finished(action, result.report, changes, None)
+        self._merged.append((turn.action.todo_id, changes))
+        self._tell_finished(turn, result.report, changes, None)
 
     def _note_strays(self) -> str:
         """Note what was changed in the user's tree though all turns have trees of their own."""
@@ -454,7 +445,8 @@ class Loop:
 
     def _tell_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
         """Tell that a turn does not fit what was merged since it began; it is dropped."""
-        todo_id = sent.action.todo_id
+        turn = sent.job.turn
+        todo_id = turn.action.todo_id
         self.progress.line(f"{todo_id}: what was merged meanwhile changes {', '.join(files[:5])} otherwise")
         first = next(
             (name for name, changes in self._merged[sent.merges :] if set(files) & {*changes.changed}), None
@@ -463,16 +455,15 @@ class Loop:
         may_be_done_anew = record.is_branch or record.retries < record.todo.max_retries
         if first in (None, todo_id) or not may_be_done_anew:  # a verification says how it goes on
             message = f"{', '.join(files)} was changed otherwise meanwhile"
-            self._tell_finished(
-                sent.action, replace(report, ended_well=False, message=message), FileChanges(), None
-            )
+            report = replace(report, ended_well=False, message=message)
+            self._tell_finished(turn, report, FileChanges(), None)
             return
         self._tell(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
         self._tell(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
 
-    def _tell_started(self, action: Implement) -> None:
+    def _tell_started(self, turn: Turn) -> None:
         # The engine counts the time of a turn from here; of one elsewhere its worker has seen to it.
-        self._tell(WorkStarted(at=_now(), todo_id=action.todo_id, answers=action.seq))
+        self._tell(WorkStarted(at=_now(), todo_id=turn.action.todo_id, answers=turn.action.seq))
 
     # -- findings -----------------------------------------------------------------------------------------
 
@@ -506,13 +497,13 @@ class Loop:
         return any(check_artifact(each, root).is_red for each in modules)
 
     def _tell_finished(
-        self, action: Implement, report: TurnReport, changes: FileChanges, violation: _Overstep | None
+        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: _Overstep | None
     ) -> None:
         """Tell what became of a turn. One that overstepped its limits has been undone."""
         self._tell(
             WorkFinished(
                 at=_now(),
-                todo_id=action.todo_id,
+                todo_id=turn.action.todo_id,
                 # An agent that fails may have done its work all the same: a verification tells.
                 success=report.ended_well or bool(changes.changed),
                 tokens=report.tokens,
@@ -520,19 +511,21 @@ class Loop:
                 touched_files=tuple(map(without_surrogates, changes.changed)),
                 new_files=tuple(map(without_surrogates, changes.new)),
                 message=report.message,
-                answers=action.seq,
+                answers=turn.action.seq,
             )
         )
         if violation is not None:
-            self._tell(Verified(at=_now(), outcome=violation.outcome(action.todo_id)))
+            self._tell(Verified(at=_now(), outcome=violation.outcome(turn.action.todo_id)))
         with self._writing_records():
             (self.settings.folder / _TURN).unlink(missing_ok=True)
 
-    def _mark(self, turn_id: str, action: Implement, before: str) -> None:
+    def _mark(self, turn: Turn, before: str) -> None:
         """Note what to put back where the user's tree is about to change for a turn."""
-        mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
+        asked = {"seq": turn.action.seq, "todo_id": turn.action.todo_id}
         with self._writing_records():
-            replace_file(self.settings.folder / _TURN, json.dumps(mark))
+            replace_file(
+                self.settings.folder / _TURN, json.dumps({"id": turn.id, **asked, "before": before})
+            )
 
     def _check_records(self, *, by_people: bool = True) -> None:
         """Put back what an agent, or a test, has changed of the records."""

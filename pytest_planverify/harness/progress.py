@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.engine.state import TodoRecord
-    from planner.model.actions import AskHuman, Implement
+    from planner.model.actions import AskHuman
     from planner.model.outcome import Outcome
     from pytest_planverify.harness.agents import Turn, TurnReport
     from pytest_planverify.harness.snapshots import FileChanges
@@ -67,19 +67,20 @@ class RunProgress:
         """Say something that a person should know."""
         self._tell("note", f"  {one_line(text, 500)}", text=text)
 
-    def turn_started(self, turn: Turn, action: Implement) -> None:
+    def turn_started(self, turn: Turn) -> None:
         """Say who begins with what, and why."""
         self.turns += 1
-        about = f"{turn.role.value} {'repairs' if action.parent_id else 'works on'} {turn.todo_id}"
-        attempt = f", attempt {turn.attempt}" if turn.attempt > 1 else ""
+        action = turn.action
+        about = f"{turn.role.value} {'repairs' if action.parent_id else 'works on'} {action.todo_id}"
+        attempt = f", attempt {action.attempt}" if action.attempt > 1 else ""
         why = one_line(action.because, 160)
         self._tell(
             "turn_started",
             f"{self._glyphs.active} {about}{attempt}: {why}",
             turn=turn.id,
-            todo_id=turn.todo_id,
+            todo_id=action.todo_id,
             role=turn.role.value,
-            attempt=turn.attempt,
+            attempt=action.attempt,
             rule=action.rule,
             brief=str(turn.brief),
         )
@@ -103,7 +104,7 @@ class RunProgress:
         self.agent_seconds += report.duration_ms / 1000
         self.tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
-        name = "" if turn.id == self._newest else f"{turn.todo_id}: "
+        name = "" if turn.id == self._newest else f"{turn.action.todo_id}: "
         parts = [f"{name}changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
         if report.tokens:
             parts.append(counted(report.tokens, "token"))
@@ -113,7 +114,7 @@ class RunProgress:
             "turn_finished",
             f"  {', '.join(parts)}" if violation is None else f"{self._glyphs.failed} {name}{violation}",
             turn=turn.id,
-            todo_id=turn.todo_id,
+            todo_id=turn.action.todo_id,
             changed=list(changes.changed),
             tokens=report.tokens,
             duration_ms=report.duration_ms,
