@@ -31,7 +31,7 @@ from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
 from pytest_planverify.harness.agents import MANUAL, parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, LoopSettings
-from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
+from pytest_planverify.harness.progress import RunProgress, describe_recovery, leaf_todos
 from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
 from pytest_planverify.harness.snapshots import Snapshots
 from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from pytest_planverify.harness.agents import Agents
-    from pytest_planverify.harness.progress import RunProgress
 
 MOST_ROUNDS = 3
 """So often the plan is carried out again where the last verification of all finds something red."""
@@ -95,7 +94,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
     jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
     is_apart = jobs > 1 or options.executor != THREADS
     _refuse_wrong_use(options, agents, is_apart=is_apart)
-    progress = standard_progress(as_json=options.as_json)
+    progress = RunProgress(sys.stdout, as_json=options.as_json)
     part = _part(tree.loaded.plan, options, progress)
     log = _choose_log(tree, resume=options.resume, restart=options.restart)
     seen = None

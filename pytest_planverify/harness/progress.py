@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import threading
 import time
 from collections import Counter
@@ -254,7 +253,7 @@ def tree_lines(todos: Sequence[TodoRecord], glyphs: Glyphs, room: int) -> list[s
     return [*(lines[place][1] for place in sorted(kept)), more][:room]
 
 
-def _glyph_of(life: TodoLife, glyphs: Glyphs) -> str:
+def _tree_line(todo: TodoRecord, glyphs: Glyphs, indent: str) -> str:
     known = {
         TodoLife.DONE: glyphs.done,
         TodoLife.PENDING: glyphs.pending,
@@ -262,13 +261,8 @@ def _glyph_of(life: TodoLife, glyphs: Glyphs) -> str:
         TodoLife.TEST_FAILED: glyphs.failed,
         TodoLife.FAILED: glyphs.failed,
     }
-    return known.get(life, glyphs.active)
-
-
-def _tree_line(todo: TodoRecord, glyphs: Glyphs, indent: str) -> str:
-    glyph = _glyph_of(todo.life, glyphs)
     turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
-    return f"{indent}{glyph} {todo.id} {todo.life.value}{turns}"
+    return f"{indent}{known.get(todo.life, glyphs.active)} {todo.id} {todo.life.value}{turns}"
 
 
 def one_line(text: str, most: int) -> str:
@@ -288,8 +282,3 @@ def describe_recovery(state: State) -> str | None:
     red = [record for record in leaf_todos(state) if record.branches or record.retries or record.outcome]
     done = sum(record.life is TodoLife.DONE for record in red)
     return f"recovered {done} of {counted(len(red), 'red todo')}" if red else None
-
-
-def standard_progress(*, as_json: bool) -> RunProgress:
-    """Return the progress on standard output."""
-    return RunProgress(sys.stdout, as_json=as_json)

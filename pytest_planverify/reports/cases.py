@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
-from planner.text.display import counted
+from planner.text.display import counted, listed
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.reports.details import headline
@@ -67,11 +67,8 @@ class Problem:
     @property
     def consequences(self) -> str:
         """``38 tests in shop, cart``."""
-        shown = ", ".join(self.todos[:5]) + (
-            f" and {left} more" if (left := len(self.todos) - 5) > 0 else ""
-        )
         tests = f"{counted(len(self.tests), 'test')} in " if self.tests else ""
-        return tests + shown
+        return tests + listed(self.todos, 5)
 
 
 @dataclass(frozen=True)

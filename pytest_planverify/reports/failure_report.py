@@ -21,7 +21,7 @@ from planner.model.failure_report import (
     evidence_of,
 )
 from planner.model.outcome import PlanRef
-from planner.model.plan import ID_PATTERN
+from planner.model.plan import ID_PATTERN, Todo
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import Cause, Outcome
-    from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
 
 FOLDER = "diagnostics"
@@ -140,17 +139,11 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
 def _reported_todo(outcome: Outcome, todo: Todo | None) -> ReportedTodo:
     if todo is None:
         return ReportedTodo(id=outcome.todo_id, title=outcome.title)
-    spec = todo.controller_task_spec
+    spec, names = todo.controller_task_spec, ReportedTodo.model_fields.keys() & Todo.model_fields.keys()
     return ReportedTodo(
-        id=todo.id,
-        title=todo.title,
-        intent=todo.intent,
-        agent_role=todo.agent_role,
+        **{name: getattr(todo, name) for name in names},
         target_file=spec.target_file if spec else None,
         hint=spec.hint if spec else None,
-        allowed_files=todo.allowed_files,
-        contract_path=todo.contract_path,
-        dependencies=todo.dependencies,
     )
 
 

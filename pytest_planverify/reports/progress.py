@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.model.verdicts import Verdict
 from planner.text.display import cells, counted, cut, padded
 from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
-from pytest_planverify.reports.words import TEST_WORDS, TestWord, duration, word_of
+from pytest_planverify.reports.words import TEST_WORDS, Word, duration, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ ROOM_FOR_COUNTS = 48
 """In fewer cells than this the name of the test is worth more than how many there are."""
 
 _WORDS = {outcome.value: word for outcome, word in TEST_WORDS.items()} | {
-    "rerun": TestWord("RERUN", Style.WARN)
+    "rerun": Word("", "RERUN", Style.WARN)
 }
-_UNKNOWN = TestWord("UNKNOWN", Style.WARN)
+_UNKNOWN = Word("", "UNKNOWN", Style.WARN)
 
 
 @dataclass(slots=True)
