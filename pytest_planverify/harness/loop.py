@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ from planner.planfile.tree import load_flat
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
+from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
@@ -55,18 +57,20 @@ from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
 from pytest_planverify.harness.progress import one_line
 from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
-from pytest_planverify.harness.turn_pool import SentTurn
+from pytest_planverify.harness.turn_pool import THREADS, SentTurn
 from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
     from planner.model.outcome import OutcomeDocument
+    from planner.model.plan import Plan
+    from planner.planfile.tree import PlanTree
     from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
     from pytest_planverify.harness.agents import Agents
@@ -100,39 +104,79 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSettings:
-    """The operator's settings of a run."""
+class RunOptions:
+    """Options of the command line."""
 
-    plan: Path
-    root: Path
-    folder: Path
-    """Of this run, below ``.planverify``."""
-    agents: Agents
+    agents: Sequence[str] = ()
+    resume: bool = False
+    restart: bool = False
+    dirty: str = "refuse"
+    jobs: int | None = None
+    executor: str = THREADS
     turn_seconds: float | None = None
     brief_tokens: int = 800
-    protected: tuple[str, ...] = ()
-    """Files that no turn may change, beside those that its bounds name: the plan's own."""
-    todo_ids: tuple[str, ...] = ()
-    """The todos that are carried out; none are named where all are."""
-    baseline: Path | None = None
-    """What held before the run, where the project has no baseline of its own."""
+    wait: float = 0.0
+    """Seconds to wait for an answer from elsewhere, where only a person can go on."""
+    only: Sequence[str] = ()
+    """Ids of todos, or patterns of them."""
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
+    as_json: bool = False
+
+    def to_resume(self, plan: Path) -> str:
+        """Return the command that goes on with the run. Its todos and limits are in the log."""
+        words = ["planverify", "run", str(plan), "--resume"]
+        words += [word for agent in self.agents for word in ("--agent", agent)]
+        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
+        words += [] if self.executor == THREADS else ["--executor", self.executor]
+        words += [] if self.turn_seconds is None else ["--max-turn-seconds", f"{self.turn_seconds:g}"]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """What all rounds of a run share."""
+
+    tree: PlanTree
+    part: Plan
+    """What is carried out of the plan."""
+    agents: Agents
+    options: RunOptions
+    jobs: int
+    progress: RunProgress
+    pool: TurnPool | None
+    """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
+
+    @property
+    def root(self) -> Path:
+        """The root of the plan."""
+        return self.tree.loaded.root
+
+
+def plan_files(tree: PlanTree) -> tuple[str, ...]:
+    """Return the files of a plan and its sub-plans, which no turn may change, relative to the root."""
+    root = tree.loaded.root
+    paths = [tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())]
+    return tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
 
 
 @dataclass(slots=True)
 class Loop:
     """One run of a plan with agents, one turn at a time."""
 
+    setup: RunSetup
+    folder: Path
+    """Of this run, below ``.planverify``."""
     session: RunSession
     versions: PlanVersions
     snapshots: Snapshots
-    settings: LoopSettings
-    progress: RunProgress
-    pool: TurnPool | None = None
-    """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
     _pending: deque[Action] = field(default_factory=deque[Any])
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    _todo_ids: tuple[str, ...] = field(init=False)
+    """The todos that are carried out; none are named where all are."""
+    _protected: tuple[str, ...] = field(init=False)
     _records: Records = field(init=False)
     _tampered: set[str] = field(default_factory=set[str])
     """Records that were changed while an agent worked, or tests ran; they are put back already."""
@@ -144,7 +188,22 @@ class Loop:
     """Why everything stopped."""
 
     def __post_init__(self) -> None:
-        self._records = Records(self.settings.root, self.settings.folder, self.session)
+        tree, state = self.setup.tree, self.session.state
+        begun = self.setup.part.items if state is None else state.parts[""].plan.items
+        is_part = len(begun) < len(tree.loaded.plan.items)
+        self._todo_ids = tuple(todo.id for todo in begun) if is_part else ()
+        self._protected = plan_files(tree)  # now, before any turn can change what they name
+        self._records = Records(self.setup.root, self.folder, self.session)
+
+    @property
+    def progress(self) -> RunProgress:
+        """What the operator is shown."""
+        return self.setup.progress
+
+    @property
+    def pool(self) -> TurnPool | None:
+        """Where turns are taken side by side."""
+        return self.setup.pool
 
     def close(self) -> None:
         """Let go of what is kept outside of the project."""
@@ -161,15 +220,15 @@ class Loop:
 
         ``seen`` is what a verification of just these files found.
         """
-        settings, document = self.settings, seen
+        document, todo_ids = seen, self._todo_ids
         if document is None:
             self.progress.phase("verifying what holds already")
-            document = self._verify(settings.plan, settings.todo_ids).document
-        elif settings.todo_ids:
-            chosen = tuple(each for each in document.outcomes if each.todo_id in settings.todo_ids)
+            document = self._verify(self.setup.tree.loaded.path, todo_ids).document
+        elif todo_ids:
+            chosen = tuple(each for each in document.outcomes if each.todo_id in todo_ids)
             document = document.model_copy(update={"outcomes": chosen})
         if document is not None:
-            replace_file(self.settings.folder / _FIRST_LOOK, document.model_dump_json())
+            replace_file(self.folder / _FIRST_LOOK, document.model_dump_json())
             for each in document.outcomes:
                 failure = each.failure_evidence
                 if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
@@ -186,19 +245,19 @@ class Loop:
             return
         document = None
         with contextlib.suppress(OutcomeFileError):
-            document = read_outcomes(self.settings.folder / _FIRST_LOOK)
+            document = read_outcomes(self.folder / _FIRST_LOOK)
         self.put_back()
         if self.state.plan_state.is_final:
             return
         self._first_look = _by_todo(document)
-        if not (self.settings.folder / _IS_TOLD).exists():
+        if not (self.folder / _IS_TOLD).exists():
             self._tell_first_look(document)
         if not self.state.plan_state.is_final:
             self._tell(RunResumed(at=_now()))
 
     def put_back(self) -> None:
         """Undo what a turn that was cut off has changed in the user's tree."""
-        left = self.settings.folder / _TURN
+        left = self.folder / _TURN
         if not left.exists():
             return
         turn: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
@@ -223,7 +282,7 @@ class Loop:
             self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
-        (self.settings.folder / _IS_TOLD).touch()
+        (self.folder / _IS_TOLD).touch()
         self.progress.state(self.state)
 
     def run(self) -> Ending:
@@ -257,15 +316,16 @@ class Loop:
     def holds_as_a_whole(self) -> bool:
         """Verify the whole plan, each command as a new interpreter; return whether all of it holds."""
         self.progress.phase("verifying everything once more, cold")
-        found = self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
+        found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
             self.progress.line(f"{name} was changed while it was verified, and is put back")
         return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
         """Return the plan as the edits of the run have made it."""
-        newest = self.settings.folder / f"plan{self.settings.plan.suffix}"
-        return newest if newest.exists() else self.settings.plan
+        plan = self.setup.tree.loaded.path
+        newest = self.folder / f"plan{plan.suffix}"
+        return newest if newest.exists() else plan
 
     # -- actions ------------------------------------------------------------------------------------------
 
@@ -317,7 +377,7 @@ class Loop:
     def _implement(self, action: Implement) -> None:
         if self._holds_already(action):
             return
-        agents, settings = self.settings.agents, self.settings
+        agents, options = self.setup.agents, self.setup.options
         if agents.vector(action.role) is None:
             raise AgentError(
                 f"nobody has the role {action.role.value}, which {action.todo_id} needs; go on with "
@@ -325,20 +385,20 @@ class Loop:
             )
         turn_id = f"{action.seq:04d}-{action.todo_id.replace('/', '.')}"
         limits = [
-            each for each in (action.bounds.timeout_seconds, settings.turn_seconds) if each is not None
+            each for each in (action.bounds.timeout_seconds, options.turn_seconds) if each is not None
         ]
         turn = Turn(
             id=turn_id,
             action=action,
             role=action.role,
-            folder=settings.folder / "turns" / turn_id,
-            root=settings.root,
+            folder=self.folder / "turns" / turn_id,
+            root=self.setup.root,
             timeout_seconds=min(limits, default=DEFAULT_SECONDS),
         )
         turn.folder.mkdir(parents=True, exist_ok=True)
         turn.result.unlink(missing_ok=True)
         seen = self._first_look.get(action.todo_id)
-        prompt = write_briefs(turn, self.current_plan(), settings.brief_tokens, seen=seen)
+        prompt = write_briefs(turn, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
         self._records.keep_copy()
         if self.pool is not None:
@@ -347,7 +407,7 @@ class Loop:
         self._mark(turn, before)
         self._tell_started(turn)
         self._records.note()
-        head = head_of(settings.root)
+        head = head_of(self.setup.root)
         self.progress.turn_started(turn)
         if agents.is_manual(action.role):
             self.progress.close()
@@ -369,7 +429,7 @@ class Loop:
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
         bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._strays))
-        protected = (*self.settings.protected, *bounds.protected_files)
+        protected = (*self._protected, *bounds.protected_files)
         outside = (
             each
             for each in changed
@@ -393,9 +453,8 @@ class Loop:
         else:
             self._records.note()
             self._seen_tree = self._clean_tree = before
-        settings = self.settings
         job = make_job(
-            settings.agents, turn, self.snapshots, before, settings.folder, is_shared=pool.is_shared
+            self.setup.agents, turn, self.snapshots, before, self.folder, is_shared=pool.is_shared
         )
         pool.send(SentTurn(job, len(self._merged)))
         self.progress.turn_started(turn)
@@ -517,15 +576,13 @@ class Loop:
         if violation is not None:
             self._tell(Verified(at=_now(), outcome=violation.outcome(turn.action.todo_id)))
         with self._writing_records():
-            (self.settings.folder / _TURN).unlink(missing_ok=True)
+            (self.folder / _TURN).unlink(missing_ok=True)
 
     def _mark(self, turn: Turn, before: str) -> None:
         """Note what to put back where the user's tree is about to change for a turn."""
         asked = {"seq": turn.action.seq, "todo_id": turn.action.todo_id}
         with self._writing_records():
-            replace_file(
-                self.settings.folder / _TURN, json.dumps({"id": turn.id, **asked, "before": before})
-            )
+            replace_file(self.folder / _TURN, json.dumps({"id": turn.id, **asked, "before": before}))
 
     def _check_records(self, *, by_people: bool = True) -> None:
         """Put back what an agent, or a test, has changed of the records."""
@@ -536,7 +593,7 @@ class Loop:
 
     def _tell_head(self, before: tuple[str, str] | None) -> _Overstep | None:
         """Tell where an agent has committed, or gone to another branch; a repository must not go."""
-        now = head_of(self.settings.root)
+        now = head_of(self.setup.root)
         if before is None or now == before:
             return None
         if now is None:
@@ -583,16 +640,15 @@ class Loop:
             self._note_strays()
         else:
             self._records.note()
-        state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
+        state, outcomes = self.session.state, self.folder / "outcomes.json"
         worked = () if state is None else [name for name, each in state.records.items() if each.turns]
-        baseline = self.settings.baseline
-        baseline = baseline if baseline is not None and baseline.exists() else None
+        baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
         found = verify(
             plan,
             todo_ids,
             outcomes=outcomes,
             worked=worked,
-            baseline=baseline,
+            baseline=baseline if baseline.exists() else None,
             cold=cold,
             confirms=confirms,
         )
@@ -649,7 +705,7 @@ class Loop:
 
     def _write_requests(self) -> None:
         """Write what a person is asked, for programs that ask them."""
-        path = self.settings.folder / REQUESTS
+        path = self.folder / REQUESTS
         questions = [
             {
                 "id": each.question_id,

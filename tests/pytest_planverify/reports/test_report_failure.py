@@ -104,20 +104,6 @@ def test_of_the_tests_of_a_criterion_only_the_red_ones_are_named(plan: LoadedPla
     assert "tests/a.py::b" not in json.dumps(found)
 
 
-def test_a_todo_that_the_plan_does_not_know_is_reported_all_the_same(plan: LoadedPlan) -> None:
-    unknown = samples.indicator_todo().model_copy(update={"todo_id": "t9", "failure_evidence": None})
-    found = failure_report(unknown, [], plan=plan)
-    assert found["todo"]["title"] == "Indicator & Candle Patterns"
-    assert len(found["failures"]) == 2
-
-
-def test_text_of_the_run_is_stripped_of_control_sequences(plan: LoadedPlan) -> None:
-    text = json.dumps(
-        failure_report(samples.indicator_todo(), [evidence(stdout_tail="\x1b[2Jx\u202ey")], plan=plan)
-    )
-    assert '"stdout_tail": "xy"' in text
-
-
 def test_secrets_of_the_run_are_taken_out_and_what_names_things_stays(plan: LoadedPlan) -> None:
     said = (
         "PASSWORD=hunter2\n\x1b[31mAuthorization: Bearer abcdef123456\x1b[0m\ncommit 4237bcea260702abcdef"

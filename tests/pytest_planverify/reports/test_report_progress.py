@@ -109,14 +109,6 @@ def test_a_confirmation_is_told_apart(terminal: Terminal) -> None:
     assert run.screen()[-1] == "  t2  0s of 30s  again: t.py::test_0"
 
 
-def test_no_more_todos_are_shown_than_run_at_once(terminal: Terminal) -> None:
-    run = Run(terminal)
-    progress = started(run)
-    for number in range(5):
-        progress.worker_started(str(number), f"more_{number}", "pytest", 30)
-    assert len(run.screen()) == 1 + 1 + 2
-
-
 def test_a_low_terminal_counts_what_it_has_no_line_for(terminal: Terminal) -> None:
     terminal.resize(60, 6)
     run = Run(terminal)
