@@ -55,7 +55,6 @@ class RunProgress:
         self._waits_for = ""
         self.turns = 0
         """So many turns of work were taken."""
-        self.agent_seconds = 0.0
         self.tokens = 0
 
     def phase(self, text: str) -> None:
@@ -100,7 +99,6 @@ class RunProgress:
         """Say what a turn has changed and cost."""
         self._working.pop(turn.id, None)
         self._tail = ""
-        self.agent_seconds += report.duration_ms / 1000
         self.tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
         name = "" if turn.id == self._newest else f"{turn.action.todo_id}: "
@@ -130,11 +128,10 @@ class RunProgress:
     def verified(self, outcome: Outcome) -> None:
         """Say what a verification has found."""
         self._working.pop(_VERIFYING, None)
-        failure = outcome.failure_evidence
-        said = ""
+        failure, said = outcome.failure_evidence, ""
         if failure is not None:
-            head = failure.stack_trace_head or failure.because or ""
-            said = f": {failure.category.value} {one_line(redact(clean(head)), 120)}".rstrip()
+            head = one_line(redact(clean(failure.stack_trace_head or failure.because or "")), 120)
+            said = f": {failure.category.value} {head}".rstrip()
         state = "?" if outcome.state is None else outcome.state.value
         glyph = self._glyphs.done if outcome.success else self._glyphs.failed
         self._tell(
@@ -236,33 +233,33 @@ _VERIFYING = ""
 
 def tree_lines(todos: Sequence[TodoRecord], glyphs: Glyphs, room: int) -> list[str]:
     """Return a tree of at most so many lines: the todos of a phase are shown while it is worked on."""
-    idle = {TodoLife.DONE, TodoLife.PENDING}
-    lines: list[tuple[bool, str]] = []
-    for top in (each for each in todos if not each.within):
-        inner = [each for each in todos if each.within and each.id.startswith(f"{top.id}/")]
-        done = sum(each.life is TodoLife.DONE for each in inner)
-        is_idle = top.life in idle and all(each.life in idle for each in inner)
-        count = f" {done}/{len(inner)}" if inner else ""
-        lines.append((is_idle, _tree_line(top, glyphs, "  ") + count))
-        if inner and done < len(inner) and not (is_idle and not done):
-            lines += [(each.life in idle, _tree_line(each, glyphs, "    ")) for each in inner]
-    if len(lines) <= room:
-        return [line for _, line in lines]
-    kept = sorted(range(len(lines)), key=lambda place: (lines[place][0], place))[: max(0, room - 1)]
-    more = f"  {glyphs.ellipsis} {len(lines) - len(kept)} more"
-    return [*(lines[place][1] for place in sorted(kept)), more][:room]
-
-
-def _tree_line(todo: TodoRecord, glyphs: Glyphs, indent: str) -> str:
-    known = {
+    marks = {
         TodoLife.DONE: glyphs.done,
         TodoLife.PENDING: glyphs.pending,
         TodoLife.BLOCKED: glyphs.blocked,
         TodoLife.TEST_FAILED: glyphs.failed,
         TodoLife.FAILED: glyphs.failed,
     }
-    turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
-    return f"{indent}{known.get(todo.life, glyphs.active)} {todo.id} {todo.life.value}{turns}"
+
+    def line(todo: TodoRecord, indent: str) -> str:
+        turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
+        return f"{indent}{marks.get(todo.life, glyphs.active)} {todo.id} {todo.life.value}{turns}"
+
+    idle = {TodoLife.DONE, TodoLife.PENDING}
+    lines: list[tuple[bool, str]] = []
+    for top in (each for each in todos if not each.within):
+        inner = [each for each in todos if each.within and each.id.startswith(f"{top.id}/")]
+        done = sum(each.life is TodoLife.DONE for each in inner)
+        is_idle = top.life in idle and all(each.life in idle for each in inner)
+        lines.append((is_idle, line(top, "  ") + (f" {done}/{len(inner)}" if inner else "")))
+        if inner and done < len(inner) and not (is_idle and not done):
+            lines += [(each.life in idle, line(each, "    ")) for each in inner]
+    if len(lines) <= room:
+        return [text for _, text in lines]
+    # Those where something happens come first; they are shown in their order.
+    kept = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[: max(0, room - 1)])
+    more = f"  {glyphs.ellipsis} {len(lines) - len(kept)} more"
+    return [*(lines[place][1] for place in kept), more][:room]
 
 
 def one_line(text: str, most: int) -> str:
