@@ -7,17 +7,19 @@ of the output. What is done is one line.
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
+from _pytest._io import TerminalWriter
+
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import TodoLife
-from planner.text.display import Glyphs, counted, glyphs_for
+from planner.text.display import counted
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
+from pytest_planverify.reports.screen import UNSIZED, ReportScreen, StyledText
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from planner.engine.state import TodoRecord
     from planner.model.actions import AskHuman
     from planner.model.outcome import Outcome
+    from planner.text.display import Glyphs
     from pytest_planverify.harness.agents import Turn, TurnReport
     from pytest_planverify.harness.snapshots import FileChanges
 
@@ -38,17 +41,16 @@ class RunProgress:
     """Progress of a run on a stream: as lines, or as JSON objects, one a line."""
 
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
-        self._stream = stream
+        self._screen = ReportScreen(TerminalWriter(stream))
         self._as_json = as_json
         self.is_live = stream.isatty() and not as_json
-        self._glyphs = glyphs_for(getattr(stream, "encoding", None) or "utf-8")
+        self._glyphs = self._screen.glyphs
         self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._working: dict[str, tuple[str, float]] = {}
         self._newest = ""
         """The turn that was started last: what it has done needs no name."""
         self._todos: list[TodoRecord] = []
-        self._height = 0
         self._tail = ""
         self._drawn = 0.0
         self._shown: tuple[int, int] = (-1, -1)
@@ -189,42 +191,28 @@ class RunProgress:
         self._draw(force=True)
 
     def _tell(self, event: str, line: str, **facts: Any) -> None:
+        seconds = round(time.monotonic() - self._begun, 3)
+        text = json.dumps({"event": event, "seconds": seconds, **facts}) if self._as_json else line
         with self._lock:
-            if self._as_json:
-                text = json.dumps(
-                    {"event": event, "seconds": round(time.monotonic() - self._begun, 3), **facts}
-                )
-            else:
-                encoding = getattr(self._stream, "encoding", None) or "utf-8"
-                text = clean(line).encode(encoding, "backslashreplace").decode(encoding)
-            self._stream.write(f"{self._erase()}{text}\n")
-            self._stream.flush()
-        self._draw()
+            self._screen.wipe()
+            for part in [text] if self._as_json else self._screen.texts(text):
+                self._screen.line(StyledText(part))
+            self._screen.tw.flush()
+        self._draw(force=True)
 
     def _draw(self, *, force: bool = False) -> None:
         """Draw the tree, the current turns and the end of the output below the lines that scroll."""
         now = time.monotonic()
-        if not self.is_live or (not force and self._height and now - self._drawn < REDRAW_SECONDS):
+        if not self.is_live or (not force and now - self._drawn < REDRAW_SECONDS):
             return
         with self._lock:
             self._drawn = now
-            size = shutil.get_terminal_size()
             turns = [f"  {about} ({now - begun:.0f} s)" for about, begun in [*self._working.values()]]
             turns += [f"    {self._tail}"] if self._tail else []
+            size = self._screen.terminal_size() or UNSIZED
             room = max(0, min(MOST_LINES, size.lines - 2 - len(turns)))
-            lines = [*tree_lines(self._todos, self._glyphs, room), *turns][: max(1, size.lines - 1)]
-            text = "\n".join(line[: size.columns - 1] for line in lines)
-            self._stream.write(self._erase() + text)
-            self._stream.flush()
-            self._height = len(lines)
-
-    def _erase(self) -> str:
-        """Return what removes that which was drawn, in the same write as what follows: nothing flickers."""
-        if not self.is_live:
-            return ""
-        up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
-        self._height = 0
-        return f"\r{up}\x1b[J"
+            lines = [*tree_lines(self._todos, self._glyphs, room), *turns]
+            self._screen.draw([[StyledText(line)] for line in lines])
 
 
 _VERIFYING = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Verdict
-from planner.text.display import cells, counted, cut, padded
+from planner.text.display import cells, counted, padded
 from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import TEST_WORDS, Word, duration, word_of
 
@@ -73,8 +73,6 @@ class Progress:
         self._most = 1
         """The most workers that are shown."""
         self._workers: dict[str, _RunningWorker] = {}
-        self._drawn: list[int] = []
-        """The cells of each line of the block on the screen."""
         self._started = self._due = clock()
 
     def run_started(self, plans: int, criteria: int, workers: int) -> None:
@@ -163,14 +161,15 @@ class Progress:
 
     def finished(self) -> None:
         """Wipe the block; the cursor is at the beginning of a line."""
-        self._wipe()
+        self._screen.wipe()
+        self._screen.tw.flush()
         self._workers.clear()
 
     # -- lines -----------------------------------------------------------------------------------
 
     def _write(self, *spans: StyledText) -> None:
         """Write a line that stays, above the block. Readers of a pipe get it at once."""
-        self._wipe()
+        self._screen.wipe()
         self._screen.line(*spans)
         self._screen.tw.flush()
         self._due = self._clock()
@@ -179,26 +178,14 @@ class Progress:
 
     def _draw(self, moment: float) -> None:
         size = self._screen.terminal_size() or UNSIZED
-        room = min(size.columns, self._screen.width) - 1  # the last column would make some terminals wrap
+        room = min(size.columns, self._screen.width) - 1
         running = list(self._workers.values())[: self._most]
-        most = size.lines - 2  # what has scrolled away cannot be wiped
+        most = size.lines - 2
         shown = running if len(running) <= most else running[: max(most - 1, 0)]
         lines = [self._counts(moment), *self._rows(shown, moment, room)]
         if len(shown) < len(running):
             lines.append([StyledText(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
-        tw = self._screen.tw
-        text = self._wiping(size.columns)
-        drawn: list[int] = []
-        for line in lines:
-            left = room
-            text += "\n" if drawn else ""
-            for span in line:
-                part = cut(span.text, left)
-                left -= cells(part)
-                text += tw.markup(part, **span.style.markup) if part else ""
-            drawn.append(room - left)
-        self._drawn = drawn
-        self._screen.raw(text)
+        self._screen.draw(lines)
 
     def _counts(self, moment: float) -> Sequence[StyledText]:
         minutes, seconds = divmod(int(moment - self._started), 60)
@@ -234,19 +221,6 @@ class Progress:
             what = screen.clip_middle(screen.text(worker.nodeid or worker.title), max(left - len(gap), 0))
             rows.append([*head, StyledText(gap + what, Style.QUIET)])
         return rows
-
-    def _wipe(self) -> None:
-        if self._drawn:
-            self._screen.raw(self._wiping((self._screen.terminal_size() or UNSIZED).columns))
-            self._drawn = []
-
-    def _wiping(self, columns: int) -> str:
-        """Return what moves the cursor to the beginning of the block and erases all below.
-
-        A terminal that has become narrower since has wrapped the lines of the block.
-        """
-        rows = sum(max(-(-taken // columns), 1) for taken in self._drawn)
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
 
 def _time(worker: _RunningWorker, moment: float) -> str:

@@ -69,6 +69,8 @@ class ReportScreen:
         self._stream = cast("TextIO", tw._file)
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
+        self._drawn: list[int] = []
+        """The cells of each line of the block at the foot."""
 
     @property
     def columns(self) -> int | None:
@@ -134,10 +136,36 @@ class ReportScreen:
         left = room // 2
         self.line(StyledText(f"{fill * left} {text} {fill * (room - left)}", style))
 
-    def raw(self, text: str) -> None:
-        """Write characters and control sequences as they are, at once."""
-        self._stream.write(text)
+    def draw(self, lines: Sequence[Sequence[StyledText]]) -> None:
+        """Draw a block at the foot of a terminal, in the place of the one before; no line of it wraps."""
+        size = self.terminal_size() or UNSIZED
+        room = min(size.columns, self.width) - 1  # the last column would make some terminals wrap
+        text = self._erasing(size)
+        self._drawn = []
+        for line in lines[: size.lines - 1]:  # what has scrolled away cannot be wiped
+            left = room
+            text += "\n" if self._drawn else ""
+            for span in line:
+                part = cut(span.text, left)
+                left -= cells(part)
+                text += self.tw.markup(part, **span.style.markup) if part else ""
+            self._drawn.append(room - left)
+        self._stream.write(text)  # in one: nothing flickers
         self.tw.flush()
+
+    def wipe(self) -> None:
+        """Remove the block, before something is written that stays; the cursor begins a line."""
+        if self._drawn:
+            self._stream.write(self._erasing(self.terminal_size() or UNSIZED))
+            self._drawn = []
+
+    def _erasing(self, size: os.terminal_size) -> str:
+        """Return what goes to the beginning of the block and erases all below.
+
+        A terminal that has become narrower since has wrapped the lines of the block.
+        """
+        rows = sum(max(-(-taken // size.columns), 1) for taken in self._drawn)
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
     def text(self, raw: str) -> str:
         """One printable line of text from outside, in characters that the stream can show."""
