@@ -170,8 +170,7 @@ def _one_round(
             loop.put_back()
             raise
         finally:
-            if setup.pool is not None:
-                setup.pool.drop_all()
+            loop.drop_turns()
             snapshots.take(AFTER_RUN)
             loop.close()
 

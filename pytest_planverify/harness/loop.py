@@ -205,6 +205,12 @@ class Loop:
         """Where turns are taken side by side."""
         return self.setup.pool
 
+    def drop_turns(self) -> None:
+        """End the turns that are under way, and put back what they have changed of the records."""
+        if self.pool is not None and self.pool.is_busy:
+            self.pool.drop_all()
+            self._check_records()
+
     def close(self) -> None:
         """Let go of what is kept outside of the project."""
         self._records.close()
