@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcome_samples import RSI_FAILURE, check, document, outcome, screen_text
 
-from planner.model.outcome import Cause, Location, OutcomeDocument, PlanRef, RunnerUp, TestResult
-from planner.model.taxonomy import Category, Owner, Repeatability, Role
-from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, TodoState, Verdict
+from planner.model.outcome import Cause, Location, OutcomeDocument, PlanRef
+from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.terminal import final_line, render_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.model.outcome import Check, Failure, Outcome
+    from planner.model.outcome import Failure, Outcome
 
 OUTCOMES = ".planverify/outcomes.json"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -488,75 +488,43 @@ SHORT_TEXTS = st.text("ab c.:{", max_size=9).map("a".__add__)
 PROSE = SHORT_TEXTS | st.sampled_from(["word " * 30, "日本 " * 30])
 
 
-def checks(texts: Texts, prose: Texts) -> st.SearchStrategy[Check]:
-    results = st.builds(
-        TestResult, nodeid=texts, outcome=st.sampled_from(TestOutcome), reason=st.none() | texts
-    )
-    return st.builds(
-        samples.check,
-        id=texts,
-        kind=st.sampled_from(CheckKind),
-        verdict=st.sampled_from(Verdict),
-        title=st.none() | texts,
-        cmd=st.none() | texts,
-        reason=st.none() | prose,
-        isolation=st.sampled_from(Isolation),
-        isolation_reason=st.none() | prose,
-        duration_ms=st.integers(0, 10**8),
-        exit_code=st.none() | st.integers(-20, 300),
-        tests=st.lists(results, max_size=3).map(tuple),
-    )
+PROSE_KEYS = {"title", "reason", "isolation_reason", "stack_trace_head", "suggestion", "because", "notes"}
+NAME_KEYS = {
+    "todo_id",
+    "id",
+    "nodeid",
+    "cmd",
+    "check_id",
+    "rule",
+    "tests",
+    "top_failing_tests",
+    "blocked_by",
+}
+SAMPLES = [samples.green_document(), samples.red_document(), samples.mixed_document()]
 
 
 @st.composite
-def failures(draw: st.DrawFn, texts: Texts, prose: Texts) -> Failure:
-    return RSI_FAILURE.model_copy(
-        update={
-            "category": draw(st.sampled_from(Category)),
-            "owner": draw(st.none() | st.sampled_from(Owner)),
-            "repeatability": draw(st.none() | st.sampled_from(Repeatability)),
-            "confidence": draw(st.none() | st.floats(0, 1)),
-            "signature": draw(st.none() | texts),
-            "target_agent": draw(st.none() | st.sampled_from(Role)),
-            "runner_up": draw(st.none() | st.just(RunnerUp(category=Category.UNKNOWN, confidence=0.1))),
-            "check_id": draw(st.none() | texts),
-            "top_failing_tests": tuple(draw(st.lists(texts, max_size=3))),
-            "tests": tuple(draw(st.lists(texts, max_size=3))),
-            "since": draw(st.sampled_from(Since)),
-            "stack_trace_head": draw(st.none() | prose),
-            "location": draw(st.none() | st.just(Location(path="a.py", line=3, function="f"))),
-            "suggestion": draw(st.none() | prose),
-            "rerun": draw(st.none() | st.just("pytest a.py")),
-        }
-    )
+def documents(draw: st.DrawFn, names: Texts, prose: Texts) -> OutcomeDocument:
+    """Draw a document whose texts from outside are other ones."""
 
+    def rewritten(value: Any, key: str = "") -> Any:
+        if isinstance(value, str) and key in PROSE_KEYS | NAME_KEYS:
+            return draw(prose if key in PROSE_KEYS else names)
+        if isinstance(value, list):
+            return [rewritten(each, key) for each in value]
+        if isinstance(value, dict):
+            return {name: rewritten(each, name) for name, each in value.items()}
+        return value
 
-@st.composite
-def documents(draw: st.DrawFn, texts: Texts, prose: Texts) -> OutcomeDocument:
-    def todo() -> Outcome:
-        found: list[Failure] = draw(st.lists(failures(texts, prose), max_size=2))
-        listed: list[Check] = draw(st.lists(checks(texts, prose), max_size=3))
-        return outcome(
-            draw(texts),
-            draw(prose),
-            draw(st.sampled_from(TodoState)),
-            *listed,
-            failure_evidence=found[0] if found else None,
-            failures=tuple(found),
-            blocked_by=tuple(draw(st.lists(texts, max_size=2))),
-            duration_ms=draw(st.integers(0, 10**9)),
-            recorded=draw(
-                st.dictionaries(
-                    texts, st.lists(texts | st.floats(-1e9, 1e9), min_size=1).map(tuple), max_size=2
-                )
-            ),
-        )
-
-    return document(
-        *(todo() for _ in range(draw(st.integers(0, 3)))),
-        exit_status=draw(st.integers(0, 14)),
-        notes=tuple(draw(st.lists(prose, max_size=2))),
-    )
+    sample = draw(st.sampled_from(SAMPLES)).model_dump(mode="json")
+    sample["run"]["exit_status"] = draw(st.integers(0, 14))
+    sample["outcomes"] = draw(st.permutations(sample["outcomes"]))[: draw(st.integers(0, 5))]
+    for each in sample["outcomes"]:
+        each["state"] = draw(st.sampled_from(TodoState)).value
+        each["metrics"]["duration_ms"] = draw(st.integers(0, 10**9))
+        for found in each["checks"]:
+            found["verdict"] = draw(st.sampled_from(Verdict)).value
+    return OutcomeDocument.model_validate(rewritten(sample))
 
 
 @settings(max_examples=60, deadline=None)
