@@ -33,8 +33,6 @@ MOST_CHARACTERS = 6_000
 
 MOST_OF_A_VERIFICATION = 2_000
 COMMAND_SECONDS = 120.0
-VERIFY_SECONDS = 540.0
-"""Hooks are given ten minutes by the agents that call them."""
 
 _ERRORS = (Status.USAGE, Status.INTERNAL_ERROR, Status.UNREADABLE)
 _START = "from pytest_planverify.cli import main; main()"
@@ -90,8 +88,7 @@ def verify_plan(
     target: str | None,
     root: Path,
     *,
-    options: Sequence[str] = (),
-    seconds: float = VERIFY_SECONDS,
+    seconds: float,
     watch: Callable[[], None] | None = None,
 ) -> CommandResult:
     """Verify ``PLAN[::TODO,...]``, by default the usual plan.
@@ -102,7 +99,7 @@ def verify_plan(
     loaded = load_plan(choice.path)
     outcomes = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
     before = _outcomes(outcomes)
-    words = ["verify", *([] if target is None else [target]), "-q", *options]
+    words = ["verify", *([] if target is None else [target]), "-q"]
     result = run_planverify(words, root, seconds=seconds, most=MOST_OF_A_VERIFICATION, watch=watch)
     after = _outcomes(outcomes)
     is_new = after is not None and (before is None or before.run.run_id != after.run.run_id)
