@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Isolation, Since, Verdict
-from planner.policy.outcomes import consequences, is_worth_telling
+from planner.policy.outcomes import consequences, failures_of, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
@@ -73,7 +73,7 @@ class Details:
         if not standing(outcome).is_open:
             self._write_notes(outcome)
             return False
-        failures = distinct_failures(outcome)
+        failures = list(failures_of(outcome))
         if failures:
             self._write_failure(failures[0], outcome.todo_id)
         self._write_notes(outcome)
@@ -287,13 +287,6 @@ class Details:
         )
 
 
-def distinct_failures(outcome: Outcome) -> list[Failure]:
-    """Return the failures of the todo without repetition, the one that decides the route first."""
-    deciding = outcome.failure_evidence
-    rest = [failure for failure in outcome.failures if deciding is None or not _same(failure, deciding)]
-    return rest if deciding is None else [deciding, *rest]
-
-
 def headline(failure: Failure) -> str:
     """Return one line on one failure: category, who should act, what it says."""
     said = failure.stack_trace_head or failure.suggestion or failure.because or ""
@@ -345,12 +338,6 @@ def _write_cause(cause: Cause, screen: ReportScreen, number: int) -> None:
         screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
     if cause.because:
         screen.paragraph(screen.text(cause.because), style=Style.QUIET, indent=indent)
-
-
-def _same(one: Failure, other: Failure) -> bool:
-    if one.signature and other.signature:
-        return one.signature == other.signature
-    return one == other
 
 
 def _facts(check: Check) -> Iterator[str]:

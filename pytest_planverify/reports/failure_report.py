@@ -24,10 +24,10 @@ from planner.model.plan import Todo
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts
+from planner.policy.outcomes import failures_of
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.paths import is_regular_file
-from pytest_planverify.reports.details import distinct_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def failure_report(
     ``evidence`` is all that was seen of the todo's failures, in any order; ``causes`` are those of the run.
     """
     todo = next(item for item in plan.plan.items if item.id == outcome.todo_id)
-    failures = distinct_failures(outcome)
+    failures = list(failures_of(outcome))
     files = RootedFiles(plan.root)
     facts = list({fact.model_dump_json(): fact for fact in evidence}.values())
     shown: dict[int, Evidence] = {}

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import CheckKind, Verdict
+from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
-from pytest_planverify.reports.details import Details, distinct_failures, headline, write_causes
+from pytest_planverify.reports.details import Details, headline, write_causes
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
@@ -98,7 +99,7 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
         name = standing(outcome)
         if not name.is_open:
             continue
-        failures = distinct_failures(outcome)
+        failures = list(failures_of(outcome))
         reasons = [
             check.reason or check.title for check in outcome.checks if check.verdict.value != "passed"
         ]

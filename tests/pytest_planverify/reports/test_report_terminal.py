@@ -500,6 +500,9 @@ NAME_KEYS = {
     "top_failing_tests",
     "blocked_by",
 }
+WHOLE = {("checks", "title"), ("tests", "reason")}
+"""What is written as it is, however long: a command may be copied."""
+
 SAMPLES = [samples.green_document(), samples.red_document(), samples.mixed_document()]
 
 
@@ -513,7 +516,10 @@ def documents(draw: st.DrawFn, names: Texts, prose: Texts) -> OutcomeDocument:
         if isinstance(value, list):
             return [rewritten(each, key) for each in value]
         if isinstance(value, dict):
-            return {name: rewritten(each, name) for name, each in value.items()}
+            return {
+                name: rewritten(each, "id" if (key, name) in WHOLE else name)
+                for name, each in value.items()
+            }
         return value
 
     sample = draw(st.sampled_from(SAMPLES)).model_dump(mode="json")
