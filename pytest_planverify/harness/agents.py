@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -46,6 +47,7 @@ PRESETS: dict[str, str] = {
 """Command lines of well-known agents without a terminal; edits are allowed, the rest is up to them."""
 
 PLACEHOLDERS = ("brief", "json", "prompt", "result", "role", "root", "todo")
+_PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 MOST_RESULT_BYTES = 65_536
 MOST_NOTES = 2_000
 DEFAULT_SECONDS = 1_800.0
@@ -189,7 +191,8 @@ def _run_agent(
         "root": str(turn.root),
         "todo": turn.action.todo_id,
     }
-    argv = [_filled(word, values) for word in vector]
+    # Other braces stay as they are; what was put in is not looked at again, for a title may hold braces.
+    argv = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in vector]
     variables = {f"PLANVERIFY_{name.upper()}": values[name] for name in PLACEHOLDERS if name != "prompt"}
     try:
         ended = run_process(
@@ -265,18 +268,6 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
         os.path.abspath(root / word) if outside else word
         for word, outside in zip(words, is_outside, strict=True)
     )
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """Replace the placeholders of one word; other braces stay as they are.
-
-    What was put in is not looked at again: a title of the plan may hold braces.
-    """
-    for name in PLACEHOLDERS:
-        head, separator, tail = word.partition(f"{{{name}}}")
-        if separator:
-            return _filled(head, values) + values[name] + _filled(tail, values)
-    return word
 
 
 def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
