@@ -62,8 +62,6 @@ class CriterionResult:
 
     nodeid: str
     """Under which it is reported itself."""
-    plan: str
-    """The plan's file, relative to the root of the top plan."""
     kind: str
     verdict: str
     outcome: str
@@ -83,7 +81,7 @@ class CriterionResult:
 
     def own_reports(self) -> list[pytest.TestReport]:
         """Return the reports of the criterion itself, as of a test."""
-        reports = self._reports(self.nodeid, self.plan, self.outcome, self.reason, self.seconds)
+        reports = self._reports(self.nodeid, self.outcome, self.reason, self.seconds)
         for report in reports:
             report.user_properties.append(("verdict", self.verdict))
         return reports
@@ -93,16 +91,14 @@ class CriterionResult:
     ) -> list[pytest.TestReport]:
         """Return reports of a test that no worker reported to its end, by what the outcome says of it."""
         why = reason or self.reason or f"the test was not reported: {outcome}"
-        path = nodeid.partition("::")[0]
-        reports = self._reports(nodeid, path, _reported_outcome(outcome), why, seconds)
+        reports = self._reports(nodeid, _reported_outcome(outcome), why, seconds)
         if outcome in ("xfailed", "xpassed"):
             reports[-2].wasxfail = reason
         return reports
 
-    def _reports(
-        self, nodeid: str, path: str, outcome: str, reason: str, seconds: float
-    ) -> list[pytest.TestReport]:
+    def _reports(self, nodeid: str, outcome: str, reason: str, seconds: float) -> list[pytest.TestReport]:
         """Return the reports of the phases; the one before the last is that of the outcome."""
+        path, _, name = nodeid.partition("::")
         longrepr: Any = None
         if outcome == "failed":  # summaries show the message, reports the text
             text = f"{reason}\n\n{self.details}" if self.details else reason
@@ -114,7 +110,7 @@ class CriterionResult:
 
         def report(when: Any, *found: Any) -> pytest.TestReport:
             told, longrepr, seconds = found or ("passed", None, 0.0)
-            location = (path, None, nodeid.partition("::")[2].replace("::", ".") or nodeid)
+            location = (path, None, name.replace("::", ".") or nodeid)
             return pytest.TestReport(
                 nodeid, location, {}, told, longrepr, when, (), seconds, user_properties=[*self.properties]
             )
@@ -162,7 +158,6 @@ def criterion_results(
             origin = () if check.taken_from is None else (("from_run", check.taken_from),)
             yield CriterionResult(
                 nodeid=nodeid,
-                plan=plan,
                 kind=check.kind,
                 verdict=check.verdict,
                 outcome="skipped" if check.quarantined is not None else _reported_outcome(check.verdict),

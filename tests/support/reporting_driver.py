@@ -100,7 +100,6 @@ def criterion(
     """A criterion as an outcome document tells of it."""
     return CriterionResult(
         nodeid=f"plan.yaml::{todo}::{kind} {text}",
-        plan="plan.yaml",
         kind=kind,
         verdict=verdict,
         outcome=verdict if verdict in ("passed", "failed") else "skipped",
