@@ -54,7 +54,7 @@ from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
-from pytest_planverify.harness.progress import one_line
+from pytest_planverify.harness.progress import one_line, question_facts
 from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import THREADS, SentTurn
@@ -712,17 +712,7 @@ class Loop:
     def _write_requests(self) -> None:
         """Write what a person is asked, for programs that ask them."""
         path = self.folder / REQUESTS
-        questions = [
-            {
-                "id": each.question_id,
-                "todo_id": each.todo_id,
-                "kind": each.kind.value,
-                "question": each.question,
-                "options": list(each.options),
-                "digest": each.digest,
-            }
-            for each in self.state.questions.values()
-        ]
+        questions = [question_facts(each) for each in self.state.questions.values()]
         held = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
         if questions:
             write_file(path, json.dumps(held, indent=2) + "\n")

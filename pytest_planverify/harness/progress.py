@@ -159,11 +159,7 @@ class RunProgress:
         self._tell(
             "question",
             f"  {said}, but the repair goes on meanwhile" if is_optional else f"? {said}",
-            id=action.question_id,
-            todo_id=action.todo_id,
-            question=action.question,
-            options=list(action.options),
-            kind=action.kind.value,
+            **question_facts(action),
         )
 
     def state(self, state: State) -> None:
@@ -254,6 +250,12 @@ def one_line(text: str, most: int) -> str:
     """Return a text without control characters and line breaks, of at most so many characters."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def question_facts(question: AskHuman) -> dict[str, Any]:
+    """Return what a program is told of a question."""
+    told = question.model_dump(mode="json", include={"todo_id", "kind", "question", "options", "digest"})
+    return {"id": question.question_id, **told}
 
 
 def leaf_todos(state: State) -> list[TodoRecord]:
