@@ -217,7 +217,7 @@ def _spare_preparing(config: pytest.Config) -> None:
 
 
 def _prepare_nothing(*arguments: object) -> None:
-    """Stands in for what a plugin would do."""
+    """Do nothing in the place of a plugin."""
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -333,7 +333,7 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
 
 
 def _expression(option: str, text: str | None) -> str | None:
-    """The expression, once it is known to be one: a session that ignored it would run too much."""
+    """Return the expression, once it is known to be one: a session that ignored it would run too much."""
     from _pytest.mark.expression import Expression
 
     if text is None or not text.strip():

@@ -87,7 +87,7 @@ class ReportInput:
 
     @cached_property
     def cases(self) -> list[ReportCase]:
-        """Every case of the run. Nothing failed where the exit status is 0: what is red does not count."""
+        """Return every case. Nothing failed where the exit status is 0: what is red does not count."""
         cases = [
             case for outcome in self.document.outcomes for case in _cases(outcome, counts=not self.holds)
         ]
@@ -97,7 +97,7 @@ class ReportInput:
 
     @property
     def exit_reason(self) -> str:
-        """Why the run as a whole is not accepted, in one line."""
+        """Return why the run as a whole is not accepted, in one line."""
         run = self.document.run
         said = EXIT_WORDS.get(run.exit_status, ("", None))[0]
         waiting = (
@@ -113,7 +113,7 @@ class ReportInput:
 
     @cached_property
     def problems(self) -> list[Problem]:
-        """The root causes, the first to fix first, then what nothing explains."""
+        """Return the root causes, the first to fix first, then what nothing explains."""
         found: dict[str, list[tuple[Outcome, Failure]]] = {}
         unexplained: list[Problem] = []
         for outcome in self.document.outcomes:

@@ -296,7 +296,7 @@ def headline(failure: Failure) -> str:
 
 
 def place(location: Location) -> tuple[str, str]:
-    """``indicators/rsi.py:31`` and ``in compute_rsi``, the second empty where no function is known."""
+    """Return ``indicators/rsi.py:31`` and ``in compute_rsi``, which is empty where no function is known."""
     line = "" if location.line is None else f":{location.line}"
     return f"{location.path}{line}", f"in {location.function}" if location.function else ""
 

@@ -142,7 +142,7 @@ def _below(path: Path, root: Path) -> str:
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
-    """The same data, every text in it without control sequences, invisible characters and secrets."""
+    """Return the same data, its texts without control sequences, invisible characters and secrets."""
     if isinstance(value, str):
         return clean(value) if key in _IDS else redact(clean(value))
     if key == "argv":
@@ -155,7 +155,7 @@ def _cleaned(value: Any, key: str = "") -> Any:
 
 
 def _cleaned_words(words: Sequence[str]) -> list[str]:
-    """The words of a command; the value of an option such as ``--token`` is a word of its own."""
+    """Return a command's words without secrets; the value of ``--token`` is a word of its own."""
     shown: list[str] = []
     before = ""
     for word in words:

@@ -88,26 +88,26 @@ class Progress:
     def worker_started(
         self, key: str, todo_id: str, title: str, limit_seconds: float | None, *, confirming: bool = False
     ) -> None:
-        """A criterion begins to run; ``title`` is its command, path or question."""
+        """Note that a criterion begins to run; ``title`` is its command, path or question."""
         self._workers[key] = _RunningWorker(todo_id, title, limit_seconds, confirming, self._clock())
         if confirming and self._verbosity > 0:
             self._write(StyledText(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
         self.tick()
 
     def collected(self, key: str, count: int) -> None:
-        """So many tests will run in that worker."""
+        """Note how many tests will run in that worker."""
         if worker := self._workers.get(key):
             worker.tests = count
             self.tick()
 
     def test_started(self, key: str, nodeid: str) -> None:
-        """A test begins."""
+        """Note that a test begins."""
         if worker := self._workers.get(key):
             worker.nodeid = nodeid
             self.tick()
 
     def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
-        """A test came to an end. ``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
+        """Note that a test has ended. ``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
         worker = self._workers.get(key)
         if worker is None:
             return
@@ -119,12 +119,12 @@ class Progress:
         self.tick()
 
     def worker_finished(self, key: str) -> None:
-        """A criterion runs no more."""
+        """Note that a criterion runs no more."""
         self._workers.pop(key, None)
         self.tick()
 
     def check_decided(self, todo_id: str, check_id: str, verdict: Verdict) -> None:
-        """A criterion has its verdict."""
+        """Count the verdict of a criterion."""
         if verdict is Verdict.PASSED:
             self._passed += 1
         elif verdict.is_red:
@@ -134,7 +134,7 @@ class Progress:
         self.tick()
 
     def todo_decided(self, todo_id: str, title: str, state: str, checks: Sequence[Check] = ()) -> None:
-        """Every criterion of a todo has its verdict; ``state`` is one of a todo, or a verdict."""
+        """Tell of a todo whose criteria all have verdicts; ``state`` is one of a todo, or a verdict."""
         if self._is_live or self._verbosity < 0:
             return
         screen, word = self._screen, word_of(state)
@@ -201,7 +201,7 @@ class Progress:
     def _rows(
         self, workers: Sequence[_RunningWorker], moment: float, room: int
     ) -> Sequence[Sequence[StyledText]]:
-        """The todo, the time against the limit, the tests that ended, and the test that runs."""
+        """Return a row a worker: the todo, its time against the limit, how many tests ended, which runs."""
         screen = self._screen
         longest = max(room // 3, 8)
         ids = [screen.clip_middle(screen.text(each.todo_id), longest) for each in workers]

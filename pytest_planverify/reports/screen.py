@@ -86,7 +86,7 @@ class ReportScreen:
 
     @property
     def width(self) -> int:
-        """The columns that prose is wrapped at."""
+        """Return the columns that prose is wrapped at."""
         return self.columns or PIPED
 
     def terminal_size(self) -> os.terminal_size | None:
@@ -128,7 +128,7 @@ class ReportScreen:
         self.tw.line()
 
     def rule(self, text: str, style: Style, fill: str = "=") -> None:
-        """A centred heading between fills; text that is too long for that stands alone, wrapped."""
+        """Write a centred heading between fills; text that is too long for that stands alone, wrapped."""
         room = self.width - cells(text) - 2
         if room < 2 * len(fill):
             self.paragraph(text, style=style)
@@ -168,11 +168,11 @@ class ReportScreen:
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
     def text(self, raw: str) -> str:
-        """One printable line of text from outside, in characters that the stream can show."""
+        """Return one printable line of text from outside, in characters that the stream can show."""
         return self._encodable(one_line(raw))
 
     def texts(self, raw: str) -> list[str]:
-        """The printable lines of text from outside."""
+        """Return the printable lines of text from outside, in characters that the stream can show."""
         return [self._encodable(line) for line in many_lines(raw)]
 
     def _encodable(self, text: str) -> str:
@@ -181,7 +181,7 @@ class ReportScreen:
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def clip_middle(self, text: str, width: int) -> str:
-        """The text in at most that many cells, its middle cut: both ends of an id tell it apart."""
+        """Return the text in at most that many cells, its middle cut: both ends of an id tell it apart."""
         if cells(text) <= width:
             return text
         room = max(width - len(self.glyphs.ellipsis), 0)
@@ -191,19 +191,19 @@ class ReportScreen:
 
 
 def one_line(raw: str) -> str:
-    """Text from outside as one printable line."""
+    """Return text from outside as one printable line."""
     if len(raw) < MESSAGE_LIMIT and raw.isascii() and raw.isprintable():
         return raw
     return " ".join(part for part in (line.strip() for line in many_lines(raw)) if part)
 
 
 def many_lines(raw: str) -> list[str]:
-    """Text from outside as printable lines, tabs expanded."""
+    """Return text from outside as printable lines, tabs expanded."""
     return [_printable(line.expandtabs(TAB_STOP)) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
 
 
 def widest(texts: Sequence[str]) -> int:
-    """The columns that the widest of the texts takes."""
+    """Return how many columns the widest of the texts takes."""
     return max(map(cells, texts), default=0)
 
 

@@ -82,7 +82,7 @@ def render_summary(
 
 
 def final_line(document: OutcomeDocument) -> tuple[str, Style]:
-    """``3 done, 1 failed, 2 blocked in 1.24s`` and the colour that it has as a whole."""
+    """Return ``3 done, 1 failed, 2 blocked in 1.24s`` and the colour that it has as a whole."""
     tally = Counter(standing(outcome) for outcome in document.outcomes)
     word, style = EXIT_WORDS.get(
         document.run.exit_status, (f"exit status {document.run.exit_status}", Style.BAD)
@@ -119,7 +119,7 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
 def _write_plans(
     document: OutcomeDocument, screen: ReportScreen, details: Details, loaded: Mapping[str, LoadedPlan]
 ) -> None:
-    """The todos of each plan under its name; one plan's name is shown where there is one to show."""
+    """Write the todos of each plan under its name; one plan's name is shown where there is one to show."""
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
@@ -253,7 +253,7 @@ def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> No
 
 
 def _metric_values(outcome: Outcome) -> str:
-    """``rows_min=250 (>= 10)`` for every metric that was recorded, the condition where the plan has one."""
+    """Return ``rows_min=250 (>= 10)`` for every recorded metric, the condition where the plan has one."""
     conditions = {
         name: condition.strip()
         for check in outcome.checks
@@ -298,7 +298,7 @@ def _tail(outcome: Outcome, name: Standing) -> str:
 
 
 def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
-    """Each failing test's traceback once, however many checks share it."""
+    """Write each failing test's traceback once, however many checks share it."""
     shown: set[tuple[str, str, str]] = set()
     for (plan_id, todo_id, _), failures in longreprs.items():
         parent, _, _ = todo_id.rpartition("/")  # another sub-plan's root may hold tests of the same names
@@ -314,7 +314,7 @@ def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
 
 
 def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
-    """The tests of the run beside the baseline: what was red before is counted apart."""
+    """Write how the tests stand beside the baseline: what was red before is counted apart."""
     if not summary.tests_since:
         return
     parts = [

@@ -162,7 +162,7 @@ def suggestion_label(suggestion: str) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """``4ms``, ``0.21s``, ``12.3s``, ``2m 05s``, ``1h 02m``."""
+    """Return ``4ms``, ``0.21s``, ``12.3s``, ``2m 05s``, ``1h 02m``."""
     if milliseconds < 10:
         return f"{milliseconds}ms"
     seconds = milliseconds / 1000
@@ -177,7 +177,7 @@ def duration(milliseconds: int) -> str:
 
 
 def number(value: float | str) -> str:
-    """A recorded value as a person writes it: ``250``, not ``250.0``."""
+    """Return a recorded value as a person writes it: ``250``, not ``250.0``."""
     if isinstance(value, str):
         return value
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
