@@ -140,7 +140,14 @@ def _write_plans(
 
 
 def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
-    rows = [_row_of(outcome, outcomes, screen) for outcome in outcomes]
+    parents = {above for outcome in outcomes for above in _above(outcome.todo_id)}
+    below: dict[str, list[Outcome]] = {outcome.todo_id: [] for outcome in outcomes}
+    """The todos below each that have no sub-plan themselves, as ``planner status`` counts them."""
+    for outcome in outcomes:
+        for above in () if outcome.todo_id in parents else _above(outcome.todo_id):
+            if above in below:
+                below[above].append(outcome)
+    rows = [_row_of(outcome, below, screen) for outcome in outcomes]
     columns = _fitted(rows, screen)
     detailed = False
     told: set[str] = set()
@@ -170,18 +177,19 @@ _COUNTS = ("checks", "tests", "time")
 """The columns that stand at the right of their room, and are left out of a todo that was not run."""
 
 
-def _row_of(outcome: Outcome, outcomes: Sequence[Outcome], screen: ReportScreen) -> Row:
-    """Return the row of one todo among those that are shown, every text in it made printable."""
+def _above(todo_id: str) -> list[str]:
+    """Return the ids of the parents of a todo, the top one first."""
+    parts = todo_id.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: ReportScreen) -> Row:
+    """Return the row of one todo, every text in it made printable."""
     name = standing(outcome)
     # Nothing about the todo is news.
     is_quiet = name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
-    depth = sum(outcome.todo_id.startswith(f"{each.todo_id}/") for each in outcomes)
-    parents = {each.todo_id.rpartition("/")[0] for each in outcomes}
-    parts = [  # as `planner status` counts them
-        standing(each) is Standing.DONE
-        for each in outcomes
-        if each.todo_id.startswith(f"{outcome.todo_id}/") and each.todo_id not in parents
-    ]
+    depth = sum(above in below for above in _above(outcome.todo_id))
+    parts = [standing(each) is Standing.DONE for each in below[outcome.todo_id]]
     title = screen.text(outcome.title or "")
     progress = f"({sum(parts)}/{len(parts)})" if parts else ""
     texts = {
