@@ -170,6 +170,8 @@ class Loop:
     session: RunSession
     versions: PlanVersions
     snapshots: Snapshots
+    progress: RunProgress = field(init=False)
+    pool: TurnPool | None = field(init=False)
     _pending: deque[Action] = field(default_factory=deque[Any])
     _ending: Ending | None = None
     _refused: int = 0
@@ -188,22 +190,13 @@ class Loop:
     """Why everything stopped."""
 
     def __post_init__(self) -> None:
+        self.progress, self.pool = self.setup.progress, self.setup.pool
         tree, state = self.setup.tree, self.session.state
         begun = self.setup.part.items if state is None else state.parts[""].plan.items
         is_part = len(begun) < len(tree.loaded.plan.items)
         self._todo_ids = tuple(todo.id for todo in begun) if is_part else ()
         self._protected = plan_files(tree)  # now, before any turn can change what they name
         self._records = Records(self.setup.root, self.folder, self.session)
-
-    @property
-    def progress(self) -> RunProgress:
-        """What the operator is shown."""
-        return self.setup.progress
-
-    @property
-    def pool(self) -> TurnPool | None:
-        """Where turns are taken side by side."""
-        return self.setup.pool
 
     def drop_turns(self) -> None:
         """End the turns that are under way, and put back what they have changed of the records."""
