@@ -281,6 +281,7 @@ class Loop:
             self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
+        # What was green then may be broken since: a resumed run must not tell it again.
         (self.folder / _IS_TOLD).touch()
         self.progress.state(self.state)
 
@@ -399,7 +400,7 @@ class Loop:
         seen = self._first_look.get(action.todo_id)
         prompt = write_briefs(turn, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
-        self._records.keep_copy()
+        self._records.keep_copy()  # the agent may remove `.planverify`, snapshots and all
         if self.pool is not None:
             self._send(self.pool, turn, before)
             return
@@ -482,6 +483,7 @@ class Loop:
             self.snapshots.restore(self._clean_tree)
             self._tell_finished(turn, result.report, changes, violation)
             return
+        # Merged within git first: the user's tree never holds half of it.
         merged, clashing = self.snapshots.merge(result.before, ours, result.after)
         self._strays.clear()
         self._seen_tree = self._clean_tree = ours if clashing else merged
@@ -608,6 +610,7 @@ class Loop:
 
     def _verify_todos(self, first: Verify) -> None:
         """Verify what is asked for in one run, and tell each finding to the question it answers."""
+        # One start of pytest answers all that is asked by now.
         alike = [each for each in self._due() if isinstance(each, Verify) and each.isolate == first.isolate]
         for each in alike:
             self._pending.remove(each)

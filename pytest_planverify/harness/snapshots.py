@@ -36,6 +36,7 @@ __pycache__/
 .nox/
 node_modules/
 """
+# Contents are kept byte for byte, whatever the user's own settings of git say.
 _PLAIN = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.quotePath=false"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
@@ -82,6 +83,7 @@ class Snapshots:
 
     def take(self, label: str, *parents: str) -> str:
         """Keep the files as they are now; return the id of the snapshot."""
+        # A file that nobody may read stays away; the others are kept all the same.
         self._git("add", "--all", "--ignore-errors", ".")
         tree = self._git("write-tree").strip()
         if self._last[0] != tree or parents:

@@ -598,7 +598,7 @@ class _Replay:
         controller.cov._warn_preimported_source = False
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
         for number, path in enumerate(self._spec.measured):
-            shutil.move(path, f"{data_file}.planverify-{number}")
+            shutil.move(path, f"{data_file}.planverify-{number}")  # as those of parallel processes
 
     def _told(self, workers: Iterable[_RelayedReports]) -> Iterator[_Test]:
         """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
