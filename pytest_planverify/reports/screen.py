@@ -7,7 +7,6 @@ that no title, message or node id can move the cursor, colour the screen or brea
 from __future__ import annotations
 
 import os
-import unicodedata
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
@@ -191,23 +190,15 @@ class ReportScreen:
 
 
 def one_line(raw: str) -> str:
-    """Return text from outside as one printable line."""
-    if len(raw) < MESSAGE_LIMIT and raw.isascii() and raw.isprintable():
-        return raw
-    return " ".join(part for part in (line.strip() for line in many_lines(raw)) if part)
+    """Return text from outside as one printable line; blanks within it stay, as a command may need them."""
+    return " ".join(filter(None, map(str.strip, many_lines(raw))))
 
 
 def many_lines(raw: str) -> list[str]:
     """Return text from outside as printable lines, tabs expanded."""
-    return [_printable(line.expandtabs(TAB_STOP)) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
+    return [line.expandtabs(TAB_STOP) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
 
 
 def widest(texts: Sequence[str]) -> int:
     """Return how many columns the widest of the texts takes."""
     return max(map(cells, texts), default=0)
-
-
-def _printable(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
