@@ -127,9 +127,9 @@ class Snapshots:
             changed=tuple(path for _, path in pairs), new=tuple(path for kind, path in pairs if kind == "A")
         )
 
-    def diff(self, before: str, after: str, paths: Sequence[str] = ()) -> str:
+    def diff(self, before: str, after: str) -> str:
         """Return the unified diff."""
-        return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after, "--", *paths)
+        return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after)
 
     def read(self, snapshot: str, path: str) -> bytes | None:
         """Return the content of a file; ``None`` where the snapshot has none of that path."""

@@ -244,16 +244,14 @@ def run_reporting_session(
     started: float,
     python_path: Iterable[str] = (),
     color: bool = False,
-    env: Mapping[str, str] | None = None,
 ) -> ReportingResult:
     """Run the session in an interpreter of its own, and wait for it.
 
     ``root`` is the top plan's, in which it runs and from which all tests are named. ``selections`` are
-    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is
-    the folder that :func:`.reporters.worker_start` was given; ``env`` is the environment of the run, by
-    default this process's. pytest's own summary is shown where ``-r`` asks for it, and its tracebacks
-    where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where the folder for Allure's
-    results cannot be written.
+    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is the
+    folder that :func:`.reporters.worker_start` was given. pytest's own summary is shown where ``-r`` asks
+    for it, and its tracebacks where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where
+    the folder for Allure's results cannot be written.
     """
     start, results = reporting_start(given), tuple(criteria)
     paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
@@ -282,7 +280,7 @@ def run_reporting_session(
                 status = subprocess.run(
                     [sys.executable, "-P", "-c", _PROGRAM, str(spec_file)],
                     cwd=root,
-                    env={**(os.environ if env is None else env), **start.env},
+                    env={**os.environ, **start.env},
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
