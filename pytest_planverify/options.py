@@ -10,7 +10,7 @@ import argparse
 import math
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -51,7 +51,27 @@ class PlanArgument(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CommandLine:
+    """The words that the user typed besides this plugin's own options, each where it belongs."""
+
+    plan_words: tuple[str, ...] = ()
+    worker_args: tuple[str, ...] = ()
+    """Passed on to every worker."""
+    collect_only: bool = False
+    last_failed: bool = False
+    maxfail: int = 0
+    keyword: str | None = None
+    markexpr: str | None = None
+    deselect: tuple[str, ...] = ()
+    workers: int = 1
+    """How many workers run at once."""
+    interactive: bool = False
+    """The workers keep the terminal: output is not captured, or a debugger may take over."""
+    debugger: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(CommandLine):
     """Everything that the user decided for this run."""
 
     plans: tuple[PlanArgument, ...]
@@ -73,20 +93,7 @@ class Settings:
     """Further todos that have done work by now, as the driver of a run knows."""
     baseline_file: Path | None
     """The baseline to compare with where none was recorded, as the driver of a run keeps one."""
-    collect_only: bool
-    last_failed: bool
-    maxfail: int
-    keyword: str | None
-    markexpr: str | None
-    deselect: tuple[str, ...]
     verbosity: int
-    workers: int
-    """How many workers run at once."""
-    interactive: bool
-    """The workers keep the terminal: output is not captured, or a debugger may take over."""
-    debugger: bool
-    worker_args: tuple[str, ...]
-    """Passed on to every worker."""
 
     @property
     def narrows(self) -> bool:
@@ -242,7 +249,7 @@ def read_settings(config: pytest.Config) -> Settings:
     if not 0 <= seconds < math.inf:
         raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is no number of seconds")
     outcomes = given.options["planverify_outcomes"]
-    plans = _plans(typed.plans, config)
+    plans = _plans(typed.plan_words, config)
     try:
         reports = tuple(parse_report(text, directory) for text in given.options["planverify_report"])
     except ValueError as error:
@@ -263,17 +270,8 @@ def read_settings(config: pytest.Config) -> Settings:
         recording=given.options["planverify_recording"],
         baseline_file=given.options["planverify_baseline_file"],
         worked=tuple(filter(None, given.options["planverify_worked"].split(","))),
-        collect_only=typed.collect_only,
-        last_failed=typed.last_failed,
-        maxfail=typed.maxfail,
-        keyword=_expression("-k", typed.keyword),
-        markexpr=_expression("-m", typed.markexpr),
-        deselect=tuple(typed.deselect),
         verbosity=int(given.options["verbose"]),
-        workers=1 if typed.interactive else typed.workers,
-        interactive=typed.interactive,
-        debugger=typed.debugger,
-        worker_args=tuple(typed.every),
+        **{each.name: getattr(typed, each.name) for each in fields(typed)},
     )
 
 
@@ -375,24 +373,6 @@ _PATH_VALUES = frozenset(
 )
 
 
-@dataclass(slots=True)
-class CommandLine:
-    """The words that the user typed, each where it belongs."""
-
-    plans: list[str] = field(default_factory=list[str])
-    every: list[str] = field(default_factory=list[str])
-    """Passed on to every worker."""
-    collect_only: bool = False
-    last_failed: bool = False
-    interactive: bool = False
-    debugger: bool = False
-    workers: int = 1
-    maxfail: int = 0
-    keyword: str | None = None
-    markexpr: str | None = None
-    deselect: list[str] = field(default_factory=list[str])
-
-
 def sort_words(words: Iterable[object], directory: Path, positional: Collection[str]) -> CommandLine:
     """Sort the words of a command line.
 
@@ -410,53 +390,59 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     for option in given:
         name, taken, value = option.name, option.words, option.value
         if taken[:-1] == ("--cov",) and value in positional and looks_like_plan(taken[-1]):
-            found.plans.append(taken[-1])  # its value may be left out
+            found = replace(found, plan_words=(*found.plan_words, taken[-1]))  # its value may be left out
             taken, value = (name,), None
         match name:
             case "":
                 (word,) = taken
                 if may_be_value and not (word in positional and looks_like_plan(word)):
-                    found.every.append(word)
+                    found = replace(found, worker_args=(*found.worker_args, word))
                 elif word != "--":
                     _require_plan(word, directory)
-                    found.plans.append(word)
+                    found = replace(found, plan_words=(*found.plan_words, word))
             case _ if name.startswith("--planverify"):
                 if name not in _OWN_FLAGS and value is None:
                     next(given, None)
             case "-x" | "--exitfirst":
-                found.maxfail = 1
+                found = replace(found, maxfail=1)
             case "--maxfail":
-                found.maxfail = _number(name, value)
+                if value is None or not value.isdecimal():
+                    raise pytest.UsageError(f"--maxfail: {value!r} is no number")
+                found = replace(found, maxfail=int(value))
             case "-n" | "--numprocesses":
-                found.workers = worker_count(str(value))
+                found = replace(found, workers=worker_count(str(value)))
             case "--lf" | "--last-failed":
-                found.last_failed = True
+                found = replace(found, last_failed=True)
             case "--co" | "--collect-only" | "--collectonly":
-                found.collect_only = True
+                found = replace(found, collect_only=True)
             case "-k":
-                found.keyword = value
+                found = replace(found, keyword=_expression(name, value))
             case "-m":
-                found.markexpr = value
+                found = replace(found, markexpr=_expression(name, value))
             case "--deselect":
-                found.deselect.append(str(value))
+                found = replace(found, deselect=(*found.deselect, str(value)))
             case _ if name in _OTHER_MACHINES:
                 raise pytest.UsageError(
                     f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
                 )
             case _ if name in _LEFT_OUT:
                 pass
-            case _ if name in _PATH_VALUES:
-                # Sessions run in the plan's root, so a path is made independent of the folder.
-                path = str(directory / str(value))
-                found.every += [f"{name}={path}"] if name.startswith("--") else [name, path]
             case _:
+                if name in _PATH_VALUES:
+                    # Sessions run in the plan's root, so a path is made independent of the folder.
+                    path = str(directory / str(value))
+                    taken = (f"{name}={path}",) if name.startswith("--") else (name, path)
                 debugs = name in ("--pdb", "--trace")
-                found.debugger |= debugs
-                found.interactive |= debugs or name == "-s" or (name, value) == ("--capture", "no")
-                found.every += taken
+                shows = debugs or name == "-s" or (name, value) == ("--capture", "no")
+                found = replace(
+                    found,
+                    worker_args=(*found.worker_args, *taken),
+                    debugger=found.debugger or debugs,
+                    interactive=found.interactive or shows,
+                )
         is_unknown = name.startswith("--") and not option.known
         may_be_value = is_unknown and value is None and not name.startswith("--planverify")
-    return found
+    return replace(found, workers=1) if found.interactive else found
 
 
 def looks_like_plan(word: str) -> bool:
@@ -474,12 +460,6 @@ def worker_count(text: str) -> int:
     if not text.isdecimal() or int(text) > MOST_WORKERS:
         raise pytest.UsageError(f"-n {text}: it is no number from 0 to {MOST_WORKERS}, nor auto")
     return max(int(text), 1)
-
-
-def _number(option: str, text: str | None) -> int:
-    if text is None or not text.isdecimal():
-        raise pytest.UsageError(f"{option}: {text!r} is no number")
-    return int(text)
 
 
 def _require_plan(word: str, directory: Path) -> None:
