@@ -298,7 +298,8 @@ def run(
     Files are kept before each turn; a turn that changes what it may not is undone, and stops the run.
     The limits of the plan hold as well: --max-… can only lower them.
     """
-    from pytest_planverify.harness.command import RunOptions, run_command
+    from pytest_planverify.harness.command import run_command
+    from pytest_planverify.harness.loop import RunOptions
 
     if dirty not in ("refuse", "save"):
         raise UsageMistake(f"--dirty {dirty}: write refuse or save")

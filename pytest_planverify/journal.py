@@ -186,7 +186,7 @@ class JournalTail:
 
 
 def read_journal(path: str | Path) -> list[Record]:
-    """Every complete record of a journal; lines that are no records are passed over."""
+    """Return every complete record of a journal; lines that are no records are passed over."""
     tail = JournalTail(path)
     try:
         return list(tail.read())
@@ -214,7 +214,7 @@ def _open(path: str | Path, flags: int) -> int:
 
 
 def _out_of_the_way(descriptor: int) -> int:
-    """The file under a high number: who closes it among all others does not get its number for the next."""
+    """Return the file under a high number, which whoever closes all others does not hand to the next."""
     if fcntl is None:
         return descriptor
     with suppress(OSError):

@@ -247,14 +247,12 @@ def _verdicts(found: CommandResult) -> dict[str, Any]:
         held["todos"] = {
             each.todo_id: None if each.state is None else each.state.value for each in outcomes
         }
-        red = [each for each in outcomes if each.failure_evidence is not None][:MOST_FAILURES]
-        held["failures"] = {each.todo_id: _in_short(each.failure_evidence) for each in red}
+        red = [(each.todo_id, each.failure_evidence) for each in outcomes if each.failure_evidence]
+        held["failures"] = {name: _in_short(failure) for name, failure in red[:MOST_FAILURES]}
     return held
 
 
-def _in_short(failure: Failure | None) -> dict[str, str]:
-    if failure is None:
-        return {}
+def _in_short(failure: Failure) -> dict[str, str]:
     told = {
         "category": failure.category.value,
         "owner": failure.owner,

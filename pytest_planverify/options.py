@@ -10,14 +10,14 @@ import argparse
 import math
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from planner.planfile.discovery import PlanChoice
     from pytest_planverify.reports.choice import Report
@@ -51,7 +51,27 @@ class PlanArgument(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CommandLine:
+    """The words that the user typed besides this plugin's own options, each where it belongs."""
+
+    plan_words: tuple[str, ...] = ()
+    worker_args: tuple[str, ...] = ()
+    """Passed on to every worker."""
+    collect_only: bool = False
+    last_failed: bool = False
+    maxfail: int = 0
+    keyword: str | None = None
+    markexpr: str | None = None
+    deselect: tuple[str, ...] = ()
+    workers: int = 1
+    """How many workers run at once."""
+    interactive: bool = False
+    """The workers keep the terminal: output is not captured, or a debugger may take over."""
+    debugger: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(CommandLine):
     """Everything that the user decided for this run."""
 
     plans: tuple[PlanArgument, ...]
@@ -73,20 +93,7 @@ class Settings:
     """Further todos that have done work by now, as the driver of a run knows."""
     baseline_file: Path | None
     """The baseline to compare with where none was recorded, as the driver of a run keeps one."""
-    collect_only: bool
-    last_failed: bool
-    maxfail: int
-    keyword: str | None
-    markexpr: str | None
-    deselect: tuple[str, ...]
     verbosity: int
-    workers: int
-    """How many workers run at once."""
-    interactive: bool
-    """The workers keep the terminal: output is not captured, or a debugger may take over."""
-    debugger: bool
-    worker_args: tuple[str, ...]
-    """Passed on to every worker."""
 
     @property
     def narrows(self) -> bool:
@@ -217,18 +224,22 @@ def _spare_preparing(config: pytest.Config) -> None:
 
 
 def _prepare_nothing(*arguments: object) -> None:
-    """Stands in for what a plugin would do."""
+    """Do nothing in the place of a plugin."""
 
 
 def read_settings(config: pytest.Config) -> Settings:
     """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
     # A run without a plan does without these.
+    from planner.errors import CommandSyntaxError
     from pytest_planverify.checks.intermediate_process import can_fork
     from pytest_planverify.reports.choice import parse_report
 
     given = config.stash[GIVEN]
     directory = config.invocation_params.dir
-    sorted_args = CommandLine(config.invocation_params.args, directory, given.positional).sort()
+    try:
+        typed = sort_words(config.invocation_params.args, directory, given.positional)
+    except CommandSyntaxError as error:
+        raise pytest.UsageError(str(error)) from None
     confirmations = given.options["planverify_confirm"]
     if not 0 <= confirmations <= MAX_CONFIRMATIONS:
         raise pytest.UsageError(
@@ -238,7 +249,7 @@ def read_settings(config: pytest.Config) -> Settings:
     if not 0 <= seconds < math.inf:
         raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is no number of seconds")
     outcomes = given.options["planverify_outcomes"]
-    plans = _plans(sorted_args.plans, config)
+    plans = _plans(typed.plan_words, config)
     try:
         reports = tuple(parse_report(text, directory) for text in given.options["planverify_report"])
     except ValueError as error:
@@ -259,17 +270,8 @@ def read_settings(config: pytest.Config) -> Settings:
         recording=given.options["planverify_recording"],
         baseline_file=given.options["planverify_baseline_file"],
         worked=tuple(filter(None, given.options["planverify_worked"].split(","))),
-        collect_only=sorted_args.collect_only,
-        last_failed=sorted_args.last_failed,
-        maxfail=sorted_args.maxfail,
-        keyword=_expression("-k", sorted_args.keyword),
-        markexpr=_expression("-m", sorted_args.markexpr),
-        deselect=tuple(sorted_args.deselect),
         verbosity=int(given.options["verbose"]),
-        workers=1 if sorted_args.interactive else sorted_args.workers,
-        interactive=sorted_args.interactive,
-        debugger=sorted_args.debugger,
-        worker_args=tuple(sorted_args.every),
+        **{each.name: getattr(typed, each.name) for each in fields(typed)},
     )
 
 
@@ -329,7 +331,7 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
 
 
 def _expression(option: str, text: str | None) -> str | None:
-    """The expression, once it is known to be one: a session that ignored it would run too much."""
+    """Return the expression, once it is known to be one: a session that ignored it would run too much."""
     from _pytest.mark.expression import Expression
 
     if text is None or not text.strip():
@@ -356,30 +358,91 @@ def _plan_argument(choice: PlanChoice, config: pytest.Config) -> PlanArgument:
 MOST_WORKERS = 64
 PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
-_FLAGS_LEFT_OUT = frozenset(
-    {"--planverify", "--planverify-isolate", "--planverify-keep-going", "--planverify-resume"}
-    | {"--planverify-recording", "--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise"}
-    | {"--sw-skip", "--stepwise-skip", "--continue-on-collection-errors", "--cache-clear"}
+_OWN_FLAGS = frozenset(
+    f"--planverify{each}" for each in ("", "-isolate", "-keep-going", "-resume", "-recording")
 )
-"""Our own, and what would change which tests of a criterion run."""
-_VALUES_LEFT_OUT = frozenset(
-    {"--planverify-scope", "--planverify-outcomes", "--planverify-report", "--planverify-confirm"}
-    | {"--planverify-confirm-seconds", "--planverify-baseline", "--planverify-worked"}
-    | {"--planverify-baseline-file"}
+_LEFT_OUT = frozenset(
+    {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
+    | {"--cache-clear", "--continue-on-collection-errors"}
+    | {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
 )
-_OF_XDIST = frozenset(
-    {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
-)
-"""Options of pytest-xdist that say how it hands out tests; here criteria are handed out."""
+"""What would change which tests of a criterion run, and how pytest-xdist hands out tests."""
 _OTHER_MACHINES = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
 _PATH_VALUES = frozenset(
     {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
 )
-_SHORT_VALUES = frozenset({"-k", "-m", "-n", "-c", "-p", "-o", "-W", "-r"})
-_SPACED_VALUES = frozenset(
-    {"--tb", "--dist", "--maxprocesses", "--cov-report", "--cov-fail-under", "--timeout", "--durations"}
-    | {"--color", "--capture", "--pdbcls", "--cov"}
-)
+
+
+def sort_words(words: Iterable[object], directory: Path, positional: Collection[str]) -> CommandLine:
+    """Sort the words of a command line.
+
+    Raises :class:`pytest.UsageError` for what cannot be meant, and ``CommandSyntaxError`` for an option
+    that lacks its value, where the plugin that it belongs to is not there to say so.
+
+    ``positional`` are the words that pytest's own parser took for arguments. It knows the options of every
+    plugin, so a plan among them is never the value of an option that the catalog does not know.
+    """
+    from planner.catalog.pytest_arguments import split_options
+
+    found = CommandLine()
+    may_be_value = False
+    given = split_options(map(str, words))
+    for option in given:
+        name, taken, value = option.name, option.words, option.value
+        if taken[:-1] == ("--cov",) and value in positional and looks_like_plan(taken[-1]):
+            found = replace(found, plan_words=(*found.plan_words, taken[-1]))  # its value may be left out
+            taken, value = (name,), None
+        match name:
+            case "":
+                (word,) = taken
+                if may_be_value and not (word in positional and looks_like_plan(word)):
+                    found = replace(found, worker_args=(*found.worker_args, word))
+                elif word != "--":
+                    _require_plan(word, directory)
+                    found = replace(found, plan_words=(*found.plan_words, word))
+            case _ if name.startswith("--planverify"):
+                if name not in _OWN_FLAGS and value is None:
+                    next(given, None)
+            case "-x" | "--exitfirst":
+                found = replace(found, maxfail=1)
+            case "--maxfail":
+                if value is None or not value.isdecimal():
+                    raise pytest.UsageError(f"--maxfail: {value!r} is no number")
+                found = replace(found, maxfail=int(value))
+            case "-n" | "--numprocesses":
+                found = replace(found, workers=worker_count(str(value)))
+            case "--lf" | "--last-failed":
+                found = replace(found, last_failed=True)
+            case "--co" | "--collect-only" | "--collectonly":
+                found = replace(found, collect_only=True)
+            case "-k":
+                found = replace(found, keyword=_expression(name, value))
+            case "-m":
+                found = replace(found, markexpr=_expression(name, value))
+            case "--deselect":
+                found = replace(found, deselect=(*found.deselect, str(value)))
+            case _ if name in _OTHER_MACHINES:
+                raise pytest.UsageError(
+                    f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
+                )
+            case _ if name in _LEFT_OUT:
+                pass
+            case _:
+                if name in _PATH_VALUES:
+                    # Sessions run in the plan's root, so a path is made independent of the folder.
+                    path = str(directory / str(value))
+                    taken = (f"{name}={path}",) if name.startswith("--") else (name, path)
+                debugs = name in ("--pdb", "--trace")
+                shows = debugs or name == "-s" or (name, value) == ("--capture", "no")
+                found = replace(
+                    found,
+                    worker_args=(*found.worker_args, *taken),
+                    debugger=found.debugger or debugs,
+                    interactive=found.interactive or shows,
+                )
+        is_unknown = name.startswith("--") and not option.known
+        may_be_value = is_unknown and value is None and not name.startswith("--planverify")
+    return replace(found, workers=1) if found.interactive else found
 
 
 def looks_like_plan(word: str) -> bool:
@@ -399,128 +462,17 @@ def worker_count(text: str) -> int:
     return max(int(text), 1)
 
 
-class CommandLine:
-    """The words that the user typed, each where it belongs once :meth:`sort` has walked them."""
-
-    def __init__(self, words: Iterable[object], directory: Path, positional: Iterable[str]) -> None:
-        """``positional`` are the words that pytest's own parser took for arguments."""
-        self._words = [str(word) for word in words]
-        self._directory = directory
-        self._positional = frozenset(positional)
-        self.plans: list[str] = []
-        self.every: list[str] = []
-        """Passed on to every worker."""
-        self.collect_only = self.last_failed = False
-        self.interactive = self.debugger = False
-        self.workers = 1
-        self.maxfail = 0
-        self.keyword: str | None = None
-        self.markexpr: str | None = None
-        self.deselect: list[str] = []
-
-    def sort(self) -> CommandLine:
-        """Walk the words. Raises :class:`pytest.UsageError` for what cannot be meant."""
-        while self._words:
-            word = self._words.pop(0)
-            if word.startswith("--"):
-                name, equals, value = word.partition("=")
-                if name != "--":
-                    self._option(name, value if equals else None)
-            elif word.startswith("-") and len(word) > 1:
-                self._letters(word[1:])
-            else:
-                self._plan(word)
-        return self
-
-    def _letters(self, letters: str) -> None:
-        """Take options of one letter that stand together; the value of one may stand behind it."""
-        for at, letter in enumerate(letters, start=1):
-            name, rest = f"-{letter}", letters[at:]
-            if name in _SHORT_VALUES:
-                self._option(name, rest.removeprefix("=") or self._next_word(name))
-                return
-            self._option(name, None)
-
-    def _next_word(self, name: str) -> str:
-        if not self._words:
-            raise pytest.UsageError(f"{name} needs a value")
-        return self._words.pop(0)
-
-    def _option(self, name: str, given: str | None) -> None:
-        """Take an option; ``given`` is the value that was written in the same word."""
-        if name in _FLAGS_LEFT_OUT:
-            return
-        if name in _VALUES_LEFT_OUT:
-            if given is None:
-                self._next_word(name)
-        elif name in _OTHER_MACHINES:
-            raise pytest.UsageError(
-                f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
-            )
-        elif name in ("-x", "--exitfirst"):
-            self.maxfail = 1
-        elif name in ("--lf", "--last-failed"):
-            self.last_failed = True
-        elif name in ("--co", "--collect-only", "--collectonly"):
-            self.collect_only = True
-        elif name in ("-s", "--pdb", "--trace"):
-            self.interactive = True
-            self.debugger = self.debugger or name != "-s"
-            self.every.append(name)
-        elif name in ("-k", "-m", "-n", "--deselect", "--maxfail", "--numprocesses"):
-            self._set(name, given if given is not None else self._next_word(name))
-        elif name in _PATH_VALUES:
-            # Sessions run in the plan's root, so a path is made independent of the folder.
-            path = str(self._directory / (given if given is not None else self._next_word(name)))
-            self.every += [f"{name}={path}"] if name.startswith("--") else [name, path]
-        elif name in _SHORT_VALUES:
-            self.every += [name, str(given)]
-        else:
-            self._pass_on(name, given)
-
-    def _set(self, name: str, value: str) -> None:
-        if name == "-k":
-            self.keyword = value
-        elif name == "-m":
-            self.markexpr = value
-        elif name == "--deselect":
-            self.deselect.append(value)
-        elif name != "--maxfail":
-            self.workers = worker_count(value)
-        elif value.isdecimal():
-            self.maxfail = int(value)
-        else:
-            raise pytest.UsageError(f"--maxfail: {value!r} is no number")
-
-    def _pass_on(self, name: str, given: str | None) -> None:
-        words = [name if given is None else f"{name}={given}"]
-        if given is None and name.startswith("--") and self._takes_next(name):
-            given = self._words.pop(0)
-            words.append(given)
-        if name == "--capture" and given == "no":
-            self.interactive = True
-        if name not in _OF_XDIST:
-            self.every += words
-
-    def _takes_next(self, name: str) -> bool:
-        """Return whether the next word is this option's value, as pytest's own parser has understood it."""
-        if not self._words or self._words[0].startswith("-"):
-            return False
-        following = self._words[0]
-        if name in _SPACED_VALUES:
-            return name != "--cov" or following not in self._positional
-        return following not in self._positional or not looks_like_plan(following)
-
-    def _plan(self, word: str) -> None:
-        path = self._directory / word.partition("::")[0]
-        if not looks_like_plan(word) and (path.suffix == ".py" or path.is_dir()):
-            raise pytest.UsageError(
-                f"{word}: this is no plan, and --planverify runs what plans name; narrow a run to a todo "
-                "by PLAN::TODO, or by -k EXPRESSION"
-            )
-        if not looks_like_plan(word) and not path.exists():
-            raise pytest.UsageError(
-                f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo "
-                "of a plan as plan.yaml::todo_id"
-            )
-        self.plans.append(word)
+def _require_plan(word: str, directory: Path) -> None:
+    path = directory / word.partition("::")[0]
+    if looks_like_plan(word):
+        return
+    if path.suffix == ".py" or path.is_dir():
+        raise pytest.UsageError(
+            f"{word}: this is no plan, and --planverify runs what plans name; narrow a run to a todo "
+            "by PLAN::TODO, or by -k EXPRESSION"
+        )
+    if not path.exists():
+        raise pytest.UsageError(
+            f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo "
+            "of a plan as plan.yaml::todo_id"
+        )

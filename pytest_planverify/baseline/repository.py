@@ -6,12 +6,13 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 120
 
 _QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
 """Neither a hook nor a monitor of the repository has a part in what is asked here."""
@@ -106,13 +107,19 @@ class Repository:
             return None
 
 
-def git(folder: Path, *words: str, stdin: bytes | None = None) -> bytes:
-    """Return what git answers there. Raises :class:`GitFailed`."""
+def git(
+    folder: Path,
+    *words: str,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
+    accepted: Collection[int] = (0,),
+) -> bytes:
+    """Return what git answers there, where it ends with an accepted status. Raises :class:`GitFailed`."""
     try:
         done = subprocess.run(
             ["git", *_QUIET, "--no-optional-locks", *words],
             cwd=folder,
-            env=surroundings(),
+            env={**surroundings(), **env},
             input=b"" if stdin is None else stdin,
             capture_output=True,
             timeout=TIMEOUT_SECONDS,
@@ -122,7 +129,7 @@ def git(folder: Path, *words: str, stdin: bytes | None = None) -> bytes:
         raise GitFailed(f"git cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise GitFailed(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
-    if done.returncode != 0:
+    if done.returncode not in accepted:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise GitFailed(said[-1] if said else f"git {words[0]} ended with {done.returncode}")
     return done.stdout

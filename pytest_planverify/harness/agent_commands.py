@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +33,6 @@ MOST_CHARACTERS = 6_000
 
 MOST_OF_A_VERIFICATION = 2_000
 COMMAND_SECONDS = 120.0
-VERIFY_SECONDS = 540.0
-"""Hooks are given ten minutes by the agents that call them."""
 
 _ERRORS = (Status.USAGE, Status.INTERNAL_ERROR, Status.UNREADABLE)
 _START = "from pytest_planverify.cli import main; main()"
@@ -78,18 +77,18 @@ def run_planverify(
             f"planverify: {words[0]} did not end within {seconds:g} s, and was stopped; verify fewer todos"
         )
         return CommandResult(text=line, status=None)
-    said = ended.stdout if ended.stdout.strip() else ended.stderr
-    if ended.exit_code in _ERRORS:
-        said = ended.stderr if ended.stderr.strip() else ended.stdout
-    return CommandResult(text=_shortened(said, most), status=ended.exit_code)
+    streams = (
+        [ended.stdout, ended.stderr] if ended.exit_code not in _ERRORS else [ended.stderr, ended.stdout]
+    )
+    said = next(filter(str.strip, streams), "")
+    return CommandResult(text=redact(clean(said, limit=most)).strip(), status=ended.exit_code)
 
 
 def verify_plan(
     target: str | None,
     root: Path,
     *,
-    options: Sequence[str] = (),
-    seconds: float = VERIFY_SECONDS,
+    seconds: float,
     watch: Callable[[], None] | None = None,
 ) -> CommandResult:
     """Verify ``PLAN[::TODO,...]``, by default the usual plan.
@@ -100,7 +99,7 @@ def verify_plan(
     loaded = load_plan(choice.path)
     outcomes = PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes
     before = _outcomes(outcomes)
-    words = ["verify", *([] if target is None else [target]), "-q", *options]
+    words = ["verify", *([] if target is None else [target]), "-q"]
     result = run_planverify(words, root, seconds=seconds, most=MOST_OF_A_VERIFICATION, watch=watch)
     after = _outcomes(outcomes)
     is_new = after is not None and (before is None or before.run.run_id != after.run.run_id)
@@ -108,15 +107,6 @@ def verify_plan(
 
 
 def _outcomes(path: Path) -> OutcomeDocument | None:
-    try:
+    with suppress(PlannerError):
         return read_outcomes(path)
-    except PlannerError:
-        return None
-
-
-def _shortened(text: str, most: int) -> str:
-    text = redact(clean(text)).strip()
-    if len(text) <= most:
-        return text
-    head, tail = text[: most * 2 // 3], text[-most // 3 :]
-    return f"{head.rpartition(chr(10))[0] or head}\n…\n{tail.partition(chr(10))[2] or tail}"
+    return None

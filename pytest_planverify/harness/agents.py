@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
 import tomllib
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from planner.errors import PlannerError
 from planner.model.taxonomy import Role
@@ -20,9 +24,10 @@ from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from planner.model.actions import Implement
     from pytest_planverify.checks.processes import ProcessResult
 
 MANUAL = "manual"
@@ -42,11 +47,14 @@ PRESETS: dict[str, str] = {
 """Command lines of well-known agents without a terminal; edits are allowed, the rest is up to them."""
 
 PLACEHOLDERS = ("brief", "json", "prompt", "result", "role", "root", "todo")
+_PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 MOST_RESULT_BYTES = 65_536
 MOST_NOTES = 2_000
 DEFAULT_SECONDS = 1_800.0
 """Of a turn, where neither plan nor command line limits it."""
 
+_ROLES = [role.value for role in Role]
+_TABLE: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _MOST_LAST_LINE = 200
 _MOST_PROMPT = 100_000
 """Characters of an argument: systems refuse longer ones."""
@@ -62,9 +70,10 @@ class Turn:
 
     id: str
     """Unique within the run: ``0007-t2_indicators``."""
-    todo_id: str
+    action: Implement
+    """What the engine has asked for."""
     role: Role
-    attempt: int
+    """Who works now: where the debugger repairs nothing, the coder goes on."""
     folder: Path
     """Holds ``brief.md``, ``brief.json``, ``output.txt``, ``result.json``."""
     root: Path
@@ -118,12 +127,13 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     shell, which no shell ever sees. Raises :class:`AgentError`.
     """
     vectors: dict[Role | None, tuple[str, ...]] = {}
-    for source, name, command in (*_configured(root), *_named(given)):
-        role = _role(name, source)
-        words = command if isinstance(command, list) else _words(command, source)
+    for source, name, command in (*_configured(root), *map(_named, given)):
+        if name is not None and name not in _ROLES:
+            raise AgentError(f"{source}: there is no role '{name}'; the roles are {', '.join(_ROLES)}")
+        role = None if name is None else Role(name)
         if command == BUILTIN and role is not Role.DEBUGGER:
             raise AgentError(f"{source}: {BUILTIN} only debugs; write --agent debugger={BUILTIN}")
-        vectors[role] = _checked(tuple(_found_from_anywhere(word, root) for word in words), source)
+        vectors[role] = _vector(command, source, root)
     return Agents(vectors)
 
 
@@ -144,59 +154,54 @@ def run_turn(
     """
     vector = agents.vector(turn.role)
     assert vector is not None  # the loop asks first
-    around = _Around(prompt, on_output, watch, surroundings)
+    run = partial(_run_agent, on_output=on_output, watch=watch, surroundings=surroundings)
     if vector != (BUILTIN,):
-        return _run_agent(vector, turn, around)
-    report = _run_agent(
-        (sys.executable, "-m", "pytest_planverify.harness.debugger", "{json}"), turn, around
-    )
+        return run(vector, turn, prompt)
+    report = run((sys.executable, "-m", "pytest_planverify.harness.debugger", "{json}"), turn, prompt)
     coder = agents.vector(Role.CODER)
-    if coder in (None, (MANUAL,)) or _read_result(turn.result).get("repaired") is True:
+    if coder is None or coder == (MANUAL,) or _read_result(turn.result).get("repaired") is True:
         return report
-    assert coder is not None
     if report.message:
-        found = f"\n## What the debugger found\n\n{report.message}\n"
-        around = replace(around, prompt=prompt + found)
-        write_file(turn.brief, around.prompt)
+        prompt += f"\n## What the debugger found\n\n{report.message}\n"
+        write_file(turn.brief, prompt)
     turn.result.unlink(missing_ok=True)
     left = turn.timeout_seconds - report.duration_ms / 1000
-    worked = _run_agent(coder, replace(turn, role=Role.CODER, timeout_seconds=max(left, 1.0)), around)
+    worked = run(coder, replace(turn, role=Role.CODER, timeout_seconds=max(left, 1.0)), prompt)
     told = [each for each in (report.message, worked.message) if each]
     return replace(
         worked, message="\n".join(told) or None, duration_ms=report.duration_ms + worked.duration_ms
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """Arguments that every agent is called with."""
-
-    prompt: str
-    on_output: Callable[[str], None] | None
-    watch: Callable[[], None] | None
-    surroundings: Mapping[str, str]
-
-
-def _run_agent(vector: Sequence[str], turn: Turn, around: _Around) -> TurnReport:
+def _run_agent(
+    vector: Sequence[str],
+    turn: Turn,
+    prompt: str,
+    *,
+    on_output: Callable[[str], None] | None,
+    watch: Callable[[], None] | None,
+    surroundings: Mapping[str, str],
+) -> TurnReport:
     values = {
         "brief": str(turn.brief),
         "json": str(turn.folder / "brief.json"),
-        "prompt": around.prompt[:_MOST_PROMPT],
+        "prompt": prompt[:_MOST_PROMPT],
         "result": str(turn.result),
         "role": turn.role.value,
         "root": str(turn.root),
-        "todo": turn.todo_id,
+        "todo": turn.action.todo_id,
     }
-    argv = [_filled(word, values) for word in vector]
+    # Other braces stay as they are; what was put in is not looked at again, for a title may hold braces.
+    argv = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in vector]
     variables = {f"PLANVERIFY_{name.upper()}": values[name] for name in PLACEHOLDERS if name != "prompt"}
     try:
         ended = run_process(
             argv,
             cwd=turn.root,
-            env={**os.environ, **around.surroundings, **variables},
+            env={**os.environ, **surroundings, **variables},
             timeout_seconds=turn.timeout_seconds,
-            on_output=around.on_output,
-            watch=around.watch,
+            on_output=on_output,
+            watch=watch,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -215,90 +220,54 @@ def _run_agent(vector: Sequence[str], turn: Turn, around: _Around) -> TurnReport
     )
 
 
-def _configured(root: Path) -> list[tuple[str, str | None, str | list[str]]]:
-    path = root / "pyproject.toml"
+def _configured(root: Path) -> Iterator[tuple[str, str | None, str | list[str]]]:
+    path, source = root / "pyproject.toml", "[tool.planverify.agents]"
     try:
         held: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []
-    table: Any = held.get("tool", {}).get("planverify", {}).get("agents", {})
-    found: list[tuple[str, str | None, str | list[str]]] = []
-    source = "[tool.planverify.agents]"
-    if not isinstance(table, dict):
-        raise AgentError(f'{path}: {source} is no table; write default = "COMMAND" in it')
-    for name, command in cast("dict[str, Any]", table).items():
-        words = cast("list[Any]", command) if isinstance(command, list) else [command]
-        if not words or not all(isinstance(word, str) for word in words):
-            raise AgentError(f"{path}: {source} {name} is neither a text nor a list of texts")
-        given = command if isinstance(command, str) else [str(word) for word in words]
-        found.append((f"{source} {name}", None if name == "default" else name, given))
-    return found
-
-
-def _named(given: Sequence[str]) -> list[tuple[str, str | None, str | list[str]]]:
-    found: list[tuple[str, str | None, str | list[str]]] = []
-    roles = {role.value for role in Role}
-    for text in given:
-        name, separator, command = text.partition("=")
-        if separator and name.strip() in roles:
-            found.append((f"--agent {text}", name.strip(), command))
-        else:
-            found.append((f"--agent {text}", None, text))
-    return found
-
-
-def _role(name: str | None, source: str) -> Role | None:
-    if name is None:
-        return None
+        return
+    table = held.get("tool", {}).get("planverify", {}).get("agents", {})
     try:
-        return Role(name)
-    except ValueError:
-        known = ", ".join(role.value for role in Role)
-        raise AgentError(f"{source}: there is no role '{name}'; the roles are {known}") from None
+        agents = _TABLE.validate_python(table, strict=True)
+    except ValidationError as error:
+        name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])
+        raise AgentError(
+            f'{path}: {source}{name} is neither a text nor a list of texts; write default = "COMMAND" in it'
+        ) from None
+    for name, command in agents.items():
+        yield f"{source} {name}", None if name == "default" else name, command
 
 
-def _words(command: str, source: str) -> list[str]:
-    command = command.strip()
-    if command in (MANUAL, BUILTIN):
-        return [command]
+def _named(text: str) -> tuple[str, str | None, str]:
+    name, separator, command = text.partition("=")
+    is_role = separator and name.strip() in _ROLES
+    return (
+        (f"--agent {text}", name.strip(), command.strip()) if is_role else (f"--agent {text}", None, text)
+    )
+
+
+def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:
+    """Return the words of a command, with the brief as the last where none asks for it."""
     try:
-        words = shlex.split(PRESETS.get(command, command))
+        words = shlex.split(PRESETS.get(command, command)) if isinstance(command, str) else command
     except ValueError as error:
         raise AgentError(f"{source}: {error}; close the quotation") from None
+    if words in ([MANUAL], [BUILTIN]):
+        return (words[0],)
     if not words:
         raise AgentError(f"{source}: names no program; write --agent 'COMMAND {{brief}}'")
-    return words
-
-
-def _found_from_anywhere(word: str, root: Path) -> str:
-    """Return a word that names a file outside of the root by its whole path; turns have other trees."""
-    is_outside = word.startswith("..") and (root / word).exists()
-    return os.path.abspath(root / word) if is_outside else word
-
-
-def _checked(words: tuple[str, ...], source: str) -> tuple[str, ...]:
-    """Return the words, with the brief as the last where none asks for it. Raises :class:`AgentError`."""
-    if words in ((MANUAL,), (BUILTIN,)):
-        return words
-    if shutil.which(words[0]) is None and words[0] not in ("python", "python3"):
+    if words[0] in ("python", "python3") and shutil.which(words[0]) is None:
+        words = [sys.executable, *words[1:]]
+    if shutil.which(words[0]) is None:
         raise AgentError(f"{source}: there is no program '{words[0]}'; install it, or name its path")
-    if words[0] == "python" and shutil.which("python") is None:
-        words = (sys.executable, *words[1:])
-    if not any("{brief}" in word or "{prompt}" in word or "{json}" in word for word in words):
-        words = (*words, "{brief}")
-    return words
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """Replace the placeholders of one word; other braces stay as they are.
-
-    What was put in is not looked at again: a title of the plan may hold braces.
-    """
-    for name in PLACEHOLDERS:
-        head, separator, tail = word.partition(f"{{{name}}}")
-        if separator:
-            return _filled(head, values) + values[name] + _filled(tail, values)
-    return word
+    if not any(f"{{{name}}}" in word for word in words for name in ("brief", "prompt", "json")):
+        words = [*words, "{brief}"]
+    # Turns have other trees: a file beside the root is named by its whole path.
+    is_outside = (word.startswith("..") and (root / word).exists() for word in words)
+    return tuple(
+        os.path.abspath(root / word) if outside else word
+        for word, outside in zip(words, is_outside, strict=True)
+    )
 
 
 def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:

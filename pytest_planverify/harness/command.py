@@ -9,7 +9,6 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psutil
@@ -30,8 +29,8 @@ from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import GitFailed, Repository, git
 from pytest_planverify.checks.processes import end_processes_of
 from pytest_planverify.harness.agents import MANUAL, parse_agents
-from pytest_planverify.harness.loop import Ending, Loop, LoopSettings
-from pytest_planverify.harness.progress import describe_recovery, leaf_todos, standard_progress
+from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
+from pytest_planverify.harness.progress import RunProgress, describe_recovery, leaf_todos
 from pytest_planverify.harness.questions import ask_at_terminal, wait_for_answer
 from pytest_planverify.harness.snapshots import Snapshots
 from pytest_planverify.harness.turn_pool import THREADS, TurnPool, count_workers
@@ -40,14 +39,12 @@ from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
 from pytest_planverify.harness.verification import record_baseline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
     from pytest_planverify.harness.agents import Agents
-    from pytest_planverify.harness.progress import RunProgress
 
 MOST_ROUNDS = 3
 """So often the plan is carried out again where the last verification of all finds something red."""
@@ -57,87 +54,41 @@ _DRIVER = "driver.json"
 _ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """Options of the command line."""
-
-    agents: Sequence[str] = ()
-    resume: bool = False
-    restart: bool = False
-    dirty: str = "refuse"
-    jobs: int | None = None
-    executor: str = THREADS
-    turn_seconds: float | None = None
-    brief_tokens: int = 800
-    wait: float = 0.0
-    """Seconds to wait for an answer from elsewhere, where only a person can go on."""
-    only: Sequence[str] = ()
-    """Ids of todos, or patterns of them."""
-    limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
-    as_json: bool = False
-
-    def to_resume(self, plan: Path) -> str:
-        """Return the command that goes on with the run. Its todos and limits are in the log."""
-        words = ["planverify", "run", str(plan), "--resume"]
-        words += [word for agent in self.agents for word in ("--agent", agent)]
-        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
-        words += [] if self.executor == THREADS else ["--executor", self.executor]
-        words += [] if self.turn_seconds is None else ["--max-turn-seconds", f"{self.turn_seconds:g}"]
-        return shlex.join(words)
-
-
 def run_command(plan: Path, options: RunOptions) -> int:
     """Carry out a plan; return the exit status. Raises :class:`planner.errors.PlannerError`."""
     tree = load_tree(plan)
     root = tree.loaded.root
-    parsed = parse_agents(options.agents, root)
-    if not parsed.vectors:
-        raise UsageMistake(
-            "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
-            "[tool.planverify.agents] in pyproject.toml"
-        )
+    agents = parse_agents(options.agents, root)
     jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
     is_apart = jobs > 1 or options.executor != THREADS
-    if any(vector == (MANUAL,) for vector in parsed.vectors.values()):
-        if not sys.stdin.isatty():
-            raise UsageMistake("--agent manual needs a terminal; name a program")
-        if is_apart:
-            raise UsageMistake("--agent manual works in your own tree; leave --jobs and --executor out")
-    if shutil.which("git") is None:
-        raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
-    progress = standard_progress(as_json=options.as_json)
-    resume = options.resume
-    if resume and (options.only or options.limits):
-        raise UsageMistake(
-            "--resume goes on with the todos and limits of the run; leave --only and --max-… out"
-        )
+    _refuse_wrong_use(options, agents, is_apart=is_apart)
+    progress = RunProgress(sys.stdout, as_json=options.as_json)
     part = _part(tree.loaded.plan, options, progress)
-    log = _choose_log(tree, resume=resume, restart=options.restart)
+    log = _choose_log(tree, resume=options.resume, restart=options.restart)
     seen = None
-    if not resume:
+    if not options.resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
         progress.phase("recording what holds before the run")
-        seen, problem = record_baseline(plan, _baseline_of(tree))
+        seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
         if problem:
             progress.line(f"without a baseline, tricks within the product are not seen: {problem}")
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
-    work = _Work(tree, options, parsed, jobs, pool, progress, part)
+    setup = RunSetup(tree, part, agents, options, jobs, progress, pool)
     try:
         for number in range(1, MOST_ROUNDS + 1):
-            ending, green, loop = _one_round(work, log, resume=resume, seen=seen)
-            ended = loop.settings.folder / _ENDED
-            if ending is not Ending.COMPLETED or green:
-                status = _conclude(loop, ending, work, plan)
+            resume = options.resume and number == 1
+            ending, green, loop = _one_round(setup, log, resume=resume, seen=seen)
+            is_over = ending is not Ending.COMPLETED or green
+            status = _conclude(loop, ending, setup, plan) if is_over else Status.FOUND
+            if is_over or number == MOST_ROUNDS:
                 # Not before: a run that is killed until then is resumed, and told once more.
-                ended.touch()
+                (loop.folder / _ENDED).touch()
+            if is_over:
                 return status
-            resume, seen, log = False, None, next_log(tree.loaded)
             if number < MOST_ROUNDS:
                 progress.line("the last verification found something red: the plan is carried out again")
-            else:
-                ended.touch()
+            seen, log = None, next_log(tree.loaded)
         progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
@@ -149,18 +100,23 @@ def run_command(plan: Path, options: RunOptions) -> int:
         progress.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Values that all rounds of a command share."""
-
-    tree: PlanTree
-    options: RunOptions
-    agents: Agents
-    jobs: int
-    pool: TurnPool | None
-    progress: RunProgress
-    part: Plan
-    """What is carried out of the plan."""
+def _refuse_wrong_use(options: RunOptions, agents: Agents, *, is_apart: bool) -> None:
+    if not agents.vectors:
+        raise UsageMistake(
+            "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
+            "[tool.planverify.agents] in pyproject.toml"
+        )
+    is_manual = (MANUAL,) in agents.vectors.values()
+    if is_manual and not sys.stdin.isatty():
+        raise UsageMistake("--agent manual needs a terminal; name a program")
+    if is_manual and is_apart:
+        raise UsageMistake("--agent manual works in your own tree; leave --jobs and --executor out")
+    if options.resume and (options.only or options.limits):
+        raise UsageMistake(
+            "--resume goes on with the todos and limits of the run; leave --only and --max-… out"
+        )
+    if shutil.which("git") is None:
+        raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
 
 
 def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
@@ -181,77 +137,53 @@ def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
 
 
 def _one_round(
-    work: _Work, log: Path, *, resume: bool, seen: OutcomeDocument | None
+    setup: RunSetup, log: Path, *, resume: bool, seen: OutcomeDocument | None
 ) -> tuple[Ending, bool, Loop]:
     """Carry out the plan once; return how it ended, and whether all is green after it.
 
     ``seen`` is what was found of the files as they are, if that is known.
     """
-    tree, options = work.tree, work.options
-    root = tree.loaded.root
+    plan, root = setup.tree.loaded.path, setup.root
     folder = root / HOME / "harness" / log.stem
     folder.mkdir(parents=True, exist_ok=True)
     _take_over(folder, shown=log.name)
-    versions = PlanVersions(folder / f"plan{tree.loaded.path.suffix}", tree.loaded.path)
     snapshots = Snapshots(root, log.stem)
     snapshots.forget(AFTER_RUN)
-    settings = RunSettings(plan=tree.loaded.path, log=log, jobs=work.jobs, adjust=lambda _: work.part)
+    settings = RunSettings(plan=plan, log=log, jobs=setup.jobs, adjust=lambda _: setup.part)
     with RunSession.open(settings) as session:
-        begun = work.part.items if session.state is None else session.state.parts[""].plan.items
-        chosen = tuple(todo.id for todo in begun)
-        loop = Loop(
-            session=session,
-            versions=versions,
-            snapshots=snapshots,
-            settings=LoopSettings(
-                plan=tree.loaded.path,
-                root=root,
-                folder=folder,
-                agents=work.agents,
-                turn_seconds=options.turn_seconds,
-                brief_tokens=options.brief_tokens,
-                protected=_plan_files(tree),
-                baseline=_baseline_of(tree),
-                todo_ids=chosen if len(chosen) < len(tree.loaded.plan.items) else (),
-            ),
-            progress=work.progress,
-            pool=work.pool,
-        )
+        versions = PlanVersions(folder / f"plan{plan.suffix}", plan)
+        loop = Loop(setup, folder, session, versions, snapshots)
         try:
             if resume:
                 loop.resume()
             else:
                 loop.start(seen)
             ending, left = loop.run(), set[str]()
-            work.progress.close()
-            while ending is Ending.WAITING and (_asked(work, log, loop, left) or _is_answered(work, log)):
+            setup.progress.close()
+            while ending is Ending.WAITING and _is_answered(setup, log, loop, left):
                 loop.resume()
                 ending = loop.run()
-                work.progress.close()
+                setup.progress.close()
             green = ending is Ending.COMPLETED and loop.holds_as_a_whole()
             return ending, green, loop
         except BaseException:
             loop.put_back()
             raise
         finally:
-            if work.pool is not None:
-                work.pool.drop_all()
+            loop.drop_turns()
             snapshots.take(AFTER_RUN)
             loop.close()
 
 
-def _asked(work: _Work, log: Path, loop: Loop, left: set[str]) -> bool:
-    """Ask at the terminal, where somebody sits there; return whether there was an answer."""
-    return work.progress.is_live and ask_at_terminal(work.tree.loaded.path, log, loop.state.questions, left)
-
-
-def _is_answered(work: _Work, log: Path) -> bool:
-    """Wait as long as the operator wishes for an answer from a page or another terminal."""
-    seconds = work.options.wait
+def _is_answered(setup: RunSetup, log: Path, loop: Loop, left: set[str]) -> bool:
+    """Ask at the terminal, where somebody sits there; else wait as long as the operator wishes."""
+    path, seconds = setup.tree.loaded.path, setup.options.wait
+    if setup.progress.is_live and ask_at_terminal(path, log, loop.state.questions, left):
+        return True
     if seconds <= 0:
         return False
-    plan = shlex.quote(str(work.tree.loaded.path.name))
-    work.progress.line(
+    plan = shlex.quote(path.name)
+    setup.progress.line(
         f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
     )
     return wait_for_answer(log, seconds)
@@ -277,16 +209,6 @@ def _beginning(pid: int) -> float | None:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).create_time()
     return None
-
-
-def _baseline_of(tree: PlanTree) -> Path:
-    return run_baseline(tree.loaded.root, tree.loaded.plan.todo_list_id)
-
-
-def _plan_files(tree: PlanTree) -> tuple[str, ...]:
-    root = tree.loaded.root
-    paths = [tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())]
-    return tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
 
 
 def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
@@ -319,7 +241,7 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         listing = git(root, "status", "--porcelain", "-z", "--", ".").decode("utf-8", "replace")
     except GitFailed as error:
         raise PlannerError(f"{root}: {error}; fix the repository") from None
-    own = {*_plan_files(tree)}
+    own = {*plan_files(tree)}
     files = [entry[3:] for entry in listing.split("\0") if len(entry) > 3]
     files = [each for each in files if each not in own and not each.startswith(HOME)]
     if not files:
@@ -334,8 +256,8 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
     progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
-def _conclude(loop: Loop, ending: Ending, work: _Work, plan: Path) -> int:
-    progress, words = work.progress, shlex.quote(str(plan))
+def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
+    progress, words = setup.progress, shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
     done = sum(record.life.value == "done" for record in todos)
     progress.line(
@@ -349,7 +271,7 @@ def _conclude(loop: Loop, ending: Ending, work: _Work, plan: Path) -> int:
         progress.line(
             f"answer with planverify answer, approve or reject: planverify next {words} shows how"
         )
-        progress.line(f"then: {work.options.to_resume(plan)}")
+        progress.line(f"then: {setup.options.to_resume(plan)}")
         return Status.HUMAN_NEEDED
     progress.line(f"what is broken: planverify next {words}")
     categories = {action.category for action in loop.halts if action.category is not None}

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from planner.catalog.commands import Command
-    from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline import KeptBaseline
 
 SHARE, MOST_SECONDS = 0.4, 300.0
 """So much of the turn's time is used, but no more than so many seconds: a coder needs the rest."""
@@ -172,25 +170,29 @@ class Trials:
         return changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Debugger:
     """One turn: what failed, where, and what may be done about it."""
 
-    root: Path
-    flat: FlatPlan
-    todo_id: str
-    """The primary todo: of a branch, the one that it repairs."""
-    failure: Failure
-    command: Command
-    bounds: Bounds
-    turn: Mapping[str, Any]
+    def __init__(self, brief: Mapping[str, Any], failure: Failure, root: Path) -> None:
+        """``brief`` is that of a turn as JSON. Raises :class:`planner.errors.PlannerError`."""
+        self.root = root
+        self.failure = failure
+        self.flat = load_flat(root / brief["plan"])
+        self.todo_id: str = brief.get("parent_id") or brief["todo_id"]
+        """The primary todo: of a branch, the one that it repairs."""
+        self.bounds = Bounds.model_validate(brief.get("bounds", {}))
+        self.turn: Mapping[str, Any] = brief["turn"]
+        criteria = self.flat.loaded.criteria.get(self.todo_id, ())
+        self.command = next((each.command for each in criteria if each.id == failure.check_id), None)
 
     def find(self) -> tuple[str, bool]:
         """Return what was found, and whether it is repaired."""
-        one, whole, name = self._commands()
+        if self.command is None:
+            return "what has failed is no command that could be run again", False
+        one, whole, name = _commands(self.command, self.failure)
         deadline = time.monotonic() + min(SHARE * float(self.turn["timeout_seconds"]), MOST_SECONDS)
         try:
-            for told, fix in self._fixes():
+            for told, fix in self._fixes(self.command):
                 if self._repair(fix, whole, deadline):
                     return told, True
             with copy_as_is(self.root) as tree:
@@ -212,7 +214,8 @@ class Debugger:
 
     def _surroundings(self, tree: Path) -> dict[str, str]:
         scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        return {**os.environ, "PATH": scripts, **environment_for(tree, self.root), **dict(self.command.env)}
+        own = () if self.command is None else self.command.env
+        return {**os.environ, "PATH": scripts, **environment_for(tree, self.root), **dict(own)}
 
     def _describe(self, change: Change, trials: Trials) -> str:
         """Return a change as in a diff, with the commit that made it."""
@@ -223,9 +226,9 @@ class Debugger:
         commit = repository.last_commit_of(change.path, change.first + 1)
         return told if commit is None else f"{told}\nby commit {commit}"
 
-    def _fixes(self) -> Iterator[tuple[str, Fix]]:
+    def _fixes(self, command: Command) -> Iterator[tuple[str, Fix]]:
         """Yield the repairs that no judgement is needed for: what they are, and how they change a tree."""
-        fixing = fixing_command(self.command)
+        fixing = fixing_command(command)
         if fixing is not None:
             yield f"Ran {fixing}.", partial(self._run, shlex.split(fixing))
         if any(each in (self.failure.stack_trace_head or "") for each in _NO_PACKAGE):
@@ -258,17 +261,6 @@ class Debugger:
         is_granted = globs is None or allowed(path, globs)
         return is_granted and not allowed(path, self.bounds.protected_files)
 
-    def _commands(self) -> tuple[list[str], list[str], str]:
-        """Return how to run one red test, and the whole check, and what the first is called."""
-        invocation, given = self.command.pytest, list(self.command.argv)
-        if invocation is None or invocation.foreign:
-            return given, given, self.command.text
-        start = [sys.executable, "-m", "pytest"]
-        whole = [*start, *invocation.args]
-        test = next((each for each in self.failure.tests if "::" in each), None)
-        one = whole if test is None else [*start, *invocation.options, "-x", "--showlocals", test]
-        return one, whole, test or self.command.text
-
     def _changes(
         self, trials: Trials, paths: Sequence[str], read: Callable[[str], bytes | None]
     ) -> list[Change]:
@@ -293,11 +285,11 @@ class Debugger:
 
     def _earlier_states(self) -> Iterator[EarlierState]:
         """Yield the states before the turns of the run, then that of the last green run and others."""
-        run, own = str(self.turn.get("run")), f"before-{self.turn['id']}"
+        own = f"before-{self.turn['id']}"
         if (self.root / HOME / "harness/objects.git").is_dir():
-            snapshots = Snapshots(self.root, run)
-            labels = [each for each in snapshots.labels() if _BEFORE_TURN.match(each) and each != own]
+            snapshots = Snapshots(self.root, str(self.turn.get("run")))
             now = snapshots.find(own)
+            labels = [each for each in snapshots.labels() if _BEFORE_TURN.match(each) and each != own]
             for label in sorted(labels, reverse=True)[:MOST_TURNS]:
                 then = snapshots.find(label)
                 if now is not None and then is not None:
@@ -308,26 +300,32 @@ class Debugger:
                         partial(snapshots.read, then),
                     )
         repository = Repository.around(self.root)
-        green = self._green.revision_of(self.todo_id)
+        root, plan_id = self.flat.loaded.root, self.flat.loaded.plan.todo_list_id
+        green = GreenRevisions(root, plan_id).revision_of(self.todo_id)
         if repository is not None and green is not None:
             yield "the last green run", *_since(repository, green)
-        if (kept := self._baseline()) is not None:
-            held, now_held = kept, WorkTree(self.root).digests()
-            then = held.digests()
-            changed = [path for path in {**then, **now_held} if then.get(path) != now_held.get(path)]
-            readable = [path for path in changed if path not in then or held.read(path) is not None]
-            yield "the baseline", readable, held.read
+        kept, path = load_baseline(root, plan_id), run_baseline(root, plan_id)
+        if kept is None and path.exists():
+            kept = baseline_of_file(root, path)
+        if kept is not None:
+            then, now_held = kept.digests(), WorkTree(self.root).digests()
+            changed = [each for each in {**then, **now_held} if then.get(each) != now_held.get(each)]
+            readable = [each for each in changed if each not in then or kept.read(each) is not None]
+            yield "the baseline", readable, kept.read
         if repository is not None and (commit := repository.commit("HEAD")) is not None:
             yield "the last commit", *_since(repository, commit)
 
-    @property
-    def _green(self) -> GreenRevisions:
-        return GreenRevisions(self.flat.loaded.root, self.flat.loaded.plan.todo_list_id)
 
-    def _baseline(self) -> KeptBaseline | None:
-        root, plan_id = self.flat.loaded.root, self.flat.loaded.plan.todo_list_id
-        kept, own = load_baseline(root, plan_id), run_baseline(root, plan_id)
-        return baseline_of_file(root, own) if kept is None and own.exists() else kept
+def _commands(command: Command, failure: Failure) -> tuple[list[str], list[str], str]:
+    """Return how to run one red test, and the whole check, and what the first is called."""
+    invocation, given = command.pytest, list(command.argv)
+    if invocation is None or invocation.foreign:
+        return given, given, command.text
+    start = [sys.executable, "-m", "pytest"]
+    whole = [*start, *invocation.args]
+    test = next((each for each in failure.tests if "::" in each), None)
+    one = whole if test is None else [*start, *invocation.options, "-x", "--showlocals", test]
+    return one, whole, test or command.text
 
 
 def _write_empty(path: str, tree: Path) -> None:
@@ -340,36 +338,16 @@ def _since(repository: Repository, commit: str) -> tuple[Sequence[str], Callable
     return sorted({*changed, *added}), partial(repository.content, commit)
 
 
-def debug(brief: Mapping[str, Any], root: Path) -> tuple[str, bool]:
-    """Return what was found in a turn, and whether it is repaired. Raises ``PlannerError``."""
-    held = brief["brief"].get("failure") or brief.get("seen")
-    if held is None:
-        return "nothing has failed yet", False
-    flat = load_flat(root / brief["plan"])
-    todo_id, failure = brief.get("parent_id") or brief["todo_id"], Failure.model_validate(held)
-    criteria = flat.loaded.criteria.get(todo_id, ())
-    command = next((each.command for each in criteria if each.id == failure.check_id), None)
-    if command is None:
-        return "what has failed is no command that could be run again", False
-    debugger = Debugger(
-        root=root,
-        flat=flat,
-        todo_id=todo_id,
-        failure=failure,
-        command=command,
-        bounds=Bounds.model_validate(brief.get("bounds", {})),
-        turn=brief["turn"],
-    )
-    return debugger.find()
-
-
 def main(path: Path) -> int:
     """Take the turn of a brief, in the current folder."""
     brief: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    held = brief["brief"].get("failure") or brief.get("seen")
+    notes, repaired = "nothing has failed yet", False
     try:
-        notes, repaired = debug(brief, Path.cwd())
+        if held is not None:
+            notes, repaired = Debugger(brief, Failure.model_validate(held), Path.cwd()).find()
     except (PlannerError, OSError) as error:
-        notes, repaired = str(error), False
+        notes = str(error)
     print(notes, flush=True)
     write_file(Path(brief["turn"]["result"]), json.dumps({"notes": notes, "repaired": repaired}))
     return 0

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.engine.intake import tell_run
 from planner.errors import OutcomeFileError, PlannerError, RefusedEvent
@@ -45,27 +46,31 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import load_flat
+from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
+from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.repository import head_of
 from pytest_planverify.checks.artifact import check_artifact
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, AgentError, Turn, TurnReport, run_turn
 from pytest_planverify.harness.briefs import write_briefs, write_turn_summary
-from pytest_planverify.harness.progress import one_line
+from pytest_planverify.harness.progress import one_line, question_facts
 from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import FileChanges
-from pytest_planverify.harness.turn_pool import SentTurn
+from pytest_planverify.harness.turn_pool import THREADS, SentTurn
 from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from planner.engine import State
     from planner.model.actions import Action
     from planner.model.events import Event
     from planner.model.outcome import OutcomeDocument
+    from planner.model.plan import Plan
+    from planner.planfile.tree import PlanTree
     from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
     from pytest_planverify.harness.agents import Agents
@@ -82,6 +87,7 @@ MOST_REFUSED = 5
 """So many findings may be refused in a run, as when a plan is edited under it."""
 
 REQUESTS = "requests.json"
+_RECORDS = "which only the verifier writes"
 _TURN = "turn.json"
 _FIRST_LOOK = "first_look.json"
 _IS_TOLD = "first_look.told"
@@ -98,39 +104,81 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSettings:
-    """The operator's settings of a run."""
+class RunOptions:
+    """Options of the command line."""
 
-    plan: Path
-    root: Path
-    folder: Path
-    """Of this run, below ``.planverify``."""
-    agents: Agents
+    agents: Sequence[str] = ()
+    resume: bool = False
+    restart: bool = False
+    dirty: str = "refuse"
+    jobs: int | None = None
+    executor: str = THREADS
     turn_seconds: float | None = None
     brief_tokens: int = 800
-    protected: tuple[str, ...] = ()
-    """Files that no turn may change, beside those that its bounds name: the plan's own."""
-    todo_ids: tuple[str, ...] = ()
-    """The todos that are carried out; none are named where all are."""
-    baseline: Path | None = None
-    """What held before the run, where the project has no baseline of its own."""
+    wait: float = 0.0
+    """Seconds to wait for an answer from elsewhere, where only a person can go on."""
+    only: Sequence[str] = ()
+    """Ids of todos, or patterns of them."""
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
+    as_json: bool = False
+
+    def to_resume(self, plan: Path) -> str:
+        """Return the command that goes on with the run. Its todos and limits are in the log."""
+        words = ["planverify", "run", str(plan), "--resume"]
+        words += [word for agent in self.agents for word in ("--agent", agent)]
+        words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
+        words += [] if self.executor == THREADS else ["--executor", self.executor]
+        words += [] if self.turn_seconds is None else ["--max-turn-seconds", f"{self.turn_seconds:g}"]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """What all rounds of a run share."""
+
+    tree: PlanTree
+    part: Plan
+    """What is carried out of the plan."""
+    agents: Agents
+    options: RunOptions
+    jobs: int
+    progress: RunProgress
+    pool: TurnPool | None
+    """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
+
+    @property
+    def root(self) -> Path:
+        """The root of the plan."""
+        return self.tree.loaded.root
+
+
+def plan_files(tree: PlanTree) -> tuple[str, ...]:
+    """Return the files of a plan and its sub-plans, which no turn may change, relative to the root."""
+    root = tree.loaded.root
+    paths = [tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())]
+    return tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
 
 
 @dataclass(slots=True)
 class Loop:
     """One run of a plan with agents, one turn at a time."""
 
+    setup: RunSetup
+    folder: Path
+    """Of this run, below ``.planverify``."""
     session: RunSession
     versions: PlanVersions
     snapshots: Snapshots
-    settings: LoopSettings
-    progress: RunProgress
-    pool: TurnPool | None = None
-    """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
+    progress: RunProgress = field(init=False)
+    pool: TurnPool | None = field(init=False)
     _pending: deque[Action] = field(default_factory=deque[Any])
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    _todo_ids: tuple[str, ...] = field(init=False)
+    """The todos that are carried out; none are named where all are."""
+    _protected: tuple[str, ...] = field(init=False)
     _records: Records = field(init=False)
     _tampered: set[str] = field(default_factory=set[str])
     """Records that were changed while an agent worked, or tests ran; they are put back already."""
@@ -142,7 +190,19 @@ class Loop:
     """Why everything stopped."""
 
     def __post_init__(self) -> None:
-        self._records = Records(self.settings.root, self.settings.folder, self.session)
+        self.progress, self.pool = self.setup.progress, self.setup.pool
+        tree, state = self.setup.tree, self.session.state
+        begun = self.setup.part.items if state is None else state.parts[""].plan.items
+        is_part = len(begun) < len(tree.loaded.plan.items)
+        self._todo_ids = tuple(todo.id for todo in begun) if is_part else ()
+        self._protected = plan_files(tree)  # now, before any turn can change what they name
+        self._records = Records(self.setup.root, self.folder, self.session)
+
+    def drop_turns(self) -> None:
+        """End the turns that are under way, and put back what they have changed of the records."""
+        if self.pool is not None and self.pool.is_busy:
+            self.pool.drop_all()
+            self._check_records()
 
     def close(self) -> None:
         """Let go of what is kept outside of the project."""
@@ -159,15 +219,15 @@ class Loop:
 
         ``seen`` is what a verification of just these files found.
         """
-        settings, document = self.settings, seen
+        document, todo_ids = seen, self._todo_ids
         if document is None:
             self.progress.phase("verifying what holds already")
-            document = self._verify(settings.plan, settings.todo_ids).document
-        elif settings.todo_ids:
-            chosen = tuple(each for each in document.outcomes if each.todo_id in settings.todo_ids)
+            document = self._verify(self.setup.tree.loaded.path, todo_ids).document
+        elif todo_ids:
+            chosen = tuple(each for each in document.outcomes if each.todo_id in todo_ids)
             document = document.model_copy(update={"outcomes": chosen})
         if document is not None:
-            replace_file(self.settings.folder / _FIRST_LOOK, document.model_dump_json())
+            replace_file(self.folder / _FIRST_LOOK, document.model_dump_json())
             for each in document.outcomes:
                 failure = each.failure_evidence
                 if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
@@ -184,19 +244,19 @@ class Loop:
             return
         document = None
         with contextlib.suppress(OutcomeFileError):
-            document = read_outcomes(self.settings.folder / _FIRST_LOOK)
+            document = read_outcomes(self.folder / _FIRST_LOOK)
         self.put_back()
         if self.state.plan_state.is_final:
             return
         self._first_look = _by_todo(document)
-        if not (self.settings.folder / _IS_TOLD).exists():
+        if not (self.folder / _IS_TOLD).exists():
             self._tell_first_look(document)
         if not self.state.plan_state.is_final:
             self._tell(RunResumed(at=_now()))
 
     def put_back(self) -> None:
         """Undo what a turn that was cut off has changed in the user's tree."""
-        left = self.settings.folder / _TURN
+        left = self.folder / _TURN
         if not left.exists():
             return
         turn: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
@@ -221,7 +281,8 @@ class Loop:
             self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
-        (self.settings.folder / _IS_TOLD).touch()
+        # What was green then may be broken since: a resumed run must not tell it again.
+        (self.folder / _IS_TOLD).touch()
         self.progress.state(self.state)
 
     def run(self) -> Ending:
@@ -255,15 +316,16 @@ class Loop:
     def holds_as_a_whole(self) -> bool:
         """Verify the whole plan, each command as a new interpreter; return whether all of it holds."""
         self.progress.phase("verifying everything once more, cold")
-        found = self._verify(self.current_plan(), self.settings.todo_ids, cold=True)
+        found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
             self.progress.line(f"{name} was changed while it was verified, and is put back")
         return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
         """Return the plan as the edits of the run have made it."""
-        newest = self.settings.folder / f"plan{self.settings.plan.suffix}"
-        return newest if newest.exists() else self.settings.plan
+        plan = self.setup.tree.loaded.path
+        newest = self.folder / f"plan{plan.suffix}"
+        return newest if newest.exists() else plan
 
     # -- actions ------------------------------------------------------------------------------------------
 
@@ -278,15 +340,12 @@ class Loop:
 
     def _due(self) -> list[Action]:
         """Return what may be performed now, and forget what nobody asks for any more."""
-        now = _now()
         self._pending = deque(each for each in self._pending if self._is_current(each))
-        times = [(each, getattr(each, "not_before", None)) for each in self._pending]
-        return [each for each, time in times if time is None or datetime.fromisoformat(time) <= now]
+        return [each for each in self._pending if _seconds_until(each) <= 0]
 
     def _seconds_to_wait(self) -> float:
-        times = [getattr(action, "not_before", None) for action in self._pending]
-        waits = [(datetime.fromisoformat(each) - _now()).total_seconds() for each in times if each]
-        return max(0.0, min(waits, default=TICK_SECONDS))
+        """Return how long nothing is due."""
+        return min((each for each in map(_seconds_until, self._pending) if each > 0), default=TICK_SECONDS)
 
     def _perform(self, action: Action) -> None:
         match action:
@@ -318,45 +377,38 @@ class Loop:
     def _implement(self, action: Implement) -> None:
         if self._holds_already(action):
             return
-        agents, settings = self.settings.agents, self.settings
+        agents, options = self.setup.agents, self.setup.options
         if agents.vector(action.role) is None:
             raise AgentError(
                 f"nobody has the role {action.role.value}, which {action.todo_id} needs; go on with "
                 f"--resume --agent {action.role.value}=COMMAND"
             )
         turn_id = f"{action.seq:04d}-{action.todo_id.replace('/', '.')}"
-        folder = settings.folder / "turns" / turn_id
-        folder.mkdir(parents=True, exist_ok=True)
         limits = [
-            each for each in (action.bounds.timeout_seconds, settings.turn_seconds) if each is not None
+            each for each in (action.bounds.timeout_seconds, options.turn_seconds) if each is not None
         ]
         turn = Turn(
             id=turn_id,
-            todo_id=action.todo_id,
+            action=action,
             role=action.role,
-            attempt=action.attempt,
-            folder=folder,
-            root=settings.root,
+            folder=self.folder / "turns" / turn_id,
+            root=self.setup.root,
             timeout_seconds=min(limits, default=DEFAULT_SECONDS),
         )
+        turn.folder.mkdir(parents=True, exist_ok=True)
         turn.result.unlink(missing_ok=True)
-        prompt = write_briefs(
-            action,
-            turn,
-            self.current_plan(),
-            settings.brief_tokens,
-            seen=self._first_look.get(action.todo_id),
-        )
+        seen = self._first_look.get(action.todo_id)
+        prompt = write_briefs(turn, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
-        self._records.keep_copy()
+        self._records.keep_copy()  # the agent may remove `.planverify`, snapshots and all
         if self.pool is not None:
-            self._send(self.pool, action, turn, before)
+            self._send(self.pool, turn, before)
             return
-        self._mark(turn_id, action, before)
-        self._tell_started(action)
+        self._mark(turn, before)
+        self._tell_started(turn)
         self._records.note()
-        head = head_of(settings.root)
-        self.progress.turn_started(turn, action)
+        head = head_of(self.setup.root)
+        self.progress.turn_started(turn)
         if agents.is_manual(action.role):
             self.progress.close()
             report = _wait_for_person(prompt)
@@ -364,53 +416,59 @@ class Loop:
             report = run_turn(agents, turn, prompt=prompt, on_output=self.progress.output)
         self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
-        changes, violation = self._judge(action, turn, report, before, after)
+        changes, violation = self._judge(turn, report, before, after)
         violation = self._tell_head(head) or violation
         if violation is not None:
             self.snapshots.restore(before)
-        self._tell_finished(action, report, changes, violation)
+        self._tell_finished(turn, report, changes, violation)
 
     def _judge(
-        self, action: Implement, turn: Turn, report: TurnReport, before: str, after: str
+        self, turn: Turn, report: TurnReport, before: str, after: str
     ) -> tuple[FileChanges, _Overstep | None]:
         """Record what a turn has changed, and hold it to its limits, by its tree or past it."""
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
-        violation = self._violation(action, (*changes.changed, *sorted(self._strays)))
-        if self._tampered:
-            violation = _Overstep(tuple(sorted(self._tampered)), _RECORDS)
-            self._tampered.clear()
-        write_turn_summary(turn, changes, report)
-        self.progress.turn_finished(
-            turn, report, changes, None if violation is None else violation.headline
+        bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._strays))
+        protected = (*self._protected, *bounds.protected_files)
+        outside = (
+            each
+            for each in changed
+            if bounds.allowed_files is not None and not allowed(each, bounds.allowed_files)
         )
+        violation = (
+            _overstep(sorted(self._tampered), _RECORDS)
+            or _overstep((each for each in changed if allowed(each, protected)), "which the plan protects")
+            or _overstep(outside, "which its allowed_files do not grant")
+        )
+        self._tampered.clear()
+        write_turn_summary(turn, changes, report)
+        self.progress.turn_finished(turn, report, changes, violation and violation.headline)
         return changes, violation
 
     # -- turns side by side -------------------------------------------------------------------------------
 
-    def _send(self, pool: TurnPool, action: Implement, turn: Turn, before: str) -> None:
+    def _send(self, pool: TurnPool, turn: Turn, before: str) -> None:
         if pool.is_busy:
             self._note_strays()
         else:
             self._records.note()
             self._seen_tree = self._clean_tree = before
-        settings = self.settings
         job = make_job(
-            settings.agents, turn, self.snapshots, before, settings.folder, is_shared=pool.is_shared
+            self.setup.agents, turn, self.snapshots, before, self.folder, is_shared=pool.is_shared
         )
-        pool.send(SentTurn(action, turn, job, len(self._merged)))
-        self.progress.turn_started(turn, action)
+        pool.send(SentTurn(job, len(self._merged)))
+        self.progress.turn_started(turn)
 
     def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
         """Judge a turn that was taken elsewhere, and merge what it has done into the user's tree."""
-        action, turn = sent.action, sent.turn
-        if not self._is_outstanding(action.todo_id, action.seq):
+        turn = sent.job.turn
+        if not self._is_outstanding(turn.action.todo_id, turn.action.seq):
             return
         if result is None:
             report = TurnReport(ended_well=False, message="the workers that were to take the turn are lost")
             self.progress.turn_finished(turn, report, FileChanges(), None)
-            self._tell_started(action)
-            self._tell_finished(action, report, FileChanges(), None)
+            self._tell_started(turn)
+            self._tell_finished(turn, report, FileChanges(), None)
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
@@ -419,22 +477,23 @@ class Loop:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
             (turn.folder / "bundle").unlink()
         ours = self._note_strays()
-        changes, violation = self._judge(action, turn, result.report, result.before, result.after)
-        self._tell_started(action)
+        changes, violation = self._judge(turn, result.report, result.before, result.after)
+        self._tell_started(turn)
         if violation is not None:
             self.snapshots.restore(self._clean_tree)
-            self._tell_finished(action, result.report, changes, violation)
+            self._tell_finished(turn, result.report, changes, violation)
             return
+        # Merged within git first: the user's tree never holds half of it.
         merged, clashing = self.snapshots.merge(result.before, ours, result.after)
         self._strays.clear()
         self._seen_tree = self._clean_tree = ours if clashing else merged
         if clashing:
             self._tell_conflict(sent, result.report, clashing)
             return
-        self._mark(turn.id, action, ours)
+        self._mark(turn, ours)
         self.snapshots.lay_out(merged)
-        self._merged.append((action.todo_id, changes))
-        self._tell_finished(action, result.report, changes, None)
+        self._merged.append((turn.action.todo_id, changes))
+        self._tell_finished(turn, result.report, changes, None)
 
     def _note_strays(self) -> str:
         """Note what was changed in the user's tree though all turns have trees of their own."""
@@ -446,7 +505,8 @@ class Loop:
 
     def _tell_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
         """Tell that a turn does not fit what was merged since it began; it is dropped."""
-        todo_id = sent.action.todo_id
+        turn = sent.job.turn
+        todo_id = turn.action.todo_id
         self.progress.line(f"{todo_id}: what was merged meanwhile changes {', '.join(files[:5])} otherwise")
         first = next(
             (name for name, changes in self._merged[sent.merges :] if set(files) & {*changes.changed}), None
@@ -455,16 +515,15 @@ class Loop:
         may_be_done_anew = record.is_branch or record.retries < record.todo.max_retries
         if first in (None, todo_id) or not may_be_done_anew:  # a verification says how it goes on
             message = f"{', '.join(files)} was changed otherwise meanwhile"
-            self._tell_finished(
-                sent.action, replace(report, ended_well=False, message=message), FileChanges(), None
-            )
+            report = replace(report, ended_well=False, message=message)
+            self._tell_finished(turn, report, FileChanges(), None)
             return
         self._tell(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
         self._tell(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
 
-    def _tell_started(self, action: Implement) -> None:
+    def _tell_started(self, turn: Turn) -> None:
         # The engine counts the time of a turn from here; of one elsewhere its worker has seen to it.
-        self._tell(WorkStarted(at=_now(), todo_id=action.todo_id, answers=action.seq))
+        self._tell(WorkStarted(at=_now(), todo_id=turn.action.todo_id, answers=turn.action.seq))
 
     # -- findings -----------------------------------------------------------------------------------------
 
@@ -498,13 +557,13 @@ class Loop:
         return any(check_artifact(each, root).is_red for each in modules)
 
     def _tell_finished(
-        self, action: Implement, report: TurnReport, changes: FileChanges, violation: _Overstep | None
+        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: _Overstep | None
     ) -> None:
         """Tell what became of a turn. One that overstepped its limits has been undone."""
         self._tell(
             WorkFinished(
                 at=_now(),
-                todo_id=action.todo_id,
+                todo_id=turn.action.todo_id,
                 # An agent that fails may have done its work all the same: a verification tells.
                 success=report.ended_well or bool(changes.changed),
                 tokens=report.tokens,
@@ -512,30 +571,19 @@ class Loop:
                 touched_files=tuple(map(without_surrogates, changes.changed)),
                 new_files=tuple(map(without_surrogates, changes.new)),
                 message=report.message,
-                answers=action.seq,
+                answers=turn.action.seq,
             )
         )
         if violation is not None:
-            self._tell(Verified(at=_now(), outcome=violation.outcome(action.todo_id)))
+            self._tell(Verified(at=_now(), outcome=violation.outcome(turn.action.todo_id)))
         with self._writing_records():
-            (self.settings.folder / _TURN).unlink(missing_ok=True)
+            (self.folder / _TURN).unlink(missing_ok=True)
 
-    def _mark(self, turn_id: str, action: Implement, before: str) -> None:
+    def _mark(self, turn: Turn, before: str) -> None:
         """Note what to put back where the user's tree is about to change for a turn."""
-        mark = {"id": turn_id, "seq": action.seq, "todo_id": action.todo_id, "before": before}
+        asked = {"seq": turn.action.seq, "todo_id": turn.action.todo_id}
         with self._writing_records():
-            replace_file(self.settings.folder / _TURN, json.dumps(mark))
-
-    def _violation(self, action: Implement, changed: Sequence[str]) -> _Overstep | None:
-        bounds, settings = action.bounds, self.settings
-        protected = (*settings.protected, *bounds.protected_files)
-        kept = tuple(path for path in changed if allowed(path, protected))
-        if kept:
-            return _Overstep(kept, "which the plan protects")
-        if bounds.allowed_files is None:
-            return None
-        outside = tuple(path for path in changed if not allowed(path, bounds.allowed_files))
-        return _Overstep(outside, "which its allowed_files do not grant") if outside else None
+            replace_file(self.folder / _TURN, json.dumps({"id": turn.id, **asked, "before": before}))
 
     def _check_records(self, *, by_people: bool = True) -> None:
         """Put back what an agent, or a test, has changed of the records."""
@@ -546,16 +594,12 @@ class Loop:
 
     def _tell_head(self, before: tuple[str, str] | None) -> _Overstep | None:
         """Tell where an agent has committed, or gone to another branch; a repository must not go."""
-        now = head_of(self.settings.root)
+        now = head_of(self.setup.root)
         if before is None or now == before:
             return None
         if now is None:
-            return _Overstep(
-                (".git",),
-                "the repository itself",
-                did="removed",
-                remedy="the files are put back; bring the repository back from a copy",
-            )
+            remedy = "the files are put back; bring the repository back from a copy"
+            return _Overstep((".git",), f"removed .git, the repository itself; {remedy}")
         (old_branch, old), (branch, commit) = before, now
         if branch != old_branch:
             self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
@@ -566,6 +610,7 @@ class Loop:
 
     def _verify_todos(self, first: Verify) -> None:
         """Verify what is asked for in one run, and tell each finding to the question it answers."""
+        # One start of pytest answers all that is asked by now.
         alike = [each for each in self._due() if isinstance(each, Verify) and each.isolate == first.isolate]
         for each in alike:
             self._pending.remove(each)
@@ -576,9 +621,8 @@ class Loop:
             outcome = found.outcome(todo_id, self.state.plan_id)
             if not self._is_outstanding(todo_id, seq):  # what was told of another has stopped the run
                 continue
-            if self._tampered:
-                names = tuple(sorted(self._tampered))
-                outcome = _Overstep(names, _RECORDS, remedy="put back").outcome(todo_id)
+            if tampered := _overstep(sorted(self._tampered), _RECORDS, remedy="put back"):
+                outcome = tampered.outcome(todo_id)
             self.progress.verified(outcome)
             self._tell(
                 Verified(
@@ -598,16 +642,15 @@ class Loop:
             self._note_strays()
         else:
             self._records.note()
-        state, outcomes = self.session.state, self.settings.folder / "outcomes.json"
+        state, outcomes = self.session.state, self.folder / "outcomes.json"
         worked = () if state is None else [name for name, each in state.records.items() if each.turns]
-        baseline = self.settings.baseline
-        baseline = baseline if baseline is not None and baseline.exists() else None
+        baseline = run_baseline(self.setup.root, self.setup.tree.loaded.plan.todo_list_id)
         found = verify(
             plan,
             todo_ids,
             outcomes=outcomes,
             worked=worked,
-            baseline=baseline,
+            baseline=baseline if baseline.exists() else None,
             cold=cold,
             confirms=confirms,
         )
@@ -664,47 +707,20 @@ class Loop:
 
     def _write_requests(self) -> None:
         """Write what a person is asked, for programs that ask them."""
-        path = self.settings.folder / REQUESTS
-        questions = [
-            {
-                "id": each.question_id,
-                "todo_id": each.todo_id,
-                "kind": each.kind.value,
-                "question": each.question,
-                "options": list(each.options),
-                "digest": each.digest,
-            }
-            for each in self.state.questions.values()
-        ]
+        path = self.folder / REQUESTS
+        questions = [question_facts(each) for each in self.state.questions.values()]
+        held = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
         if questions:
-            write_file(
-                path,
-                json.dumps(
-                    {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}, indent=2
-                )
-                + "\n",
-            )
+            write_file(path, json.dumps(held, indent=2) + "\n")
         else:
             path.unlink(missing_ok=True)
 
 
-_RECORDS = "which only the verifier writes"
-
-
-@dataclass(frozen=True, slots=True)
-class _Overstep:
+class _Overstep(NamedTuple):
     """Files that a turn has changed and may not change."""
 
     paths: tuple[str, ...]
-    why: str
-    did: str = "changed"
-    remedy: str = "the turn is undone"
-
-    @property
-    def headline(self) -> str:
-        more = f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else ""
-        shown = ", ".join(one_line(each, 120) for each in self.paths[:3])
-        return f"{self.did} {shown}{more}, {self.why}; {self.remedy}"
+    headline: str
 
     def outcome(self, todo_id: str) -> Outcome:
         """Return the outcome that stops the run, as any change outside the allowlist does."""
@@ -729,6 +745,19 @@ class _Overstep:
             failure_evidence=failure,
             failures=(failure,),
         )
+
+
+def _overstep(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> _Overstep | None:
+    """Return the violation that a change of these files is; none where there is no file."""
+    names = tuple(paths)
+    shown = listed([one_line(each, 120) for each in names], 3)
+    return _Overstep(names, f"changed {shown}, {why}; {remedy}") if names else None
+
+
+def _seconds_until(action: Action) -> float:
+    """Return in how many seconds an action may be performed; below 0 where it may be now."""
+    not_before: str | None = getattr(action, "not_before", None)
+    return 0.0 if not_before is None else (datetime.fromisoformat(not_before) - _now()).total_seconds()
 
 
 def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:

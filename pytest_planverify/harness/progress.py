@@ -7,26 +7,28 @@ of the output. What is done is one line.
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 import threading
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
+from _pytest._io import TerminalWriter
+
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import TodoLife
-from planner.text.display import Glyphs, counted, glyphs_for
+from planner.text.display import counted
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
+from pytest_planverify.reports.screen import UNSIZED, ReportScreen, StyledText
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from planner.engine import State
     from planner.engine.state import TodoRecord
-    from planner.model.actions import AskHuman, Implement
+    from planner.model.actions import AskHuman
     from planner.model.outcome import Outcome
+    from planner.text.display import Glyphs
     from pytest_planverify.harness.agents import Turn, TurnReport
     from pytest_planverify.harness.snapshots import FileChanges
 
@@ -39,24 +41,22 @@ class RunProgress:
     """Progress of a run on a stream: as lines, or as JSON objects, one a line."""
 
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
-        self._stream = stream
+        self._screen = ReportScreen(TerminalWriter(stream))
         self._as_json = as_json
         self.is_live = stream.isatty() and not as_json
-        self._glyphs = glyphs_for(getattr(stream, "encoding", None) or "utf-8")
+        self._glyphs = self._screen.glyphs
         self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._working: dict[str, tuple[str, float]] = {}
         self._newest = ""
         """The turn that was started last: what it has done needs no name."""
         self._todos: list[TodoRecord] = []
-        self._height = 0
         self._tail = ""
         self._drawn = 0.0
         self._shown: tuple[int, int] = (-1, -1)
         self._waits_for = ""
         self.turns = 0
         """So many turns of work were taken."""
-        self.agent_seconds = 0.0
         self.tokens = 0
 
     def phase(self, text: str) -> None:
@@ -67,19 +67,20 @@ class RunProgress:
         """Say something that a person should know."""
         self._tell("note", f"  {one_line(text, 500)}", text=text)
 
-    def turn_started(self, turn: Turn, action: Implement) -> None:
+    def turn_started(self, turn: Turn) -> None:
         """Say who begins with what, and why."""
         self.turns += 1
-        about = f"{turn.role.value} {'repairs' if action.parent_id else 'works on'} {turn.todo_id}"
-        attempt = f", attempt {turn.attempt}" if turn.attempt > 1 else ""
+        action = turn.action
+        about = f"{turn.role.value} {'repairs' if action.parent_id else 'works on'} {action.todo_id}"
+        attempt = f", attempt {action.attempt}" if action.attempt > 1 else ""
         why = one_line(action.because, 160)
         self._tell(
             "turn_started",
             f"{self._glyphs.active} {about}{attempt}: {why}",
             turn=turn.id,
-            todo_id=turn.todo_id,
+            todo_id=action.todo_id,
             role=turn.role.value,
-            attempt=turn.attempt,
+            attempt=action.attempt,
             rule=action.rule,
             brief=str(turn.brief),
         )
@@ -100,10 +101,9 @@ class RunProgress:
         """Say what a turn has changed and cost."""
         self._working.pop(turn.id, None)
         self._tail = ""
-        self.agent_seconds += report.duration_ms / 1000
         self.tokens += report.tokens or 0
         changed = counted(len(changes.changed), "file") if changes.changed else "nothing"
-        name = "" if turn.id == self._newest else f"{turn.todo_id}: "
+        name = "" if turn.id == self._newest else f"{turn.action.todo_id}: "
         parts = [f"{name}changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
         if report.tokens:
             parts.append(counted(report.tokens, "token"))
@@ -113,7 +113,7 @@ class RunProgress:
             "turn_finished",
             f"  {', '.join(parts)}" if violation is None else f"{self._glyphs.failed} {name}{violation}",
             turn=turn.id,
-            todo_id=turn.todo_id,
+            todo_id=turn.action.todo_id,
             changed=list(changes.changed),
             tokens=report.tokens,
             duration_ms=report.duration_ms,
@@ -130,11 +130,10 @@ class RunProgress:
     def verified(self, outcome: Outcome) -> None:
         """Say what a verification has found."""
         self._working.pop(_VERIFYING, None)
-        failure = outcome.failure_evidence
-        said = ""
+        failure, said = outcome.failure_evidence, ""
         if failure is not None:
-            head = failure.stack_trace_head or failure.because or ""
-            said = f": {failure.category.value} {one_line(redact(clean(head)), 120)}".rstrip()
+            head = one_line(redact(clean(failure.stack_trace_head or failure.because or "")), 120)
+            said = f": {failure.category.value} {head}".rstrip()
         state = "?" if outcome.state is None else outcome.state.value
         glyph = self._glyphs.done if outcome.success else self._glyphs.failed
         self._tell(
@@ -160,11 +159,7 @@ class RunProgress:
         self._tell(
             "question",
             f"  {said}, but the repair goes on meanwhile" if is_optional else f"? {said}",
-            id=action.question_id,
-            todo_id=action.todo_id,
-            question=action.question,
-            options=list(action.options),
-            kind=action.kind.value,
+            **question_facts(action),
         )
 
     def state(self, state: State) -> None:
@@ -192,42 +187,28 @@ class RunProgress:
         self._draw(force=True)
 
     def _tell(self, event: str, line: str, **facts: Any) -> None:
+        seconds = round(time.monotonic() - self._begun, 3)
+        text = json.dumps({"event": event, "seconds": seconds, **facts}) if self._as_json else line
         with self._lock:
-            if self._as_json:
-                text = json.dumps(
-                    {"event": event, "seconds": round(time.monotonic() - self._begun, 3), **facts}
-                )
-            else:
-                encoding = getattr(self._stream, "encoding", None) or "utf-8"
-                text = clean(line).encode(encoding, "backslashreplace").decode(encoding)
-            self._stream.write(f"{self._erase()}{text}\n")
-            self._stream.flush()
-        self._draw()
+            self._screen.wipe()
+            for part in [text] if self._as_json else self._screen.texts(text):
+                self._screen.line(StyledText(part))
+            self._screen.tw.flush()
+        self._draw(force=True)
 
     def _draw(self, *, force: bool = False) -> None:
         """Draw the tree, the current turns and the end of the output below the lines that scroll."""
         now = time.monotonic()
-        if not self.is_live or (not force and self._height and now - self._drawn < REDRAW_SECONDS):
+        if not self.is_live or (not force and now - self._drawn < REDRAW_SECONDS):
             return
         with self._lock:
             self._drawn = now
-            size = shutil.get_terminal_size()
             turns = [f"  {about} ({now - begun:.0f} s)" for about, begun in [*self._working.values()]]
             turns += [f"    {self._tail}"] if self._tail else []
+            size = self._screen.terminal_size() or UNSIZED
             room = max(0, min(MOST_LINES, size.lines - 2 - len(turns)))
-            lines = [*tree_lines(self._todos, self._glyphs, room), *turns][: max(1, size.lines - 1)]
-            text = "\n".join(line[: size.columns - 1] for line in lines)
-            self._stream.write(self._erase() + text)
-            self._stream.flush()
-            self._height = len(lines)
-
-    def _erase(self) -> str:
-        """Return what removes that which was drawn, in the same write as what follows: nothing flickers."""
-        if not self.is_live:
-            return ""
-        up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
-        self._height = 0
-        return f"\r{up}\x1b[J"
+            lines = [*tree_lines(self._todos, self._glyphs, room), *turns]
+            self._screen.draw([[StyledText(line)] for line in lines])
 
 
 _VERIFYING = ""
@@ -236,44 +217,45 @@ _VERIFYING = ""
 
 def tree_lines(todos: Sequence[TodoRecord], glyphs: Glyphs, room: int) -> list[str]:
     """Return a tree of at most so many lines: the todos of a phase are shown while it is worked on."""
-    idle = {TodoLife.DONE, TodoLife.PENDING}
-    lines: list[tuple[bool, str]] = []
-    for top in (each for each in todos if not each.within):
-        inner = [each for each in todos if each.within and each.id.startswith(f"{top.id}/")]
-        done = sum(each.life is TodoLife.DONE for each in inner)
-        is_idle = top.life in idle and all(each.life in idle for each in inner)
-        count = f" {done}/{len(inner)}" if inner else ""
-        lines.append((is_idle, _tree_line(top, glyphs, "  ") + count))
-        if inner and done < len(inner) and not (is_idle and not done):
-            lines += [(each.life in idle, _tree_line(each, glyphs, "    ")) for each in inner]
-    if len(lines) <= room:
-        return [line for _, line in lines]
-    kept = sorted(range(len(lines)), key=lambda place: (lines[place][0], place))[: max(0, room - 1)]
-    more = f"  {glyphs.ellipsis} {len(lines) - len(kept)} more"
-    return [*(lines[place][1] for place in sorted(kept)), more][:room]
-
-
-def _glyph_of(life: TodoLife, glyphs: Glyphs) -> str:
-    known = {
+    marks = {
         TodoLife.DONE: glyphs.done,
         TodoLife.PENDING: glyphs.pending,
         TodoLife.BLOCKED: glyphs.blocked,
         TodoLife.TEST_FAILED: glyphs.failed,
         TodoLife.FAILED: glyphs.failed,
     }
-    return known.get(life, glyphs.active)
 
+    def line(todo: TodoRecord, indent: str) -> str:
+        turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
+        return f"{indent}{marks.get(todo.life, glyphs.active)} {todo.id} {todo.life.value}{turns}"
 
-def _tree_line(todo: TodoRecord, glyphs: Glyphs, indent: str) -> str:
-    glyph = _glyph_of(todo.life, glyphs)
-    turns = f", {counted(todo.turns, 'turn')}" if todo.turns else ""
-    return f"{indent}{glyph} {todo.id} {todo.life.value}{turns}"
+    idle = {TodoLife.DONE, TodoLife.PENDING}
+    lines: list[tuple[bool, str]] = []
+    for top in (each for each in todos if not each.within):
+        inner = [each for each in todos if each.within and each.id.startswith(f"{top.id}/")]
+        done = sum(each.life is TodoLife.DONE for each in inner)
+        is_idle = top.life in idle and all(each.life in idle for each in inner)
+        lines.append((is_idle, line(top, "  ") + (f" {done}/{len(inner)}" if inner else "")))
+        if inner and done < len(inner) and not (is_idle and not done):
+            lines += [(each.life in idle, line(each, "    ")) for each in inner]
+    if len(lines) <= room:
+        return [text for _, text in lines]
+    # Those where something happens come first; they are shown in their order.
+    kept = sorted(sorted(range(len(lines)), key=lambda place: lines[place][0])[: max(0, room - 1)])
+    more = f"  {glyphs.ellipsis} {len(lines) - len(kept)} more"
+    return [*(lines[place][1] for place in kept), more][:room]
 
 
 def one_line(text: str, most: int) -> str:
     """Return a text without control characters and line breaks, of at most so many characters."""
     line = " ".join(clean(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def question_facts(question: AskHuman) -> dict[str, Any]:
+    """Return what a program is told of a question."""
+    told = question.model_dump(mode="json", include={"todo_id", "kind", "question", "options", "digest"})
+    return {"id": question.question_id, **told}
 
 
 def leaf_todos(state: State) -> list[TodoRecord]:
@@ -287,8 +269,3 @@ def describe_recovery(state: State) -> str | None:
     red = [record for record in leaf_todos(state) if record.branches or record.retries or record.outcome]
     done = sum(record.life is TodoLife.DONE for record in red)
     return f"recovered {done} of {counted(len(red), 'red todo')}" if red else None
-
-
-def standard_progress(*, as_json: bool) -> RunProgress:
-    """Return the progress on standard output."""
-    return RunProgress(sys.stdout, as_json=as_json)

@@ -32,7 +32,9 @@ class Records:
         """``run`` is the folder of the run."""
         self._root, self._run, self._session = root, run, session
         self._harness = run.parent
-        self._copy = Path(tempfile.mkdtemp(prefix=tree_prefix(run)))
+        self._copy = Path(
+            tempfile.mkdtemp(prefix=tree_prefix(run))
+        )  # deleted by whoever resumes, if not here
         self._held: dict[Path, bytes] = {}
 
     def note(self) -> None:

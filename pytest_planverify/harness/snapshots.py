@@ -7,20 +7,19 @@ that git does not ignore are committed to ``.planverify/harness/objects.git`` be
 from __future__ import annotations
 
 import os
-import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import make_home
-from pytest_planverify.baseline.repository import surroundings
+from pytest_planverify.baseline.repository import GitFailed, git
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-TIMEOUT_SECONDS = 120
 LOCK_SECONDS = 5.0
 _MOST_ARGUMENTS = 200
 _IGNORED = """\
@@ -37,9 +36,9 @@ __pycache__/
 .nox/
 node_modules/
 """
+# Contents are kept byte for byte, whatever the user's own settings of git say.
 _PLAIN = (
-    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "-c", "gc.auto=0"),
+    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.quotePath=false"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
     *("-c", "user.name=planverify", "-c", "user.email=planverify@localhost"),
 )
@@ -84,6 +83,7 @@ class Snapshots:
 
     def take(self, label: str, *parents: str) -> str:
         """Keep the files as they are now; return the id of the snapshot."""
+        # A file that nobody may read stays away; the others are kept all the same.
         self._git("add", "--all", "--ignore-errors", ".")
         tree = self._git("write-tree").strip()
         if self._last[0] != tree or parents:
@@ -105,10 +105,9 @@ class Snapshots:
 
     def resolve(self, name: str) -> str | None:
         """Return the whole id of a snapshot, by the name of a reference or the first digits of the id."""
-        try:
+        with suppress(SnapshotError):
             return self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
-        except SnapshotError:
-            return None
+        return None
 
     def labels(self) -> list[str]:
         """Return the labels of all snapshots."""
@@ -128,14 +127,15 @@ class Snapshots:
             changed=tuple(path for _, path in pairs), new=tuple(path for kind, path in pairs if kind == "A")
         )
 
-    def diff(self, before: str, after: str, paths: Sequence[str] = ()) -> str:
+    def diff(self, before: str, after: str) -> str:
         """Return the unified diff."""
-        return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after, "--", *paths)
+        return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after)
 
     def read(self, snapshot: str, path: str) -> bytes | None:
         """Return the content of a file; ``None`` where the snapshot has none of that path."""
-        done = self._run(("cat-file", "blob", f"{snapshot}:{path}"))
-        return done.stdout if done.returncode == 0 else None
+        with suppress(SnapshotError):
+            return self._ask("cat-file", "blob", f"{snapshot}:{path}")
+        return None
 
     def files(self, snapshot: str) -> frozenset[str]:
         """Return the paths of all files."""
@@ -154,10 +154,13 @@ class Snapshots:
     def merge(self, before: str, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
         """Return the snapshot that has the changes of both sides, and the files on which they disagree."""
         sides = [self._commit(f"{side}^{{tree}}", "side", before) for side in (ours, theirs)]
-        done = self._run(("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides))
-        tree, *files = os.fsdecode(done.stdout).rstrip("\0").split("\0")
-        if done.returncode not in (0, 1) or not tree:
-            raise SnapshotError(f"{self._root}: git merge-tree failed; turns side by side need git 2.38")
+        try:
+            told = self._git(
+                "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides, accepted=(0, 1)
+            )
+        except SnapshotError as error:
+            raise SnapshotError(f"{error}; turns side by side need git 2.38") from None
+        tree, *files = told.rstrip("\0").split("\0")
         return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
 
     def bundle(self, path: Path, snapshot: str, *without: str) -> bytes:
@@ -185,33 +188,18 @@ class Snapshots:
             some = there[start : start + _MOST_ARGUMENTS]
             self._git("--literal-pathspecs", "checkout", "--quiet", snapshot, "--", *some)
 
-    def _git(self, *words: str, bare: bool = False) -> str:
-        done = self._run(words, bare=bare)
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise SnapshotError(
-                f"{self._root}: git {words[0]} failed ({said[-1] if said else done.returncode}); "
-                "the files of a turn cannot be kept"
-            )
-        return os.fsdecode(done.stdout)
+    def _git(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> str:
+        return os.fsdecode(self._ask(*words, accepted=accepted, bare=bare))
 
-    def _run(self, words: Sequence[str], *, bare: bool = False) -> subprocess.CompletedProcess[bytes]:
+    def _ask(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> bytes:
         own = {} if self._index is None else {"GIT_INDEX_FILE": str(self._index)}
         where = () if bare else (f"--git-dir={self.store}", f"--work-tree={self._root}")
         try:
-            return subprocess.run(
-                ["git", *where, *_PLAIN, *words],
-                cwd=self._root,
-                env={**surroundings(), **own},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=TIMEOUT_SECONDS,
-                check=False,
-            )
-        except OSError as error:
-            raise SnapshotError(f"git cannot be run ({error.strerror}); install git") from None
-        except subprocess.TimeoutExpired:
-            raise SnapshotError(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
+            return git(self._root, *where, *_PLAIN, *words, env=own, accepted=accepted)
+        except GitFailed as error:
+            raise SnapshotError(
+                f"{self._root}: git {words[0]} failed ({error}); the files of a turn cannot be kept"
+            ) from None
 
 
 def _home_store(root: Path) -> Path:

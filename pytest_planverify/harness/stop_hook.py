@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import shutil
 import sys
-import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -104,7 +105,9 @@ def install_hook(agent: str, plan: Path | None) -> int:
     load_plan(choose_plan(plan).path)  # a hook for nothing would hold the agent every time
     path = Path(place.file)
     command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
-    held = _settings(path) or dict(place.rest)
+    held = _object(path.read_bytes()) if path.exists() else dict(place.rest)
+    if held is None:
+        raise PlannerError(f"{path}: holds no JSON object; fix it first")
     hooks: Any = held.setdefault("hooks", {})
     entries: Any = (
         cast("dict[str, Any]", hooks).setdefault(place.event, []) if isinstance(hooks, dict) else None
@@ -128,18 +131,6 @@ def _program() -> str:
         return "planverify"
     program, here = Path(sys.executable).with_name("planverify"), Path.cwd()
     return str(program.relative_to(here) if program.is_relative_to(here) else program)
-
-
-def _settings(path: Path) -> dict[str, Any] | None:
-    try:
-        held: Any = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise PlannerError(f"{path}: is no JSON ({one_line(error, limit=200)}); fix it first") from None
-    if not isinstance(held, dict):
-        raise PlannerError(f"{path}: holds no JSON object; fix it first")
-    return cast("dict[str, Any]", held)
 
 
 def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
@@ -174,23 +165,25 @@ def _enter_project() -> None:
 
 def _read_call() -> dict[str, Any]:
     """Return what the agent says of itself; nothing where it is a person at a terminal who calls."""
-    if os.isatty(_STANDARD_INPUT):
-        return {}
-    parts: list[bytes] = []
+    data, give_up = b"", time.monotonic() + INPUT_SECONDS
+    with suppress(OSError):  # there may be no standard input
+        while not os.isatty(_STANDARD_INPUT) and len(data) < MOST_INPUT:
+            left = max(give_up - time.monotonic(), 0)  # an agent may leave its end open
+            if not select.select([_STANDARD_INPUT], [], [], left)[0]:
+                break
+            if not (part := os.read(_STANDARD_INPUT, 65_536)):
+                break
+            data += part
+    return _object(data) or {}
 
-    def read() -> None:
-        with suppress(OSError):
-            while sum(map(len, parts)) < MOST_INPUT and (part := os.read(_STANDARD_INPUT, 65_536)):
-                parts.append(part)
 
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    reader.join(INPUT_SECONDS)  # an agent may leave its end open
+def _object(data: bytes) -> dict[str, Any] | None:
+    """Return the object that JSON holds; ``None`` where it is none."""
     try:
-        held: Any = json.loads(b"".join(parts))
+        held: Any = json.loads(data)
     except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+        return None
+    return cast("dict[str, Any]", held) if isinstance(held, dict) else None
 
 
 def _session(told: dict[str, Any]) -> str:
@@ -203,21 +196,19 @@ def _read_count(root: Path, told: dict[str, Any]) -> int:
         return told["loop_count"]
     if told.get("stop_hook_active") is False:  # it stops for the first time since
         return 0
-    try:
-        held: Any = json.loads((root / HOME / _COUNT).read_text(encoding="utf-8"))
-        return int(held["times"]) if held["session"] == _session(told) else 0
-    except (OSError, ValueError, LookupError, TypeError):
-        return 0
+    with suppress(OSError, ValueError, TypeError):
+        held = _object((root / HOME / _COUNT).read_bytes()) or {}
+        return int(held.get("times", 0)) if held.get("session") == _session(told) else 0
+    return 0
 
 
 def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
     """Write how often the agent was held; return whether it could be written."""
-    try:
+    with suppress(OSError, PlannerError):
         make_home(root)
         replace_file(root / HOME / _COUNT, json.dumps({"session": _session(told), "times": times}))
-    except (OSError, PlannerError):
-        return False
-    return True
+        return True
+    return False
 
 
 def _let_go(why: str | None, *, is_cursor: bool) -> int:

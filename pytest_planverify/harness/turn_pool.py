@@ -1,7 +1,7 @@
 """Turns that are taken side by side: sent to a ``concurrent.futures.Executor``, and taken back in order.
 
-The executor has threads of this process, or is that of a cluster of dask. A turn whose worker is lost is
-sent again; whatever happens, each is handed out at most once.
+The executor has threads of this process, or is that of a cluster of dask, which sends a turn again whose
+worker is lost; whatever happens, each is handed out at most once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from planner.model.actions import Implement
-    from pytest_planverify.harness.agents import Turn
     from pytest_planverify.harness.turns import TurnJob, TurnResult
 
 THREADS = "threads"
 MOST_LOST = 3
-"""So often a turn is sent; then its workers are said to be lost."""
+"""So often a cluster sends a turn again; then its workers are said to be lost."""
 
 
 class _Stopped(Exception):
@@ -35,18 +33,15 @@ class _Stopped(Exception):
 class SentTurn:
     """A turn that is under way somewhere."""
 
-    action: Implement
-    turn: Turn
     job: TurnJob
     merges: int
     """So many turns had been merged when its files were taken."""
     future: Future[TurnResult] = field(default_factory=Future[Any])
-    sent: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
 
     def may_touch_those_of(self, other: SentTurn) -> bool:
         """Return whether both may change the same file: the engine keeps apart what names its files."""
-        return self.action.bounds.allowed_files is None or other.action.bounds.allowed_files is None
+        return None in (each.job.turn.action.bounds.allowed_files for each in (self, other))
 
 
 class TurnPool:
@@ -74,7 +69,15 @@ class TurnPool:
 
     def send(self, sent: SentTurn) -> None:
         """Let a turn be taken."""
-        self._submit(sent)
+
+        def watch() -> None:
+            if sent.stop.is_set():
+                raise _Stopped
+
+        if self.is_shared:
+            sent.future = self._executor.submit(perform_turn, sent.job, self._on_output, watch)
+        else:
+            sent.future = self._executor.submit(perform_turn, sent.job)
         self._sent.append(sent)
 
     def wait(self, seconds: float) -> None:
@@ -91,20 +94,17 @@ class TurnPool:
             waits = any(sent.may_touch_those_of(other) for other in self._sent[:at])
             if waits or not sent.future.done():
                 continue
-            error = None if sent.future.cancelled() else sent.future.exception()
-            is_lost = sent.future.cancelled() or error is not None
-            if isinstance(error, (PlannerError, OSError)):
-                raise error
-            if is_lost and sent.sent < MOST_LOST and not sent.stop.is_set():
-                self._submit(sent)
-                continue
             self._sent.remove(sent)
-            return sent, None if is_lost else sent.future.result()
+            if sent.future.cancelled():
+                return sent, None
+            if isinstance(error := sent.future.exception(), (PlannerError, OSError)):
+                raise error
+            return sent, sent.future.result() if error is None else None
         return None
 
     def drop(self, todo_id: str) -> None:
         """End the turn on a todo, if there is one; nobody will ask what it has done."""
-        for sent in [each for each in self._sent if each.action.todo_id == todo_id]:
+        for sent in [each for each in self._sent if each.job.turn.action.todo_id == todo_id]:
             self._sent.remove(sent)
             sent.stop.set()
             sent.future.cancel()
@@ -113,7 +113,7 @@ class TurnPool:
         """End every turn that is under way, and wait until threads of this process have ended theirs."""
         ended = [sent.future for sent in self._sent]
         for sent in tuple(self._sent):
-            self.drop(sent.action.todo_id)
+            self.drop(sent.job.turn.action.todo_id)
         if self.is_shared:
             wait(ended)
 
@@ -123,18 +123,6 @@ class TurnPool:
         self._executor.shutdown(wait=self.is_shared)
         if self._client is not None:
             self._client.close()
-
-    def _submit(self, sent: SentTurn) -> None:
-        sent.sent += 1
-        if not self.is_shared:
-            sent.future = self._executor.submit(perform_turn, sent.job)
-            return
-
-        def watch() -> None:
-            if sent.stop.is_set():
-                raise _Stopped
-
-        sent.future = self._executor.submit(perform_turn, sent.job, self._on_output, watch)
 
 
 def count_workers(executor: str) -> int:

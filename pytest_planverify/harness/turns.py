@@ -157,6 +157,7 @@ def _with_briefs(job: TurnJob, folder: Path, tree: Path) -> Turn:
 def _make_repository(tree: Path, store: Path, before: str) -> None:
     """Let the agent see a repository whose last commit is the state before its turn."""
     git(tree, "init", "--quiet")
+    # The objects are borrowed, not copied: a store may hold the whole history of a run.
     (tree / ".git/objects/info/alternates").write_text(f"{store / 'objects'}\n")
     git(tree, "update-ref", "HEAD", before)
     git(tree, "reset", "--quiet")

@@ -26,7 +26,7 @@ from pytest_planverify.checks.processes import run_process
 from pytest_planverify.harness.progress import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from planner.model.baseline import Baseline
     from planner.planfile.tree import FlatPlan
@@ -36,7 +36,7 @@ LIMIT_SECONDS = 86_400.0
 """Criteria have limits of their own; this one is for a verifier that hangs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class VerificationRun:
     """One run of the verifier."""
 
@@ -44,7 +44,6 @@ class VerificationRun:
     exit_status: int | None
     problem: str | None = None
     """Why there are no outcomes."""
-    duration_ms: int = 0
 
     @property
     def is_green(self) -> bool:
@@ -85,8 +84,6 @@ def verify(
     baseline: Path | None = None,
     cold: bool = False,
     confirms: bool = True,
-    watch: Callable[[], None] | None = None,
-    cwd: Path | None = None,
 ) -> VerificationRun:
     """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter.
 
@@ -96,16 +93,9 @@ def verify(
     ``baseline`` counts where the project has none of its own.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
-    command = [
-        sys.executable,
-        "-P",  # a pytest.py of the project must not stand in for the one that judges it
-        "-m",
-        "pytest",
-        "--planverify",
-        target,
-        f"--planverify-outcomes={outcomes}",
-        "-q",
-    ]
+    # -P: a pytest.py of the project must not stand in for the one that judges it.
+    command = [sys.executable, "-P", "-m", "pytest", "--planverify", target]
+    command += [f"--planverify-outcomes={outcomes}", "-q"]
     if worked:
         command.append(f"--planverify-worked={','.join(worked)}")
     if baseline is not None:
@@ -117,19 +107,15 @@ def verify(
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         command += ["-p", "pytest_planverify.plugin"]
     outcomes.unlink(missing_ok=True)
-    ended = run_process(
-        command, cwd=cwd or Path.cwd(), env=os.environ, timeout_seconds=LIMIT_SECONDS, watch=watch
-    )
+    ended = run_process(command, cwd=Path.cwd(), env=os.environ, timeout_seconds=LIMIT_SECONDS)
     try:
         document = read_outcomes(outcomes)
     except OutcomeFileError:
         lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
         said = one_line(redact(lines[-1]), 300) if lines else "it wrote nothing"
         problem = f"the verifier ended with {ended.signal or ended.exit_code} and no outcomes: {said}"
-        return VerificationRun(
-            document=None, exit_status=ended.exit_code, problem=problem, duration_ms=ended.duration_ms
-        )
-    return VerificationRun(document=document, exit_status=ended.exit_code, duration_ms=ended.duration_ms)
+        return VerificationRun(None, ended.exit_code, problem)
+    return VerificationRun(document, ended.exit_code)
 
 
 def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str | None]:

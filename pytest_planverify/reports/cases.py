@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.verdicts import TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
-from planner.text.display import counted
+from planner.text.display import counted, listed
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.reports.details import headline
@@ -67,11 +67,8 @@ class Problem:
     @property
     def consequences(self) -> str:
         """``38 tests in shop, cart``."""
-        shown = ", ".join(self.todos[:5]) + (
-            f" and {left} more" if (left := len(self.todos) - 5) > 0 else ""
-        )
         tests = f"{counted(len(self.tests), 'test')} in " if self.tests else ""
-        return tests + shown
+        return tests + listed(self.todos, 5)
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class ReportInput:
 
     @cached_property
     def cases(self) -> list[ReportCase]:
-        """Every case of the run. Nothing failed where the exit status is 0: what is red does not count."""
+        """Return every case. Nothing failed where the exit status is 0: what is red does not count."""
         cases = [
             case for outcome in self.document.outcomes for case in _cases(outcome, counts=not self.holds)
         ]
@@ -100,7 +97,7 @@ class ReportInput:
 
     @property
     def exit_reason(self) -> str:
-        """Why the run as a whole is not accepted, in one line."""
+        """Return why the run as a whole is not accepted, in one line."""
         run = self.document.run
         said = EXIT_WORDS.get(run.exit_status, ("", None))[0]
         waiting = (
@@ -116,7 +113,7 @@ class ReportInput:
 
     @cached_property
     def problems(self) -> list[Problem]:
-        """The root causes, the first to fix first, then what nothing explains."""
+        """Return the root causes, the first to fix first, then what nothing explains."""
         found: dict[str, list[tuple[Outcome, Failure]]] = {}
         unexplained: list[Problem] = []
         for outcome in self.document.outcomes:

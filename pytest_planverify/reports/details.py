@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Isolation, Since, Verdict
-from planner.policy.outcomes import consequences, is_worth_telling
+from planner.policy.outcomes import consequences, failures_of, is_worth_telling
 from planner.policy.outcomes import place as place_of_cause
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
@@ -73,7 +73,7 @@ class Details:
         if not standing(outcome).is_open:
             self._write_notes(outcome)
             return False
-        failures = distinct_failures(outcome)
+        failures = list(failures_of(outcome))
         if failures:
             self._write_failure(failures[0], outcome.todo_id)
         self._write_notes(outcome)
@@ -135,17 +135,14 @@ class Details:
 
     def _write_message(self, message: str) -> None:
         screen = self.screen
-        width = screen.width - INDENT - LABEL
-        parts = [part for line in screen.texts(message) for part in wrapped(line, width)]
+        parts = [
+            part for line in screen.texts(message) for part in wrapped(line, screen.width - INDENT - LABEL)
+        ]
         most = len(parts) if self._is_verbose or len(parts) == MOST_LINES + 1 else MOST_LINES
-        for position, part in enumerate(parts[:most]):
-            label = "" if position else "says"
-            screen.line(
-                StyledText(label.ljust(LABEL), Style.QUIET), StyledText(part, Style.QUOTE), indent=INDENT
-            )
+        for label, part in zip(("says", *[""] * most), parts[:most], strict=False):
+            self._line(label, part, Style.QUOTE)
         if parts[most:]:
-            left = f"and {len(parts) - most} more lines; -v shows them"
-            screen.line(StyledText(left, Style.QUIET), indent=INDENT + LABEL)
+            self._line("", f"and {len(parts) - most} more lines; -v shows them", Style.QUIET)
 
     def _write_changes(self, candidates: Sequence[Candidate]) -> None:
         """Write what was changed in the functions most likely to be at fault."""
@@ -166,10 +163,9 @@ class Details:
         alike: dict[str, list[Failure]] = {}
         for failure in sorted(others, key=is_same_cause):
             alike.setdefault(headline(failure), []).append(failure)
-        groups = list(alike.items())
-        for text, failures in groups[:MOST_OTHERS]:
+        for text, failures in [*alike.items()][:MOST_OTHERS]:
             self._label("also", text if len(failures) == 1 else f"{len(failures)} times {text}")
-        left = [failure for _, failures in groups[MOST_OTHERS:] for failure in failures]
+        left = [failure for failures in [*alike.values()][MOST_OTHERS:] for failure in failures]
         if left:
             count = sum(max(len(failure.tests), 1) for failure in left)
             cause = ", same cause" if all(map(is_same_cause, left)) else ""
@@ -228,22 +224,24 @@ class Details:
         words = widest([VERDICT_WORDS[check.verdict].shown(screen.glyphs) for check in checks])
         ids = widest([screen.text(check.id) for check in checks])
         for check in checks:
-            word = VERDICT_WORDS[check.verdict]
-            text = screen.text(check.title or check.cmd or "")
-            facts = "".join(GAP + fact for fact in _facts(check))
-            room = screen.width - INDENT - words - len(GAP) - ids - cells(facts)
-            is_beside = len(GAP) + cells(text) <= room
-            screen.line(
+            word, text = VERDICT_WORDS[check.verdict], screen.text(check.title or check.cmd or "")
+            facts = GAP.join(_facts(check))
+            head = (
                 StyledText(padded(word.shown(screen.glyphs), words) + GAP, word.style),
-                StyledText(padded(screen.text(check.id), ids)),
-                StyledText(GAP + text if text and is_beside else ""),
-                StyledText(facts if room >= 0 else "", Style.QUIET),
-                indent=INDENT,
+                StyledText(padded(screen.text(check.id), ids) + GAP),
             )
-            if not is_beside:
-                screen.line(StyledText(text), indent=INDENT * 2)
-            if room < 0:
-                screen.paragraph(facts.strip(), style=Style.QUIET, indent=INDENT * 2)
+            if INDENT + words + ids + 3 * len(GAP) + cells(text) + cells(facts) <= screen.width:
+                screen.line(
+                    *head,
+                    StyledText(f"{text}{GAP}" if text else ""),
+                    StyledText(facts, Style.QUIET),
+                    indent=INDENT,
+                )
+            else:  # what is copied stands whole
+                screen.line(*head, indent=INDENT)
+                if text:
+                    screen.line(StyledText(text), indent=INDENT * 2)
+                screen.paragraph(facts, style=Style.QUIET, indent=INDENT * 2)
             for remark in _remarks(check):
                 screen.paragraph(screen.text(remark), style=Style.QUIET, indent=INDENT * 2)
             if self.verbosity > 1:
@@ -271,24 +269,22 @@ class Details:
     def _whole(self, label: str, text: str, rest: str = "") -> None:
         """Write a label, a text that is never broken, and what follows it, below where there is no room."""
         text, rest = self.screen.text(text), self.screen.text(rest)
-        head = StyledText(label.ljust(LABEL), Style.QUIET)
-        room = self.screen.width - INDENT - LABEL - cells(text)
-        if room >= (1 + cells(rest) if rest else 0):
-            self.screen.line(head, StyledText(f"{text} {rest}"), indent=INDENT)
-            return
-        if room >= 0:
-            self.screen.line(head, StyledText(text), indent=INDENT)
+        room = self.screen.width - INDENT - LABEL
+        if cells(f"{text} {rest}".strip()) <= room:
+            self._line(label, f"{text} {rest}")
         else:
-            self.screen.line(head, indent=INDENT)
-            self.screen.line(StyledText(text), indent=INDENT)
-        self.screen.paragraph(rest, indent=INDENT + LABEL)
+            if cells(text) <= room:
+                self._line(label, text)
+            else:
+                self._line(label, "")
+                self.screen.line(StyledText(text), indent=INDENT)
+            self.screen.paragraph(rest, indent=INDENT + LABEL)
 
-
-def distinct_failures(outcome: Outcome) -> list[Failure]:
-    """Return the failures of the todo without repetition, the one that decides the route first."""
-    deciding = outcome.failure_evidence
-    rest = [failure for failure in outcome.failures if deciding is None or not _same(failure, deciding)]
-    return rest if deciding is None else [deciding, *rest]
+    def _line(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
+        """Write a label and a printable text as it is."""
+        self.screen.line(
+            StyledText(label.ljust(LABEL), Style.QUIET), StyledText(text, style), indent=INDENT
+        )
 
 
 def headline(failure: Failure) -> str:
@@ -300,7 +296,7 @@ def headline(failure: Failure) -> str:
 
 
 def place(location: Location) -> tuple[str, str]:
-    """``indicators/rsi.py:31`` and ``in compute_rsi``, the second empty where no function is known."""
+    """Return ``indicators/rsi.py:31`` and ``in compute_rsi``, which is empty where no function is known."""
     line = "" if location.line is None else f":{location.line}"
     return f"{location.path}{line}", f"in {location.function}" if location.function else ""
 
@@ -321,36 +317,27 @@ def write_causes(causes: Sequence[Cause], screen: ReportScreen, *, verbosity: in
 
 def _write_cause(cause: Cause, screen: ReportScreen, number: int) -> None:
     label = "fix first" if cause.rank == 1 else "then"
-    indent = CAUSE_LABEL + number + 2
+    indent = CAUSE_LABEL + number + len(GAP)
     head = [
         StyledText(label.ljust(CAUSE_LABEL), Style.QUIET),
         StyledText(str(cause.rank).rjust(number) + GAP, Style.STRONG),
         StyledText(str(cause.category), Style.WARN),
     ]
-    room = screen.width - indent - cells(str(cause.category))
-    below: list[StyledText] = []
-    for text, style in (
-        (screen.text(place_of_cause(cause)), Style.PLAIN),
-        (screen.text(consequences(cause)), Style.STRONG),
-    ):
-        room -= len(GAP) + cells(text)
-        if text:
-            (below if below or room < 0 else head).append(
-                StyledText((GAP if room >= 0 else "") + text, style)
-            )
-    screen.line(*head)
-    for span in below:
-        screen.line(StyledText(span.text.strip(), span.style), indent=indent)
+    facts = [
+        StyledText(GAP + screen.text(place_of_cause(cause))),
+        StyledText(GAP + screen.text(consequences(cause)), Style.STRONG),
+    ]
+    facts = [span for span in facts if span.text.strip()]
+    if sum(cells(span.text) for span in (*head, *facts)) <= screen.width:
+        screen.line(*head, *facts)
+    else:  # a path is never cut
+        screen.line(*head)
+        for span in facts:
+            screen.line(StyledText(span.text.strip(), span.style), indent=indent)
     if cause.headline:
         screen.paragraph(screen.text(cause.headline), style=Style.QUOTE, indent=indent)
     if cause.because:
         screen.paragraph(screen.text(cause.because), style=Style.QUIET, indent=indent)
-
-
-def _same(one: Failure, other: Failure) -> bool:
-    if one.signature and other.signature:
-        return one.signature == other.signature
-    return one == other
 
 
 def _facts(check: Check) -> Iterator[str]:

@@ -8,7 +8,6 @@ terminal or hide from a reader; it stays untrusted.
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,14 +20,14 @@ from planner.model.outcome import (
     SourceExcerpt,
     evidence_of,
 )
-from planner.model.plan import ID_PATTERN
+from planner.model.plan import Todo
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import RootedFiles
 from planner.planfile.source_excerpts import read_excerpts
+from planner.policy.outcomes import failures_of
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.paths import is_regular_file
-from pytest_planverify.reports.details import distinct_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import Evidence
     from planner.model.outcome import Cause, Outcome
-    from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
 
 FOLDER = "diagnostics"
@@ -65,8 +63,8 @@ def failure_report(
 
     ``evidence`` is all that was seen of the todo's failures, in any order; ``causes`` are those of the run.
     """
-    todo = next((item for item in plan.plan.items if item.id == outcome.todo_id), None)
-    failures = distinct_failures(outcome)
+    todo = next(item for item in plan.plan.items if item.id == outcome.todo_id)
+    failures = list(failures_of(outcome))
     files = RootedFiles(plan.root)
     facts = list({fact.model_dump_json(): fact for fact in evidence}.values())
     shown: dict[int, Evidence] = {}
@@ -85,7 +83,7 @@ def failure_report(
         plan=PlanRef(
             todo_list_id=plan.plan.todo_list_id, path=_below(plan.path, plan.root), digest=plan.digest
         ),
-        todo=_reported_todo(outcome, todo),
+        todo=_reported_todo(todo),
         state=outcome.state,
         checks=tuple(
             check.model_copy(update={"tests": tuple(test for test in check.tests if test.outcome.is_red)})
@@ -103,19 +101,12 @@ def failure_report(
     return {"schema_version": FAILURE_REPORT_VERSION, **data}
 
 
-def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str | None = None) -> Path:
+def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) -> Path:
     """Write the report, which only its owner may read; in a folder that is made for it, git ignores it.
 
-    ``name`` stands for the todo's id in the name of the file, where that is not the id itself. Returns
-    the path, below ``root``. Raises ``PlannerError`` where that would lead out of the root, or cannot be
-    written.
+    ``name`` is the todo's id as it stands in names of files. Returns the path, below ``root``. Raises
+    ``PlannerError`` where that would lead out of the root, or cannot be written.
     """
-    todo_id = str(report["todo"]["id"]) if name is None else name
-    if not re.fullmatch(ID_PATTERN, todo_id):
-        raise PlannerError(
-            f"failure report of {clean(todo_id, limit=80)!r}: a todo's id has only letters, digits, '_', "
-            "'.' and '-'; the report is not written"
-        )
     folder = root.resolve() / FOLDER
     if folder.resolve() != folder:
         raise PlannerError(
@@ -123,7 +114,7 @@ def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str | N
         )
     if not folder.exists():
         replace_file(folder / ".gitignore", IGNORED, mode=None)
-    target = folder / f"{todo_id}{SUFFIX}"
+    target = folder / f"{name}{SUFFIX}"
     replace_file(target, json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     return target
 
@@ -138,20 +129,12 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
                 path.unlink()
 
 
-def _reported_todo(outcome: Outcome, todo: Todo | None) -> ReportedTodo:
-    if todo is None:
-        return ReportedTodo(id=outcome.todo_id, title=outcome.title)
-    spec = todo.controller_task_spec
+def _reported_todo(todo: Todo) -> ReportedTodo:
+    spec, names = todo.controller_task_spec, ReportedTodo.model_fields.keys() & Todo.model_fields.keys()
     return ReportedTodo(
-        id=todo.id,
-        title=todo.title,
-        intent=todo.intent,
-        agent_role=todo.agent_role,
+        **{name: getattr(todo, name) for name in names},
         target_file=spec.target_file if spec else None,
         hint=spec.hint if spec else None,
-        allowed_files=todo.allowed_files,
-        contract_path=todo.contract_path,
-        dependencies=todo.dependencies,
     )
 
 
@@ -160,7 +143,7 @@ def _below(path: Path, root: Path) -> str:
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
-    """The same data, every text in it without control sequences, invisible characters and secrets."""
+    """Return the same data, its texts without control sequences, invisible characters and secrets."""
     if isinstance(value, str):
         return clean(value) if key in _IDS else redact(clean(value))
     if key == "argv":
@@ -173,7 +156,7 @@ def _cleaned(value: Any, key: str = "") -> Any:
 
 
 def _cleaned_words(words: Sequence[str]) -> list[str]:
-    """The words of a command; the value of an option such as ``--token`` is a word of its own."""
+    """Return a command's words without secrets; the value of ``--token`` is a word of its own."""
     shown: list[str] = []
     before = ""
     for word in words:

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import Since
 from planner.policy.dependencies import waves
 from pytest_planverify.reports.cases import safe
-from pytest_planverify.reports.terminal import final_line
-from pytest_planverify.reports.words import (
-    OWNERS,
-    SINCE,
-    VERDICT_WORDS,
-    WORDS,
-    duration,
-    standing,
-    suggestion_label,
-)
+from pytest_planverify.reports.template import FOLDER, render_template
+from pytest_planverify.reports.words import standing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,41 +45,18 @@ class Graph(NamedTuple):
 
 def render(told: ReportInput) -> str:
     """Return the page."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    folder = files("pytest_planverify.reports")
-    script = folder.joinpath("page.js").read_text(encoding="utf-8").strip()
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "safe_text": lambda text: safe(str(text)),
-        "duration": duration,
-        "suggestion_label": suggestion_label,
-    }
-    page = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    script = (FOLDER / "page.js").read_text(encoding="utf-8").strip()
     document = told.document
-    reds = [
-        (test.nodeid, test.since)
-        for outcome in document.outcomes
-        for check in outcome.checks
-        for test in check.tests
-        if test.since in (Since.NEW, Since.PRE_EXISTING, Since.FIXED)
-    ]
-    return page.render(
-        document=document,
-        told=told,
-        headline=final_line(document)[0],
+    tests = [test for outcome in document.outcomes for check in outcome.checks for test in check.tests]
+    return render_template(
+        "page.html",
+        told,
         graphs={plan: draw(todos, document.outcomes, plan) for plan, todos in told.todos.items()},
-        standings={(each.plan, each.todo_id): standing(each) for each in document.outcomes},
-        words=WORDS,
-        verdicts=VERDICT_WORDS,
-        owners=OWNERS,
-        since_words=SINCE,
-        since={since: sorted({name for name, each in reds if each is since}) for since in Since},
+        since={each: sorted({test.nodeid for test in tests if test.since is each}) for each in Since},
         slowest=sorted(document.outcomes, key=lambda each: -(each.metrics.duration_ms or 0))[:15],
-        style=Markup(folder.joinpath("page.css").read_text(encoding="utf-8")),
+        style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

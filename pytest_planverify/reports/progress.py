@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import Verdict
-from planner.text.display import cells, counted, cut, padded
+from planner.text.display import cells, counted, padded
 from pytest_planverify.reports.screen import GAP, UNSIZED, ReportScreen, Style, StyledText, widest
-from pytest_planverify.reports.words import TEST_WORDS, TestWord, duration, word_of
+from pytest_planverify.reports.words import TEST_WORDS, Word, duration, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ ROOM_FOR_COUNTS = 48
 """In fewer cells than this the name of the test is worth more than how many there are."""
 
 _WORDS = {outcome.value: word for outcome, word in TEST_WORDS.items()} | {
-    "rerun": TestWord("RERUN", Style.WARN)
+    "rerun": Word("", "RERUN", Style.WARN)
 }
-_UNKNOWN = TestWord("UNKNOWN", Style.WARN)
+_UNKNOWN = Word("", "UNKNOWN", Style.WARN)
 
 
 @dataclass(slots=True)
@@ -73,8 +73,6 @@ class Progress:
         self._most = 1
         """The most workers that are shown."""
         self._workers: dict[str, _RunningWorker] = {}
-        self._drawn: list[int] = []
-        """The cells of each line of the block on the screen."""
         self._started = self._due = clock()
 
     def run_started(self, plans: int, criteria: int, workers: int) -> None:
@@ -90,26 +88,26 @@ class Progress:
     def worker_started(
         self, key: str, todo_id: str, title: str, limit_seconds: float | None, *, confirming: bool = False
     ) -> None:
-        """A criterion begins to run; ``title`` is its command, path or question."""
+        """Note that a criterion begins to run; ``title`` is its command, path or question."""
         self._workers[key] = _RunningWorker(todo_id, title, limit_seconds, confirming, self._clock())
         if confirming and self._verbosity > 0:
             self._write(StyledText(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
         self.tick()
 
     def collected(self, key: str, count: int) -> None:
-        """So many tests will run in that worker."""
+        """Note how many tests will run in that worker."""
         if worker := self._workers.get(key):
             worker.tests = count
             self.tick()
 
     def test_started(self, key: str, nodeid: str) -> None:
-        """A test begins."""
+        """Note that a test begins."""
         if worker := self._workers.get(key):
             worker.nodeid = nodeid
             self.tick()
 
     def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
-        """A test came to an end. ``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
+        """Note that a test has ended. ``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
         worker = self._workers.get(key)
         if worker is None:
             return
@@ -121,12 +119,12 @@ class Progress:
         self.tick()
 
     def worker_finished(self, key: str) -> None:
-        """A criterion runs no more."""
+        """Note that a criterion runs no more."""
         self._workers.pop(key, None)
         self.tick()
 
     def check_decided(self, todo_id: str, check_id: str, verdict: Verdict) -> None:
-        """A criterion has its verdict."""
+        """Count the verdict of a criterion."""
         if verdict is Verdict.PASSED:
             self._passed += 1
         elif verdict.is_red:
@@ -136,7 +134,7 @@ class Progress:
         self.tick()
 
     def todo_decided(self, todo_id: str, title: str, state: str, checks: Sequence[Check] = ()) -> None:
-        """Every criterion of a todo has its verdict; ``state`` is one of a todo, or a verdict."""
+        """Tell of a todo whose criteria all have verdicts; ``state`` is one of a todo, or a verdict."""
         if self._is_live or self._verbosity < 0:
             return
         screen, word = self._screen, word_of(state)
@@ -163,14 +161,15 @@ class Progress:
 
     def finished(self) -> None:
         """Wipe the block; the cursor is at the beginning of a line."""
-        self._wipe()
+        self._screen.wipe()
+        self._screen.tw.flush()
         self._workers.clear()
 
     # -- lines -----------------------------------------------------------------------------------
 
     def _write(self, *spans: StyledText) -> None:
         """Write a line that stays, above the block. Readers of a pipe get it at once."""
-        self._wipe()
+        self._screen.wipe()
         self._screen.line(*spans)
         self._screen.tw.flush()
         self._due = self._clock()
@@ -179,26 +178,14 @@ class Progress:
 
     def _draw(self, moment: float) -> None:
         size = self._screen.terminal_size() or UNSIZED
-        room = min(size.columns, self._screen.width) - 1  # the last column would make some terminals wrap
+        room = min(size.columns, self._screen.width) - 1
         running = list(self._workers.values())[: self._most]
-        most = size.lines - 2  # what has scrolled away cannot be wiped
+        most = size.lines - 2
         shown = running if len(running) <= most else running[: max(most - 1, 0)]
         lines = [self._counts(moment), *self._rows(shown, moment, room)]
         if len(shown) < len(running):
             lines.append([StyledText(f"{GAP}and {len(running) - len(shown)} more", Style.QUIET)])
-        tw = self._screen.tw
-        text = self._wiping(size.columns)
-        drawn: list[int] = []
-        for line in lines:
-            left = room
-            text += "\n" if drawn else ""
-            for span in line:
-                part = cut(span.text, left)
-                left -= cells(part)
-                text += tw.markup(part, **span.style.markup) if part else ""
-            drawn.append(room - left)
-        self._drawn = drawn
-        self._screen.raw(text)
+        self._screen.draw(lines)
 
     def _counts(self, moment: float) -> Sequence[StyledText]:
         minutes, seconds = divmod(int(moment - self._started), 60)
@@ -214,7 +201,7 @@ class Progress:
     def _rows(
         self, workers: Sequence[_RunningWorker], moment: float, room: int
     ) -> Sequence[Sequence[StyledText]]:
-        """The todo, the time against the limit, the tests that ended, and the test that runs."""
+        """Return a row a worker: the todo, its time against the limit, how many tests ended, which runs."""
         screen = self._screen
         longest = max(room // 3, 8)
         ids = [screen.clip_middle(screen.text(each.todo_id), longest) for each in workers]
@@ -234,19 +221,6 @@ class Progress:
             what = screen.clip_middle(screen.text(worker.nodeid or worker.title), max(left - len(gap), 0))
             rows.append([*head, StyledText(gap + what, Style.QUIET)])
         return rows
-
-    def _wipe(self) -> None:
-        if self._drawn:
-            self._screen.raw(self._wiping((self._screen.terminal_size() or UNSIZED).columns))
-            self._drawn = []
-
-    def _wiping(self, columns: int) -> str:
-        """Return what moves the cursor to the beginning of the block and erases all below.
-
-        A terminal that has become narrower since has wrapped the lines of the block.
-        """
-        rows = sum(max(-(-taken // columns), 1) for taken in self._drawn)
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
 
 def _time(worker: _RunningWorker, moment: float) -> str:

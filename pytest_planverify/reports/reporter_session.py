@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from _pytest._code.code import ReprExceptionInfo, ReprFileLocation, ReprTracebackNative
 
 from planner.catalog.pytest_arguments import split_options
 from pytest_planverify.reports.reporters import allure_folder, measured_files, reporting_start
@@ -61,8 +62,6 @@ class CriterionResult:
 
     nodeid: str
     """Under which it is reported itself."""
-    plan: str
-    """The plan's file, relative to the root of the top plan."""
     kind: str
     verdict: str
     outcome: str
@@ -80,56 +79,45 @@ class CriterionResult:
     tests: tuple[tuple[str, str, float, str], ...]
     """Node id, outcome, seconds, reason: of every test, also of those that the worker could not report."""
 
-    def own_reports(self) -> list[dict[str, Any]]:
+    def own_reports(self) -> list[pytest.TestReport]:
         """Return the reports of the criterion itself, as of a test."""
-        reports = self._reports(self.nodeid, self.plan, self.outcome, self.reason, self.seconds)
+        reports = self._reports(self.nodeid, self.outcome, self.reason, self.seconds)
         for report in reports:
-            report["user_properties"] = [*self.properties, ("verdict", self.verdict)]
+            report.user_properties.append(("verdict", self.verdict))
         return reports
 
     def reports_of_test(
         self, nodeid: str, outcome: str, seconds: float, reason: str
-    ) -> list[dict[str, Any]]:
+    ) -> list[pytest.TestReport]:
         """Return reports of a test that no worker reported to its end, by what the outcome says of it."""
         why = reason or self.reason or f"the test was not reported: {outcome}"
-        path = nodeid.partition("::")[0]
-        reports = self._reports(nodeid, path, _reported_outcome(outcome), why, seconds)
+        reports = self._reports(nodeid, _reported_outcome(outcome), why, seconds)
         if outcome in ("xfailed", "xpassed"):
-            reports[-2]["wasxfail"] = reason
+            reports[-2].wasxfail = reason
         return reports
 
-    def _reports(
-        self, nodeid: str, path: str, outcome: str, reason: str, seconds: float
-    ) -> list[dict[str, Any]]:
+    def _reports(self, nodeid: str, outcome: str, reason: str, seconds: float) -> list[pytest.TestReport]:
         """Return the reports of the phases; the one before the last is that of the outcome."""
-        longrepr: object = None
-        if outcome == "failed":
-            # What pytest serializes of an exception: summaries show its message, reports its text.
+        path, _, name = nodeid.partition("::")
+        longrepr: Any = None
+        if outcome == "failed":  # summaries show the message, reports the text
             text = f"{reason}\n\n{self.details}" if self.details else reason
-            entry = {"type": "ReprEntryNative", "data": {"lines": [f"{text}\n"]}}
-            longrepr = {
-                "reprcrash": {"path": path, "lineno": 1, "message": reason},
-                "reprtraceback": {"reprentries": [entry], "extraline": None, "style": "native"},
-                "sections": [],
-                "chain": None,
-            }
+            longrepr = ReprExceptionInfo(
+                ReprTracebackNative([f"{text}\n"]), ReprFileLocation(path, 1, reason)
+            )
         elif outcome == "skipped":
             longrepr = (path, 1, f"Skipped: {reason}")
-        common: dict[str, Any] = {
-            "$report_type": "TestReport",
-            "nodeid": nodeid,
-            "location": (path, None, nodeid.partition("::")[2].replace("::", ".") or nodeid),
-            "keywords": {},
-            "sections": [],
-            "start": 0,
-            "stop": 0,
-            "user_properties": [*self.properties],
-        }
-        passed = {**common, "outcome": "passed", "longrepr": None, "duration": 0}
-        found = {**common, "outcome": outcome, "longrepr": longrepr, "duration": seconds}
+
+        def report(when: Any, *found: Any) -> pytest.TestReport:
+            told, longrepr, seconds = found or ("passed", None, 0.0)
+            location = (path, None, name.replace("::", ".") or nodeid)
+            return pytest.TestReport(
+                nodeid, location, {}, told, longrepr, when, (), seconds, user_properties=[*self.properties]
+            )
+
         if outcome == "skipped":
-            return [{**found, "when": "setup"}, {**passed, "when": "teardown"}]
-        return [{**passed, "when": "setup"}, {**found, "when": "call"}, {**passed, "when": "teardown"}]
+            return [report("setup", outcome, longrepr, seconds), report("teardown")]
+        return [report("setup"), report("call", outcome, longrepr, seconds), report("teardown")]
 
 
 def _reported_outcome(outcome: str) -> str:
@@ -170,7 +158,6 @@ def criterion_results(
             origin = () if check.taken_from is None else (("from_run", check.taken_from),)
             yield CriterionResult(
                 nodeid=nodeid,
-                plan=plan,
                 kind=check.kind,
                 verdict=check.verdict,
                 outcome="skipped" if check.quarantined is not None else _reported_outcome(check.verdict),
@@ -257,16 +244,14 @@ def run_reporting_session(
     started: float,
     python_path: Iterable[str] = (),
     color: bool = False,
-    env: Mapping[str, str] | None = None,
 ) -> ReportingResult:
     """Run the session in an interpreter of its own, and wait for it.
 
     ``root`` is the top plan's, in which it runs and from which all tests are named. ``selections`` are
-    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is
-    the folder that :func:`.reporters.worker_start` was given; ``env`` is the environment of the run, by
-    default this process's. pytest's own summary is shown where ``-r`` asks for it, and its tracebacks
-    where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where the folder for Allure's
-    results cannot be written.
+    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is the
+    folder that :func:`.reporters.worker_start` was given. pytest's own summary is shown where ``-r`` asks
+    for it, and its tracebacks where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where
+    the folder for Allure's results cannot be written.
     """
     start, results = reporting_start(given), tuple(criteria)
     paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
@@ -295,7 +280,7 @@ def run_reporting_session(
                 status = subprocess.run(
                     [sys.executable, "-P", "-c", _PROGRAM, str(spec_file)],
                     cwd=root,
-                    env={**(os.environ if env is None else env), **start.env},
+                    env={**os.environ, **start.env},
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
@@ -345,21 +330,18 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
     if clean:
         shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True, exist_ok=True)
-    chosen: dict[str, tuple[Path, bool]] = {}
-    results: list[tuple[Path, Path, str, bool]] = []
+    results: list[tuple[Path, Path, str]] = []
+    is_red: dict[str, dict[Path, bool]] = {}
+    """By what Allure knows a test by, its name and parameters: whether it is red in each folder."""
     for folder in folders:
         for path in sorted(folder.glob("*-result.json")):
             result = json.loads(path.read_text(encoding="utf-8"))
-            # What Allure knows a test by: its name and parameters.
             test = str(result.get("historyId") or result.get("fullName") or result.get("uuid"))
-            results.append((folder, path, test, result.get("status") in ("failed", "broken")))
-    for folder, _, test, red in results:
-        if test not in chosen or (red and not chosen[test][1] and chosen[test][0] != folder):
-            chosen[test] = (folder, red)
-        elif chosen[test][0] == folder:  # rerun by the worker itself
-            chosen[test] = (folder, chosen[test][1] or red)
-    for folder, path, test, _ in results:
-        if chosen[test][0] != folder:
+            results.append((folder, path, test))
+            of_test = is_red.setdefault(test, {})
+            of_test[folder] = of_test.get(folder, False) or result.get("status") in ("failed", "broken")
+    for folder, path, test in results:
+        if folder != max(is_red[test], key=lambda each: is_red[test][each]):  # the first of equal ones
             path.unlink()
     for folder in folders:
         for path in sorted(folder.iterdir()):
@@ -406,28 +388,29 @@ class _Test:
     """The reports of one test by one worker, and what else was relayed of it."""
 
     nodeid: str
-    reports: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    reports: list[Any] = field(default_factory=list[Any])
     warnings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     location: Any = None
 
     @property
     def has_failed(self) -> bool:
-        return any(each["outcome"] == "failed" and "wasxfail" not in each for each in self.reports)
+        return any(each.failed and not hasattr(each, "wasxfail") for each in self.reports)
 
     @property
     def is_over(self) -> bool:
-        return any(each.get("when") == "teardown" for each in self.reports)
+        return any(each.when == "teardown" for each in self.reports)
 
 
 class _RelayedReports:
     """Reports that one worker relayed, by node id, all named from the session's root."""
 
-    def __init__(self, path: str | None, root: str) -> None:
+    def __init__(self, config: pytest.Config, path: str | None, root: str) -> None:
         """Without a ``path`` there is nothing: the criterion had no worker."""
         self.tests: dict[str, _Test] = {}
-        self.collect_reports: list[dict[str, Any]] = []
+        self.collect_reports: list[Any] = []
         self.warnings: list[dict[str, Any]] = []
         self.suite_properties: list[tuple[str, str]] = []
+        self._config = config
         self._rootdir = self._cwd = self._root = root
         for record in () if path is None else _records(Path(path)):
             match record["kind"]:
@@ -436,9 +419,10 @@ class _RelayedReports:
                 case "start":
                     self._test(record["nodeid"]).location = self._named_from_root(record["location"])
                 case "report":
-                    self._test(record["data"]["nodeid"]).reports.append(self._relocated(record["data"]))
+                    test = self._test(record["data"]["nodeid"])
+                    test.reports += self._report(record["data"])
                 case "collect":
-                    self.collect_reports.append(self._relocated(record["data"]))
+                    self.collect_reports += self._report(record["data"])
                 case "suite_property":
                     self.suite_properties.append((record["name"], record["value"]))
                 case "warning" if record["nodeid"]:
@@ -451,13 +435,13 @@ class _RelayedReports:
         nodeid = renamed(nodeid, self._rootdir, self._root)
         return self.tests.setdefault(nodeid, _Test(nodeid))
 
-    def _relocated(self, data: dict[str, Any]) -> dict[str, Any]:
-        data = {**data, "nodeid": renamed(data["nodeid"], self._rootdir, self._root)}
+    def _report(self, data: dict[str, Any]) -> list[Any]:
+        """Return the report, or none where it is of a plugin that this session has not loaded."""
+        data["nodeid"] = renamed(data["nodeid"], self._rootdir, self._root)
         if "location" in data:
             data["location"] = self._named_from_root(data["location"])
         longrepr: Any = data.get("longrepr")
-        if isinstance(longrepr, list):
-            # Of what was skipped: pytest's own reporters insist on it.
+        if isinstance(longrepr, list):  # of what was skipped: pytest's own reporters insist on a tuple
             data["longrepr"] = tuple(cast("list[Any]", longrepr))
         elif self._cwd != self._root and isinstance(longrepr, dict):
             # pytest writes the files of a traceback relative to the current folder.
@@ -467,14 +451,13 @@ class _RelayedReports:
                 place: dict[str, Any] | None = entry["data"].get("reprfileloc")
                 if place and not os.path.isabs(place["path"]):
                     place["path"] = os.path.relpath(os.path.join(self._cwd, place["path"]), self._root)
-        return data
+        hook = self._config.hook
+        report: Any = hook.pytest_report_from_serializable(config=self._config, data=data)
+        return [] if report is None else [report]
 
     def _named_from_root(self, location: Any) -> Any:
         """Return pytest's triple of a test's file, line and name."""
-        if not location:
-            return location
-        path, *more = location
-        return (renamed(path, self._rootdir, self._root), *more)
+        return location and (renamed(location[0], self._rootdir, self._root), *location[1:])
 
 
 def renamed(nodeid: str, rootdir: str, root: str) -> str:
@@ -541,7 +524,7 @@ class _Replay:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         config = session.config
         self._place_coverage(config)
-        workers = [_RelayedReports(each.relay, self._spec.root) for each in self._spec.criteria]
+        workers = [_RelayedReports(config, each.relay, self._spec.root) for each in self._spec.criteria]
         told = list(self._told(workers))
         session.testscollected = self.tests = len(told)
         self._replay_sessions(config, workers)
@@ -613,15 +596,15 @@ class _Replay:
         controller.cov._warn_preimported_source = False
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
         for number, path in enumerate(self._spec.measured):
-            shutil.move(path, f"{data_file}.planverify-{number}")
+            shutil.move(path, f"{data_file}.planverify-{number}")  # as those of parallel processes
 
     def _told(self, workers: Iterable[_RelayedReports]) -> Iterator[_Test]:
         """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
         found: dict[str, _Test] = {}
         for criterion, worker in zip(self._spec.criteria, workers, strict=True):
             tests = self._tests_of(criterion, worker)
-            explained = any(test.has_failed for test in tests) or any(
-                each["outcome"] == "failed" for each in worker.collect_reports
+            explained = any(each.has_failed for each in tests) or any(
+                each.failed for each in worker.collect_reports
             )
             if criterion.kind != "test" or (criterion.outcome != "passed" and not explained):
                 tests.append(_Test(criterion.nodeid, criterion.own_reports()))
@@ -634,23 +617,20 @@ class _Replay:
     def _tests_of(self, criterion: CriterionResult, worker: _RelayedReports) -> list[_Test]:
         """Return the tests of a criterion, those completed that the death of the worker cut short."""
         tests = worker.tests
-        for test in tests.values():
-            for data in test.reports:
-                data["user_properties"] = [*data.get("user_properties", ()), *criterion.properties]
+        for report in (each for test in tests.values() for each in test.reports):
+            report.user_properties = [*report.user_properties, *criterion.properties]
         outcomes = {
-            renamed(nodeid, criterion.root, self._spec.root): (outcome, seconds, reason)
-            for nodeid, outcome, seconds, reason in criterion.tests
+            renamed(nodeid, criterion.root, self._spec.root): told for nodeid, *told in criterion.tests
         }
-        cut_short = dict.fromkeys([*tests, *outcomes])
-        for nodeid in cut_short:
+        for nodeid in dict.fromkeys([*tests, *outcomes]):
             test = tests.get(nodeid)
             if test is not None and test.is_over:
                 continue
             outcome, seconds, reason = outcomes.get(nodeid, ("crashed", 0.0, ""))
-            reports = criterion.reports_of_test(nodeid, outcome, seconds, reason)
+            reports = criterion.reports_of_test(nodeid, str(outcome), float(seconds), str(reason))
             if test is not None and test.reports:  # what it printed until then
-                for data in reports[1:]:
-                    data["sections"] = test.reports[-1].get("sections", [])
+                for report in reports[1:]:
+                    report.sections = test.reports[-1].sections
             tests[nodeid] = _Test(nodeid, reports)
         return list(tests.values())
 
@@ -660,29 +640,25 @@ class _Replay:
 
         xml = config.stash.get(xml_key, None)
         collected: set[str] = set()
-        properties: set[tuple[str, str]] = set()
+        properties: dict[tuple[str, str], None] = {}
         for worker in workers:
-            for data in worker.collect_reports:
-                if data["nodeid"] not in collected:
-                    collected.add(data["nodeid"])
-                    report = config.hook.pytest_report_from_serializable(config=config, data=data)
+            for report in worker.collect_reports:
+                if report.nodeid not in collected:
+                    collected.add(report.nodeid)
                     config.hook.pytest_collectreport(report=report)
             for record in worker.warnings:
                 if (record["message"], record["filename"], "") not in self._warnings_seen:
                     _replay_warning(config, record)
-            for name, value in worker.suite_properties:
-                if xml is not None and (name, value) not in properties:
-                    properties.add((name, value))
-                    xml.add_global_property(name, value)
+            properties |= dict.fromkeys(worker.suite_properties)
+        if xml is not None:
+            for name, value in properties:
+                xml.add_global_property(name, value)
 
     def _replay_test(self, config: pytest.Config, test: _Test) -> None:
         hook = config.hook
-        location = test.location or test.reports[0]["location"]
+        location = test.location or test.reports[0].location
         hook.pytest_runtest_logstart(nodeid=test.nodeid, location=location)
-        for data in test.reports:
-            report = hook.pytest_report_from_serializable(config=config, data=data)
-            if report is None:  # of a plugin that this session has not loaded
-                continue
+        for report in test.reports:
             hook.pytest_runtest_logreport(report=report)
         for record in test.warnings:
             _replay_warning(config, record)

@@ -7,7 +7,6 @@ that no title, message or node id can move the cursor, colour the screen or brea
 from __future__ import annotations
 
 import os
-import unicodedata
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
@@ -69,6 +68,8 @@ class ReportScreen:
         self._stream = cast("TextIO", tw._file)
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
+        self._drawn: list[int] = []
+        """The cells of each line of the block at the foot."""
 
     @property
     def columns(self) -> int | None:
@@ -84,7 +85,7 @@ class ReportScreen:
 
     @property
     def width(self) -> int:
-        """The columns that prose is wrapped at."""
+        """Return the columns that prose is wrapped at."""
         return self.columns or PIPED
 
     def terminal_size(self) -> os.terminal_size | None:
@@ -97,7 +98,9 @@ class ReportScreen:
 
     def line(self, *spans: StyledText, indent: int = 0) -> None:
         """Write one line as it is, however wide."""
-        kept = [span for span in spans if span.text]
+        kept = list(spans)
+        while kept and not kept[-1].text.strip():
+            kept.pop()
         if kept:
             kept[-1] = StyledText(kept[-1].text.rstrip(), kept[-1].style)
         if indent and kept:
@@ -124,7 +127,7 @@ class ReportScreen:
         self.tw.line()
 
     def rule(self, text: str, style: Style, fill: str = "=") -> None:
-        """A centred heading between fills; text that is too long for that stands alone, wrapped."""
+        """Write a centred heading between fills; text that is too long for that stands alone, wrapped."""
         room = self.width - cells(text) - 2
         if room < 2 * len(fill):
             self.paragraph(text, style=style)
@@ -132,17 +135,43 @@ class ReportScreen:
         left = room // 2
         self.line(StyledText(f"{fill * left} {text} {fill * (room - left)}", style))
 
-    def raw(self, text: str) -> None:
-        """Write characters and control sequences as they are, at once."""
-        self._stream.write(text)
+    def draw(self, lines: Sequence[Sequence[StyledText]]) -> None:
+        """Draw a block at the foot of a terminal, in the place of the one before; no line of it wraps."""
+        size = self.terminal_size() or UNSIZED
+        room = min(size.columns, self.width) - 1  # the last column would make some terminals wrap
+        text = self._erasing(size)
+        self._drawn = []
+        for line in lines[: size.lines - 1]:  # what has scrolled away cannot be wiped
+            left = room
+            text += "\n" if self._drawn else ""
+            for span in line:
+                part = cut(span.text, left)
+                left -= cells(part)
+                text += self.tw.markup(part, **span.style.markup) if part else ""
+            self._drawn.append(room - left)
+        self._stream.write(text)  # in one: nothing flickers
         self.tw.flush()
 
+    def wipe(self) -> None:
+        """Remove the block, before something is written that stays; the cursor begins a line."""
+        if self._drawn:
+            self._stream.write(self._erasing(self.terminal_size() or UNSIZED))
+            self._drawn = []
+
+    def _erasing(self, size: os.terminal_size) -> str:
+        """Return what goes to the beginning of the block and erases all below.
+
+        A terminal that has become narrower since has wrapped the lines of the block.
+        """
+        rows = sum(max(-(-taken // size.columns), 1) for taken in self._drawn)
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
+
     def text(self, raw: str) -> str:
-        """One printable line of text from outside, in characters that the stream can show."""
+        """Return one printable line of text from outside, in characters that the stream can show."""
         return self._encodable(one_line(raw))
 
     def texts(self, raw: str) -> list[str]:
-        """The printable lines of text from outside."""
+        """Return the printable lines of text from outside, in characters that the stream can show."""
         return [self._encodable(line) for line in many_lines(raw)]
 
     def _encodable(self, text: str) -> str:
@@ -151,7 +180,7 @@ class ReportScreen:
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def clip_middle(self, text: str, width: int) -> str:
-        """The text in at most that many cells, its middle cut: both ends of an id tell it apart."""
+        """Return the text in at most that many cells, its middle cut: both ends of an id tell it apart."""
         if cells(text) <= width:
             return text
         room = max(width - len(self.glyphs.ellipsis), 0)
@@ -161,23 +190,15 @@ class ReportScreen:
 
 
 def one_line(raw: str) -> str:
-    """Text from outside as one printable line."""
-    if len(raw) < MESSAGE_LIMIT and raw.isascii() and raw.isprintable():
-        return raw
-    return " ".join(part for part in (line.strip() for line in many_lines(raw)) if part)
+    """Return text from outside as one printable line; blanks within it stay, as a command may need them."""
+    return " ".join(filter(None, map(str.strip, many_lines(raw))))
 
 
 def many_lines(raw: str) -> list[str]:
-    """Text from outside as printable lines, tabs expanded."""
-    return [_printable(line.expandtabs(TAB_STOP)) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
+    """Return text from outside as printable lines, tabs expanded."""
+    return [line.expandtabs(TAB_STOP) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
 
 
 def widest(texts: Sequence[str]) -> int:
-    """The columns that the widest of the texts takes."""
+    """Return how many columns the widest of the texts takes."""
     return max(map(cells, texts), default=0)
-
-
-def _printable(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)

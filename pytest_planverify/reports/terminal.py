@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import CheckKind, Verdict
+from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
-from pytest_planverify.reports.details import Details, distinct_failures, headline, write_causes
+from pytest_planverify.reports.details import Details, headline, write_causes
 from pytest_planverify.reports.screen import GAP, INDENT, ReportScreen, Style, StyledText, widest
 from pytest_planverify.reports.words import (
     TESTS_SINCE,
     UNCOUNTED,
     WORDS,
     Standing,
-    Word,
     duration,
     number,
     standing,
@@ -33,9 +33,6 @@ CheckKey = tuple[str, str, str]
 
 Longreprs = Mapping[CheckKey, Sequence[tuple[str, str]]]
 """For each check the node ids that failed, each with pytest's own rendering of the failure."""
-
-SHORTEST_TITLE = 16
-"""A column of fewer cells is no place for a title."""
 
 EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
     0: ("", Style.GOOD),
@@ -85,7 +82,7 @@ def render_summary(
 
 
 def final_line(document: OutcomeDocument) -> tuple[str, Style]:
-    """``3 done, 1 failed, 2 blocked in 1.24s`` and the colour that it has as a whole."""
+    """Return ``3 done, 1 failed, 2 blocked in 1.24s`` and the colour that it has as a whole."""
     tally = Counter(standing(outcome) for outcome in document.outcomes)
     word, style = EXIT_WORDS.get(
         document.run.exit_status, (f"exit status {document.run.exit_status}", Style.BAD)
@@ -102,7 +99,7 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
         name = standing(outcome)
         if not name.is_open:
             continue
-        failures = distinct_failures(outcome)
+        failures = list(failures_of(outcome))
         reasons = [
             check.reason or check.title for check in outcome.checks if check.verdict.value != "passed"
         ]
@@ -122,7 +119,7 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
 def _write_plans(
     document: OutcomeDocument, screen: ReportScreen, details: Details, loaded: Mapping[str, LoadedPlan]
 ) -> None:
-    """The todos of each plan under its name; one plan's name is shown where there is one to show."""
+    """Write the todos of each plan under its name; one plan's name is shown where there is one to show."""
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
@@ -130,23 +127,27 @@ def _write_plans(
         outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only) == plan_id]
         if not outcomes and plan_id not in known:
             continue
-        path = known.get(plan_id)
         named = loaded.get(plan_id)
-        name = (named.plan.workflow_name if named else None) or plan_id
-        name, path = screen.text(name), screen.text(path or "")
-        if cells(name) + 2 + cells(path) <= screen.width:
-            screen.line(StyledText(name, Style.STRONG), StyledText(f"  {path}", Style.QUIET))
+        name = StyledText(screen.text((named and named.plan.workflow_name) or plan_id), Style.STRONG)
+        path = StyledText(screen.text(known.get(plan_id) or ""), Style.QUIET)
+        if cells(name.text) + len(GAP) + cells(path.text) <= screen.width:
+            screen.line(name, StyledText(GAP), path)
         else:
-            screen.line(StyledText(name, Style.STRONG))
-            if path:
-                screen.line(StyledText(path, Style.QUIET))
+            screen.line(name)
+            screen.line(path)
         _write_todos(outcomes, screen, details)
         screen.blank()
 
 
 def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
-    ranks = ranks_of(outcomes)
-    rows = [_row_of(outcome, screen, ranks[outcome.todo_id]) for outcome in outcomes]
+    parents = {above for outcome in outcomes for above in _above(outcome.todo_id)}
+    below: dict[str, list[Outcome]] = {outcome.todo_id: [] for outcome in outcomes}
+    """The todos below each that have no sub-plan themselves, as ``planner status`` counts them."""
+    for outcome in outcomes:
+        for above in () if outcome.todo_id in parents else _above(outcome.todo_id):
+            if above in below:
+                below[above].append(outcome)
+    rows = [_row_of(outcome, below, screen) for outcome in outcomes]
     columns = _fitted(rows, screen)
     detailed = False
     told: set[str] = set()
@@ -154,142 +155,113 @@ def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Det
         if detailed:
             screen.blank()
         # One run leaves out many todos for one reason: it is told with the first of them.
-        is_told = row.word is WORDS[Standing.NOT_RUN] and row.tail in told
+        is_told = standing(outcome) is Standing.NOT_RUN and row.tail in told
         told.add(row.tail)
         _write_row(row._replace(tail="") if is_told else row, columns, screen)
         detailed = details.write(outcome)
 
 
 class Row(NamedTuple):
-    """The texts of a todo's line."""
+    """The texts of a todo's line, by column."""
 
-    word: Word
-    id: str
-    title: str
-    progress: str
-    """Of a parent, how many todos of its sub-plan are done: ``(2/3)``. It ends the title."""
-    checks: str
-    tests: str
-    time: str
+    cells: dict[str, StyledText]
     tail: str
     """Metric values, by whom the todo is blocked, or the run that its verdicts are from; below the line
     where it does not fit."""
-    is_quiet: bool = False
-    """Nothing about the todo is news."""
-
-    @property
-    def whole_title(self) -> str:
-        return " ".join(part for part in (self.title, self.progress) if part)
 
 
-class Rank(NamedTuple):
-    """The place of a todo among those that are shown."""
+SHORTEST_TITLE = 16
+"""A column of fewer cells is no place for a title."""
 
-    depth: int = 0
-    """How many of its parents are shown above it."""
-    parts: tuple[Outcome, ...] = ()
-    """The todos below it that have no sub-plan themselves, as ``planner status`` counts them."""
+_COUNTS = ("checks", "tests", "time")
+"""The columns that stand at the right of their room, and are left out of a todo that was not run."""
 
 
-def ranks_of(outcomes: Sequence[Outcome]) -> dict[str, Rank]:
-    """Return the rank of each todo, by id."""
-    shown = {outcome.todo_id for outcome in outcomes}
-    parents = {outcome.todo_id.rpartition("/")[0] for outcome in outcomes}
-    parts: dict[str, list[Outcome]] = {}
-    depths: dict[str, int] = {}
-    for outcome in outcomes:
-        parent, _, _ = outcome.todo_id.rpartition("/")
-        depths[outcome.todo_id] = depths[parent] + 1 if parent in shown and parent in depths else 0
-        while parent and outcome.todo_id not in parents:
-            parts.setdefault(parent, []).append(outcome)
-            parent = parent.rpartition("/")[0]
-    return {todo_id: Rank(depth, tuple(parts.get(todo_id, ()))) for todo_id, depth in depths.items()}
+def _above(todo_id: str) -> list[str]:
+    """Return the ids of the parents of a todo, the top one first."""
+    parts = todo_id.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _row_of(outcome: Outcome, screen: ReportScreen, rank: Rank) -> Row:
+def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: ReportScreen) -> Row:
     """Return the row of one todo, every text in it made printable."""
     name = standing(outcome)
+    # Nothing about the todo is news.
     is_quiet = name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
-    is_counted = not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN)
+    depth = sum(above in below for above in _above(outcome.todo_id))
+    parts = [standing(each) is Standing.DONE for each in below[outcome.todo_id]]
     title = screen.text(outcome.title or "")
-    spent = outcome.metrics.duration_ms
-    held = [check.counts_as is Verdict.PASSED for check in outcome.checks]
-    done = sum(standing(part) is Standing.DONE for part in rank.parts)
-    seen = {  # a test that two checks share counts once
-        test.nodeid: not test.outcome.is_red
-        for check in outcome.checks
-        for test in check.tests
-        if test.outcome not in UNCOUNTED
+    progress = f"({sum(parts)}/{len(parts)})" if parts else ""
+    texts = {
+        "word": WORDS[name].shown(screen.glyphs),
+        "id": GAP * depth + screen.text(outcome.todo_id.rpartition("/")[2] if depth else outcome.todo_id),
+        "title": f"{'' if title == outcome.todo_id else title} {progress}".strip(),
     }
+    if not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN):
+        seen = {  # a test that two checks share counts once
+            test.nodeid: not test.outcome.is_red
+            for check in outcome.checks
+            for test in check.tests
+            if test.outcome not in UNCOUNTED
+        }
+        spent = outcome.metrics.duration_ms
+        texts["checks"] = _ratio([check.counts_as is Verdict.PASSED for check in outcome.checks], "check")
+        texts["tests"] = _ratio(list(seen.values()), "test")
+        texts["time"] = "" if spent is None else duration(spent)
+    styles = {"word": WORDS[name].style, "id": Style.STRONG}
     return Row(
-        word=WORDS[name],
-        id=GAP * rank.depth
-        + screen.text(outcome.todo_id.rpartition("/")[2] if rank.depth else outcome.todo_id),
-        title="" if title == outcome.todo_id else title,
-        progress=f"({done}/{len(rank.parts)})" if rank.parts else "",
-        checks=_ratio(held, "check") if is_counted else "",
-        tests=_ratio(list(seen.values()), "test") if is_counted else "",
-        time=duration(spent) if is_counted and spent is not None else "",
-        tail=screen.text(_tail(outcome, name)),
-        is_quiet=is_quiet,
+        {
+            column: StyledText(text, Style.QUIET if is_quiet else styles.get(column, Style.PLAIN))
+            for column, text in texts.items()
+        },
+        screen.text(_tail(outcome, name)),
     )
 
 
 def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
-    """Return the widths of the columns that show these rows best; a column of none is left out.
+    """Return the widths of the columns that show these rows best.
 
-    Without a terminal they are as wide as their content. On one the title gives way, which is then wrapped
-    in its column; then the count of tests goes; at last title and counts stand below.
+    Without a terminal they are as wide as their content. On one the title gives way, and is wrapped in its
+    column; then the count of tests goes; at last title and counts stand below.
     """
-    columns = {
-        "word": widest([row.word.shown(screen.glyphs) for row in rows]),
-        "id": widest([row.id for row in rows]),
-        "title": widest([row.whole_title for row in rows]),
-        "checks": widest([row.checks for row in rows]),
-        "tests": widest([row.tests for row in rows]),
-        "time": widest([row.time for row in rows]),
+    every = {
+        name: widest([row.cells[name].text for row in rows if name in row.cells])
+        for name in ("word", "id", "title", *_COUNTS)
     }
-    for fewer in (columns, columns | {"tests": 0}):
-        shown = [width for width in fewer.values() if width]
-        total, title = sum(shown) + len(GAP) * (len(shown) - 1), fewer["title"]
-        room = max(title - total + (screen.columns or total), 0)
+    every = {name: width for name, width in every.items() if width}
+    title = every.get("title", 0)
+    for columns in (every, {name: width for name, width in every.items() if name != "tests"}):
+        total = sum(columns.values()) + len(GAP) * (len(columns) - 1)
+        room = title + (screen.columns or total) - total
         if room >= min(title, SHORTEST_TITLE):
-            return fewer | {"title": min(title, room)}
-    return columns | {"title": 0, "checks": 0, "tests": 0}
+            return columns | {"title": min(title, room)} if title else columns
+    return {name: width for name, width in every.items() if name in ("word", "id", "time")}
 
 
 def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
     """Write the line of one todo, and below it what there is no room for beside."""
-    quiet = Style.QUIET if row.is_quiet else None
-    room = columns["title"]
-    titles = wrapped(row.whole_title, room) if room else []
-    left = [
-        StyledText(padded(row.word.shown(screen.glyphs), columns["word"]), quiet or row.word.style),
-        StyledText(GAP + padded(row.id, columns["id"]), quiet or Style.STRONG),
+    title, *titles = wrapped(row.cells["title"].text, columns.get("title", 1)) or [""]
+    shown = row.cells | {"title": row.cells["title"]._replace(text=title)}
+    line = [
+        StyledText(padded(cell.text, columns[name], right=name in _COUNTS) + GAP, cell.style)
+        for name, cell in shown.items()
+        if name in columns
     ]
-    counts = ((row.checks, columns["checks"]), (row.tests, columns["tests"]), (row.time, columns["time"]))
-    is_counted = any(text for text, _ in counts)
-    if room:
-        title = titles[0] if titles else ""
-        is_last = not is_counted and not row.tail
-        left.append(StyledText(GAP + (title if is_last else padded(title, room)), quiet or Style.PLAIN))
-    if is_counted:
-        left += [StyledText(GAP + padded(text, width, right=True)) for text, width in counts if width]
-    below = [] if room else [row.whole_title, row.checks.strip(), row.tests.strip()]
-    used = sum(cells(span.text) for span in left)
-    if not any(below) and used + len(GAP) + cells(row.tail) <= (screen.columns or sys.maxsize):
-        left.append(StyledText(GAP + row.tail, Style.QUIET))
+    is_narrow = "title" not in columns and "checks" not in columns
+    below = [cell.text.strip() for name, cell in row.cells.items() if is_narrow and name not in columns]
+    used = sum(cells(span.text) for span in line)
+    if not any(below) and used + cells(row.tail) <= (screen.columns or sys.maxsize):
+        line.append(StyledText(row.tail, Style.QUIET))
     else:
         below.append(row.tail)
-    screen.line(*left)
-    for title in titles[1:]:
-        indent = columns["word"] + columns["id"] + 2 * len(GAP)
-        screen.line(StyledText(title, quiet or Style.PLAIN), indent=indent)
+    screen.line(*line)
+    for text in titles if "title" in columns else ():
+        screen.line(StyledText(text, shown["title"].style), indent=columns["word"] + columns["id"] + 4)
     screen.paragraph(", ".join(filter(None, below)), style=Style.QUIET, indent=INDENT)
 
 
 def _metric_values(outcome: Outcome) -> str:
-    """``rows_min=250 (>= 10)`` for every metric that was recorded, the condition where the plan has one."""
+    """Return ``rows_min=250 (>= 10)`` for every recorded metric, the condition where the plan has one."""
     conditions = {
         name: condition.strip()
         for check in outcome.checks
@@ -298,8 +270,10 @@ def _metric_values(outcome: Outcome) -> str:
     }
     parts: list[str] = []
     for name, values in outcome.recorded.items():
+        shown = [number(value) for value in dict.fromkeys(values)]
+        told = ", ".join([*shown[:4], "..."] if len(shown) > 4 else shown)
         condition = f" ({conditions[name]})" if conditions.get(name) else ""
-        parts.append(f"{name}={_values(values)}{condition}")
+        parts.append(f"{name}={told if len(shown) == 1 else f'[{told}]'}{condition}")
     return ", ".join(parts)
 
 
@@ -331,15 +305,8 @@ def _tail(outcome: Outcome, name: Standing) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _values(values: Sequence[float | str]) -> str:
-    shown = [number(value) for value in dict.fromkeys(values)]
-    return (
-        shown[0] if len(shown) == 1 else "[" + ", ".join(shown[:4]) + (", ...]" if len(shown) > 4 else "]")
-    )
-
-
 def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
-    """Each failing test's traceback once, however many checks share it."""
+    """Write each failing test's traceback once, however many checks share it."""
     shown: set[tuple[str, str, str]] = set()
     for (plan_id, todo_id, _), failures in longreprs.items():
         parent, _, _ = todo_id.rpartition("/")  # another sub-plan's root may hold tests of the same names
@@ -355,7 +322,7 @@ def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
 
 
 def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
-    """The tests of the run beside the baseline: what was red before is counted apart."""
+    """Write how the tests stand beside the baseline: what was red before is counted apart."""
     if not summary.tests_since:
         return
     parts = [

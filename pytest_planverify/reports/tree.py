@@ -55,7 +55,7 @@ def render_tree(
     glyphs = screen.glyphs
 
     def write_todos(parent: str, stem: str) -> None:
-        """The todos of one plan, each with its criteria and then the todos of its sub-plan."""
+        """Write the todos of one plan, each with its criteria and then the todos of its sub-plan."""
         for todo in (todos := nested.get(parent, [])):
             is_last = todo is todos[-1]
             criteria, below = plan.criteria.get(todo.id, ()), nested.get(todo.id, ())

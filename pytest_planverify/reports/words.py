@@ -99,36 +99,23 @@ TESTS_SINCE: Mapping[Since, tuple[str, Style]] = {
 """How the tests of a run are counted that are not as they were, or were not as they should be."""
 
 
-class TestWord(NamedTuple):
-    """A test's outcome as progress shows it."""
-
-    __test__ = False
-
-    text: str
-    style: Style
-
-
-TEST_WORDS: Mapping[TestOutcome, TestWord] = {
-    TestOutcome.PASSED: TestWord("PASSED", Style.GOOD),
-    TestOutcome.FAILED: TestWord("FAILED", Style.BAD),
-    TestOutcome.ERROR: TestWord("ERROR", Style.BAD),
-    TestOutcome.SKIPPED: TestWord("SKIPPED", Style.WARN),
-    TestOutcome.XFAILED: TestWord("XFAIL", Style.WARN),
-    TestOutcome.XPASSED: TestWord("XPASS", Style.WARN),
-    TestOutcome.TIMEOUT: TestWord("TIMEOUT", Style.BAD),
-    TestOutcome.CRASHED: TestWord("CRASHED", Style.BAD),
-    TestOutcome.NOT_RUN: TestWord("NOT RUN", Style.QUIET),
+TEST_WORDS: Mapping[TestOutcome, Word] = {
+    TestOutcome.PASSED: Word("", "PASSED", Style.GOOD),
+    TestOutcome.FAILED: Word("", "FAILED", Style.BAD),
+    TestOutcome.ERROR: Word("", "ERROR", Style.BAD),
+    TestOutcome.SKIPPED: Word("", "SKIPPED", Style.WARN),
+    TestOutcome.XFAILED: Word("", "XFAIL", Style.WARN),
+    TestOutcome.XPASSED: Word("", "XPASS", Style.WARN),
+    TestOutcome.TIMEOUT: Word("", "TIMEOUT", Style.BAD),
+    TestOutcome.CRASHED: Word("", "CRASHED", Style.BAD),
+    TestOutcome.NOT_RUN: Word("", "NOT RUN", Style.QUIET),
 }
+"""Outcomes of tests; progress shows them without a mark."""
 
 UNCOUNTED = (TestOutcome.SKIPPED, TestOutcome.NOT_RUN)
 """Tests that prove nothing are not counted."""
 
-_WAITING = (
-    (Verdict.INCONCLUSIVE, Standing.INCONCLUSIVE),
-    (Verdict.STALE, Standing.STALE),
-    (Verdict.NEEDS_HUMAN, Standing.NEEDS_HUMAN),
-    (Verdict.NOT_RUN, Standing.NOT_RUN),
-)
+_WAITING = (Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NEEDS_HUMAN, Verdict.NOT_RUN)
 """What keeps a todo from being done though nothing is red; the first that is seen names it."""
 
 _STANDINGS: Mapping[TodoState, Standing] = {
@@ -152,7 +139,7 @@ def standing(outcome: Outcome) -> Standing:
     below = {check.counts_as for check in outcome.checks if check.kind is CheckKind.SUB_PLAN}
     if Verdict.FAILED in below or (below - {Verdict.PASSED} and own <= {Verdict.PASSED}):
         return Standing.IN_PROGRESS
-    return next((name for verdict, name in _WAITING if verdict in seen), Standing.INCONCLUSIVE)
+    return Standing(next((each for each in _WAITING if each in seen), _WAITING[0]).value.replace("_", " "))
 
 
 def word_of(state: str) -> Word:
@@ -175,7 +162,7 @@ def suggestion_label(suggestion: str) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """``4ms``, ``0.21s``, ``12.3s``, ``2m 05s``, ``1h 02m``."""
+    """Return ``4ms``, ``0.21s``, ``12.3s``, ``2m 05s``, ``1h 02m``."""
     if milliseconds < 10:
         return f"{milliseconds}ms"
     seconds = milliseconds / 1000
@@ -190,7 +177,7 @@ def duration(milliseconds: int) -> str:
 
 
 def number(value: float | str) -> str:
-    """A recorded value as a person writes it: ``250``, not ``250.0``."""
+    """Return a recorded value as a person writes it: ``250``, not ``250.0``."""
     if isinstance(value, str):
         return value
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"

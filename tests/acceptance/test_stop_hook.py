@@ -132,7 +132,7 @@ def test_the_hook_is_added_once_beside_what_stands_there(shop: Example) -> None:
 @pytest.mark.parametrize(
     ("settings", "words", "said"),
     [
-        ("{", ("claude",), "settings.json: is no JSON"),
+        ("{", ("claude",), "settings.json: holds no JSON object"),
         ("[]", ("claude",), "settings.json: holds no JSON object"),
         ('{"hooks": {"Stop": 1}}', ("claude",), "its hooks are of another form"),
         ("{}", ("clod",), "did you mean 'codex' or 'claude'"),

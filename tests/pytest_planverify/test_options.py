@@ -38,11 +38,12 @@ def test_what_holds_when_nothing_is_said(settings, pytester: pytest.Pytester):
 
 def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
     found = settings(
-        "plan.yaml::a", "--planverify-isolate", "--planverify-keep-going", "--planverify-scope=ready",
+        "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going",
+        "--planverify-scope=ready",
         "--planverify-outcomes=out/o.json", "--planverify-confirm=9", "-vv",
     )  # fmt: skip
 
-    assert found.plans[0].todo_ids == ("a",)
+    assert found.plans[0].todo_ids == ("a", "phase/b")
     assert (found.isolate, found.keep_going, found.scope, found.confirmations) == (True, True, "ready", 9)
     assert found.outcomes == pytester.path / "out/o.json"
     assert found.verbosity == 2
@@ -50,7 +51,15 @@ def test_what_is_said_is_kept(settings, pytester: pytest.Pytester):
 
 @pytest.mark.parametrize(
     ("option", "narrows"),
-    [("-kx", True), ("-mx", True), ("--deselect=x", True), ("--lf", False), ("-x", False), ("-v", False)],
+    [
+        ("-kx", True),
+        ("-k ", False),
+        ("-mx", True),
+        ("--deselect=x", True),
+        ("--lf", False),
+        ("-x", False),
+        ("-v", False),
+    ],
 )
 def test_what_leaves_tests_out_narrows(option: str, narrows: bool, settings):
     assert settings("plan.yaml", option).narrows is narrows
@@ -71,20 +80,6 @@ def test_what_cannot_be_meant_is_refused(args: tuple[str, ...], said: str, setti
         settings(*args)
 
     assert said in str(refused.value)
-
-
-def test_several_plans_may_be_listed_or_written_elsewhere(settings):
-    assert len(settings("plan.yaml", "other.yaml", "--collect-only").plans) == 2
-    assert len(settings("plan.yaml", "other.yaml", "--planverify-outcomes=o.json").plans) == 2
-    assert len(settings("plan.yaml::a", "plan.yaml::b").plans) == 2
-
-
-def test_several_todos_of_a_plan_are_named_at_once(settings):
-    assert [plan.todo_ids for plan in settings("plan.yaml::a,phase/b").plans] == [("a", "phase/b")]
-
-
-def test_an_empty_expression_narrows_nothing(settings):
-    assert not settings("plan.yaml", "-k", " ").narrows
 
 
 def test_without_an_argument_the_ini_file_names_the_plan(settings, pytester: pytest.Pytester):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import relay_plugin
 from real_command import Finished, run_pytest
@@ -73,16 +74,16 @@ def run_criteria(
         results.append(
             criterion(f"t{number}", "test", command, verdict, relay=relay_file(scratch, name), root=root)
         )
-    result = run_reporting_session(
-        given,
-        root=root,
-        selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
-        criteria=[*results, *criteria],
-        scratch=scratch,
-        started=started,
-        python_path=[str(root)],  # as `python -m pytest` has it
-        env={**os.environ, **(env or {})},
-    )
+    with patch.dict(os.environ, env or {}):
+        result = run_reporting_session(
+            given,
+            root=root,
+            selections=[word for command in commands for word in shlex.split(command) if ".py" in word],
+            criteria=[*results, *criteria],
+            scratch=scratch,
+            started=started,
+            python_path=[str(root)],  # as `python -m pytest` has it
+        )
     return Reported(result=result, workers=workers)
 
 
@@ -100,7 +101,6 @@ def criterion(
     """A criterion as an outcome document tells of it."""
     return CriterionResult(
         nodeid=f"plan.yaml::{todo}::{kind} {text}",
-        plan="plan.yaml",
         kind=kind,
         verdict=verdict,
         outcome=verdict if verdict in ("passed", "failed") else "skipped",

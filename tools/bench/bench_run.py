@@ -86,7 +86,7 @@ def _cost_of_vi_editor(root: Path) -> tuple[float, float, int]:
 
         return run
 
-    options = command.RunOptions(agents=[f"{shlex.quote(sys.executable)} {AGENT} {{json}}"], as_json=True)
+    options = loop.RunOptions(agents=[f"{shlex.quote(sys.executable)} {AGENT} {{json}}"], as_json=True)
     with _replaced((loop, "run_turn", timed), (loop, "verify", timed), (command, "record_baseline", timed)):
         told = io.StringIO()
         here = os.getcwd()

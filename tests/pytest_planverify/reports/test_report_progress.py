@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 class Run:
     """A run whose clock goes on when it is told to, watched at a terminal or through a pipe."""
 
-    def __init__(
-        self, terminal: Terminal | None = None, *, verbosity: int = 0, color: bool = False
-    ) -> None:
+    def __init__(self, terminal: Terminal | None = None, *, verbosity: int = 0) -> None:
         self.now = 100.0
         self.terminal = terminal
         self.stream = io.StringIO() if terminal is None else terminal.open()
         tw = TerminalWriter(self.stream)
-        tw.hasmarkup = color
+        tw.hasmarkup = False
         self.progress = Progress(tw, verbosity=verbosity, clock=lambda: self.now)
 
     def screen(self, *, after: float = 0.5) -> list[str]:
@@ -109,14 +107,6 @@ def test_a_confirmation_is_told_apart(terminal: Terminal) -> None:
     assert run.screen()[-1] == "  t2  0s of 30s  again: t.py::test_0"
 
 
-def test_no_more_todos_are_shown_than_run_at_once(terminal: Terminal) -> None:
-    run = Run(terminal)
-    progress = started(run)
-    for number in range(5):
-        progress.worker_started(str(number), f"more_{number}", "pytest", 30)
-    assert len(run.screen()) == 1 + 1 + 2
-
-
 def test_a_low_terminal_counts_what_it_has_no_line_for(terminal: Terminal) -> None:
     terminal.resize(60, 6)
     run = Run(terminal)
@@ -169,19 +159,6 @@ def test_the_block_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None
         progress.test_finished("a", f"t.py::{index}", "passed", 1)
     terminal.read()
     assert 19 <= terminal.written.count("criteria  0:") - before <= 21
-
-
-def test_colour_adds_nothing_but_escapes() -> None:
-    shown: list[list[str]] = []
-    for color in (False, True):
-        terminal = Terminal(60)
-        run = Run(terminal, color=color)
-        progress = started(run)
-        progress.check_decided("t1", "tests[0]", Verdict.FAILED)
-        shown.append(run.screen())
-        assert ("\x1b[31m\x1b[1m1 failed" in terminal.written) is color
-        terminal.close()
-    assert shown[0] == shown[1]
 
 
 def test_what_a_test_is_called_cannot_steer_the_terminal(terminal: Terminal) -> None:

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcome_samples import RSI_FAILURE, check, document, outcome, screen_text
 
-from planner.model.outcome import Cause, Location, OutcomeDocument, PlanRef, RunnerUp, TestResult
-from planner.model.taxonomy import Category, Owner, Repeatability, Role
-from planner.model.verdicts import CheckKind, Isolation, Since, TestOutcome, TodoState, Verdict
+from planner.model.outcome import Cause, Location, OutcomeDocument, PlanRef
+from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.terminal import final_line, render_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.model.outcome import Check, Failure, Outcome
+    from planner.model.outcome import Failure, Outcome
 
 OUTCOMES = ".planverify/outcomes.json"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -121,11 +121,6 @@ def test_a_narrow_terminal_has_title_and_counts_below_and_breaks_no_name() -> No
         """)
 
 
-def test_a_long_id_is_never_cut() -> None:
-    long = outcome("a" * 40 + "_end", "Title", TodoState.DONE)
-    assert f"✓ done  {'a' * 40}_end  0.21s\n    Title, no checks\n" in summary(document(long), width=40)
-
-
 def test_without_a_terminal_a_todo_is_one_line_however_long() -> None:
     title = " ".join(["A title of many words"] * 10)
     shown = summary(document(outcome("t1", title, TodoState.DONE)), width=None)
@@ -138,7 +133,7 @@ def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
     checks = [check("tests[0]").model_copy(update=old), check("tests[1]")]
     shown = summary(document(kept, outcome("t2", "Two", TodoState.DONE, *checks)), color=True)
     plain = ESCAPES.sub("", shown)
-    line = next(line for line in shown.splitlines() if " t1" in line)
+    line = next(line for line in shown.splitlines() if "t1  " in line)
     assert "✓ done  t1  One  from run 20261122T0327 (unchanged since)\n" in plain
     assert set(ESCAPES.findall(line)) == {"\x1b[2m", "\x1b[0m"}
     assert "✓ done  t2  Two  2 checks  0.21s  1 check from run 20261122T0327\n" in plain
@@ -276,19 +271,6 @@ def test_the_final_line_counts_and_is_coloured_as_a_whole(
     assert f" {text} " in last
 
 
-def test_the_rerun_command_stands_alone_and_whole() -> None:
-    command = "pytest --planverify " + "a" * 200 + ".yaml::t2"
-    failure = RSI_FAILURE.model_copy(update={"rerun": command})
-    shown = summary(document(failing(failure), exit_status=1), width=40)
-    assert [line.strip() for line in shown.splitlines()].count(command) == 1
-
-
-def test_the_location_is_never_cut() -> None:
-    path = "deep/" * 20 + "rsi.py"
-    failure = RSI_FAILURE.model_copy(update={"location": Location(path=path, line=7, function="f")})
-    assert f"    where\n    {path}:7\n           in f\n" in summary(document(failing(failure)), width=60)
-
-
 def failing(*failures: Failure, **rest: Any) -> Outcome:
     red = check("tests[0]", verdict=Verdict.FAILED, cmd="pytest tests")
     return outcome(
@@ -302,6 +284,69 @@ def failing(*failures: Failure, **rest: Any) -> Outcome:
     )
 
 
+def of_rsi(**changes: Any) -> Outcome:
+    return failing(RSI_FAILURE.model_copy(update=changes))
+
+
+LONG_PATH = "deep/" * 20 + "rsi.py"
+LONG_ID = f"tests/test_{'long_' * 30}name.py::test_it[a b, c d]"
+LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
+
+
+@pytest.mark.parametrize(
+    ("todo", "said"),
+    [
+        (outcome("a" * 90, "Title", TodoState.DONE), f"✓ done  {'a' * 90}  0.21s\n    Title, no checks\n"),
+        (
+            of_rsi(location=Location(path=LONG_PATH, line=7, function="f")),
+            f"    where\n    {LONG_PATH}:7\n           in f\n",
+        ),
+        (of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,)), f"    test\n    {LONG_ID}\n"),
+        (of_rsi(rerun=LONG_COMMAND), f"    rerun\n    {LONG_COMMAND}\n"),
+    ],
+)
+def test_what_a_reader_copies_is_never_cut(todo: Outcome, said: str) -> None:
+    assert said in summary(document(todo), width=60)
+
+
+ASKED = check(
+    "manual[0]",
+    CheckKind.MANUAL,
+    Verdict.NEEDS_HUMAN,
+    title="Right?",
+    reason="the answer is of an older plan",
+)
+
+
+@pytest.mark.parametrize(
+    ("todo", "said"),
+    [
+        (of_rsi(runs=2, reds=2), "the product is at fault, 97% sure, red 2 of 2\n"),
+        (of_rsi(runs=None), "the product is at fault, 97% sure\n"),
+        (of_rsi(since=Since.PRE_EXISTING), "97% sure, red before the work began"),
+        (failing(samples.METRIC_FAILURE), "    check  metrics[0]\n"),
+        (failing(), "    why    tests[0] failed\n"),  # no reason is made up
+        (
+            outcome(
+                "t", "T", TodoState.TEST_FAILED, check("a[0]", verdict=Verdict.FAILED, reason="is gone")
+            ),
+            "    why    a[0] failed: is gone\n",
+        ),
+        (
+            outcome("t", "T", TodoState.TESTING),
+            "! inconclusive  t  T  no checks  0.21s\n    why    nothing was checked",
+        ),
+        (outcome("t", "T", TodoState.DONE, verified=False), "not verified"),
+        (
+            outcome("t", "T", TodoState.TESTING, ASKED),
+            "    asks   Right?\n           the answer is of an older plan\n",
+        ),
+    ],
+)
+def test_under_a_todo_stands_what_is_known_of_it(todo: Outcome, said: str) -> None:
+    assert said in summary(document(todo), width=120)
+
+
 def test_of_a_long_message_whole_lines_are_shown_and_the_rest_is_counted() -> None:
     failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
     lines = summary(document(failing(failure))).splitlines()
@@ -309,20 +354,6 @@ def test_of_a_long_message_whole_lines_are_shown_and_the_rest_is_counted() -> No
     assert lines[first + 8] == "           and 9 more lines; -v shows them"
     assert lines[first + 9].startswith("    where")
     assert "more lines" not in summary(document(failing(failure)), verbosity=1)
-
-
-def test_a_node_id_is_never_broken() -> None:
-    nodeid = f"tests/test_{'long_' * 30}name.py::test_it[a b, c d]"
-    failure = RSI_FAILURE.model_copy(update={"top_failing_tests": (nodeid,), "tests": (nodeid,)})
-    assert f"    test\n    {nodeid}\n" in summary(document(failing(failure)))
-
-
-@pytest.mark.parametrize(
-    ("runs", "reds", "said"), [(2, 2, ", red 2 of 2"), (3, 1, ", red 1 of 3"), (None, None, "")]
-)
-def test_how_often_it_was_red_is_counted(runs: int | None, reds: int | None, said: str) -> None:
-    failure = RSI_FAILURE.model_copy(update={"runs": runs, "reds": reds})
-    assert f"the product is at fault, 97% sure{said}\n" in summary(document(failing(failure)))
 
 
 def alike(number: int, tests: int = 1) -> Failure:
@@ -359,28 +390,6 @@ def test_what_two_todos_share_is_told_once() -> None:
     assert shown.count("    who    human\n") == 2
 
 
-def test_a_failure_without_a_test_names_its_check() -> None:
-    failure = samples.METRIC_FAILURE
-    assert "    check  metrics[0]\n" in summary(document(failing(failure)), width=120)
-
-
-def test_a_failure_from_before_says_so() -> None:
-    failure = RSI_FAILURE.model_copy(update={"since": Since.PRE_EXISTING, "repeatability": None})
-    assert "97% sure, red before the work began" in summary(document(failing(failure)), width=120)
-
-
-def test_a_red_check_that_nothing_diagnosed_gives_its_reason() -> None:
-    red = check("tests[0]", verdict=Verdict.FAILED, reason="the file is gone")
-    shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, red)))
-    assert "    why    tests[0] failed: the file is gone\n" in shown
-    assert "    why    tests[0] failed\n" in summary(document(failing())), "no reason is made up"
-
-
-def test_a_todo_without_checks_says_that_nothing_was_checked() -> None:
-    shown = summary(document(outcome("t2", "Two", TodoState.TESTING)))
-    assert "! inconclusive  t2  Two  no checks  0.21s\n    why    nothing was checked" in shown
-
-
 def test_only_flaky_checks_make_a_todo_flaky() -> None:
     flaky = check("tests[0]", verdict=Verdict.FLAKY, reason="red once, green twice")
     shown = summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky)))
@@ -390,27 +399,10 @@ def test_only_flaky_checks_make_a_todo_flaky() -> None:
     assert "✗ failed  t2" in summary(document(outcome("t2", "Two", TodoState.TEST_FAILED, flaky, red)))
 
 
-def test_done_without_verification_is_said() -> None:
-    shown = summary(document(outcome("t1", "Docs", TodoState.DONE, verified=False)))
-    assert "not verified" in shown
-
-
 def test_an_outcome_without_a_state_is_judged_by_its_success() -> None:
     bare = outcome("t1", "One", TodoState.DONE).model_copy(update={"state": None})
     assert final_line(document(bare))[0].startswith("1 done")
     assert final_line(document(bare.model_copy(update={"success": False})))[0].startswith("1 failed")
-
-
-def test_a_question_shows_why_nobody_has_answered() -> None:
-    asked = check(
-        "manual[0]",
-        CheckKind.MANUAL,
-        Verdict.NEEDS_HUMAN,
-        title="Right?",
-        reason="the answer is of an older plan",
-    )
-    shown = summary(document(outcome("t1", "One", TodoState.TESTING, asked)))
-    assert "    asks   Right?\n           the answer is of an older plan\n" in shown
 
 
 def test_an_outcome_that_names_no_plan_stands_under_the_only_one() -> None:
@@ -496,75 +488,49 @@ SHORT_TEXTS = st.text("ab c.:{", max_size=9).map("a".__add__)
 PROSE = SHORT_TEXTS | st.sampled_from(["word " * 30, "日本 " * 30])
 
 
-def checks(texts: Texts, prose: Texts) -> st.SearchStrategy[Check]:
-    results = st.builds(
-        TestResult, nodeid=texts, outcome=st.sampled_from(TestOutcome), reason=st.none() | texts
-    )
-    return st.builds(
-        samples.check,
-        id=texts,
-        kind=st.sampled_from(CheckKind),
-        verdict=st.sampled_from(Verdict),
-        title=st.none() | texts,
-        cmd=st.none() | texts,
-        reason=st.none() | prose,
-        isolation=st.sampled_from(Isolation),
-        isolation_reason=st.none() | prose,
-        duration_ms=st.integers(0, 10**8),
-        exit_code=st.none() | st.integers(-20, 300),
-        tests=st.lists(results, max_size=3).map(tuple),
-    )
+PROSE_KEYS = {"title", "reason", "isolation_reason", "stack_trace_head", "suggestion", "because", "notes"}
+NAME_KEYS = {
+    "todo_id",
+    "id",
+    "nodeid",
+    "cmd",
+    "check_id",
+    "rule",
+    "tests",
+    "top_failing_tests",
+    "blocked_by",
+}
+WHOLE = {("checks", "title"), ("tests", "reason")}
+"""What is written as it is, however long: a command may be copied."""
+
+SAMPLES = [samples.green_document(), samples.red_document(), samples.mixed_document()]
 
 
 @st.composite
-def failures(draw: st.DrawFn, texts: Texts, prose: Texts) -> Failure:
-    return RSI_FAILURE.model_copy(
-        update={
-            "category": draw(st.sampled_from(Category)),
-            "owner": draw(st.none() | st.sampled_from(Owner)),
-            "repeatability": draw(st.none() | st.sampled_from(Repeatability)),
-            "confidence": draw(st.none() | st.floats(0, 1)),
-            "signature": draw(st.none() | texts),
-            "target_agent": draw(st.none() | st.sampled_from(Role)),
-            "runner_up": draw(st.none() | st.just(RunnerUp(category=Category.UNKNOWN, confidence=0.1))),
-            "check_id": draw(st.none() | texts),
-            "top_failing_tests": tuple(draw(st.lists(texts, max_size=3))),
-            "tests": tuple(draw(st.lists(texts, max_size=3))),
-            "since": draw(st.sampled_from(Since)),
-            "stack_trace_head": draw(st.none() | prose),
-            "location": draw(st.none() | st.just(Location(path="a.py", line=3, function="f"))),
-            "suggestion": draw(st.none() | prose),
-            "rerun": draw(st.none() | st.just("pytest a.py")),
-        }
-    )
+def documents(draw: st.DrawFn, names: Texts, prose: Texts) -> OutcomeDocument:
+    """Draw a document whose texts from outside are other ones."""
 
+    def rewritten(value: Any, key: str = "") -> Any:
+        if isinstance(value, str) and key in PROSE_KEYS | NAME_KEYS:
+            return draw(prose if key in PROSE_KEYS else names)
+        if isinstance(value, list):
+            return [rewritten(each, key) for each in value]
+        if isinstance(value, dict):
+            return {
+                name: rewritten(each, "id" if (key, name) in WHOLE else name)
+                for name, each in value.items()
+            }
+        return value
 
-@st.composite
-def documents(draw: st.DrawFn, texts: Texts, prose: Texts) -> OutcomeDocument:
-    def todo() -> Outcome:
-        found: list[Failure] = draw(st.lists(failures(texts, prose), max_size=2))
-        listed: list[Check] = draw(st.lists(checks(texts, prose), max_size=3))
-        return outcome(
-            draw(texts),
-            draw(prose),
-            draw(st.sampled_from(TodoState)),
-            *listed,
-            failure_evidence=found[0] if found else None,
-            failures=tuple(found),
-            blocked_by=tuple(draw(st.lists(texts, max_size=2))),
-            duration_ms=draw(st.integers(0, 10**9)),
-            recorded=draw(
-                st.dictionaries(
-                    texts, st.lists(texts | st.floats(-1e9, 1e9), min_size=1).map(tuple), max_size=2
-                )
-            ),
-        )
-
-    return document(
-        *(todo() for _ in range(draw(st.integers(0, 3)))),
-        exit_status=draw(st.integers(0, 14)),
-        notes=tuple(draw(st.lists(prose, max_size=2))),
-    )
+    sample = draw(st.sampled_from(SAMPLES)).model_dump(mode="json")
+    sample["run"]["exit_status"] = draw(st.integers(0, 14))
+    sample["outcomes"] = draw(st.permutations(sample["outcomes"]))[: draw(st.integers(0, 5))]
+    for each in sample["outcomes"]:
+        each["state"] = draw(st.sampled_from(TodoState)).value
+        each["metrics"]["duration_ms"] = draw(st.integers(0, 10**9))
+        for found in each["checks"]:
+            found["verdict"] = draw(st.sampled_from(Verdict)).value
+    return OutcomeDocument.model_validate(rewritten(sample))
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,7 +11,6 @@ import pytest
 from pytest_planverify.reports.reporters import (
     ANNOTATIONS,
     GivenOptions,
-    allure_folder,
     confirmation_start,
     is_reporting_needed,
     reporting_start,
@@ -105,24 +104,9 @@ def test_the_rest_of_addopts_is_given_to_workers_in_its_place() -> None:
 
     assert start.args == ("-o", "addopts=--strict-markers -k quick", "tests")
     assert start.env["PYTEST_ADDOPTS"] == "-v"
-
-
-def test_addopts_without_reporters_are_left_alone() -> None:
-    start = worker_start(
-        given(ini="--strict-markers", environment="-v"), ["tests"], scratch=SCRATCH, name="c1"
-    )
-
-    assert start.args == ("tests",)
-    assert start.env == {}
-
-
-def test_each_worker_measures_into_a_file_of_its_own() -> None:
-    files = {
-        worker_start(given("--cov=shop"), ["tests"], scratch=SCRATCH, name=name).env["COVERAGE_FILE"]
-        for name in ("c1", "c2")
-    }
-
-    assert len(files) == 2
+    plain = given(ini="--strict-markers", environment="-v")
+    start = worker_start(plain, ["tests"], scratch=SCRATCH, name="c1")
+    assert (start.args, start.env) == (("tests",), {})
 
 
 def test_a_command_has_the_reporters_that_it_asks_for_itself() -> None:
@@ -145,28 +129,11 @@ def test_a_confirmation_lacks_the_commands_own_reporters_but_keeps_what_decides_
     assert start.env["COVERAGE_FILE"].startswith(str(SCRATCH))
 
 
-def test_annotations_for_github_are_printed_by_the_reporting_session_alone() -> None:
-    found = given(on_github=True)
-
-    assert f"-p no:{ANNOTATIONS}" in worker(found)
-    assert f"-p no:{ANNOTATIONS}" in confirmation(found)
-    assert ANNOTATIONS not in " ".join(reporting_start(found).args)
-    assert f"no:{ANNOTATIONS}" not in worker(found, "tests --exclude-warning-annotations")
-
-
 def test_a_source_of_coverage_that_is_a_folder_is_found_from_every_folder(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     found = GivenOptions(command_line=("--cov=src", "--cov=shop"), directory=tmp_path)
 
     assert reporting_start(found).args == (f"--cov={tmp_path / 'src'}", "--cov=shop")
-
-
-def test_the_last_folder_for_allure_counts() -> None:
-    assert allure_folder(given("--alluredir=b --clean-alluredir", ini="--alluredir=a")) == (
-        HERE / "b",
-        True,
-    )
-    assert allure_folder(given("-q")) is None
 
 
 @pytest.mark.parametrize(

@@ -73,27 +73,25 @@ def test_a_criterion_is_named_after_plan_todo_and_what_it_checks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "outcomes"),
+    ("verdict", "keys", "outcomes"),
     [
-        ("passed", ["passed", "passed", "passed"]),
-        ("failed", ["passed", "failed", "passed"]),
-        ("flaky", ["passed", "failed", "passed"]),
+        ("passed", {"taken_from": "r0"}, ["passed", "passed", "passed"]),
+        ("failed", {}, ["passed", "failed", "passed"]),
+        ("flaky", {}, ["passed", "failed", "passed"]),
+        ("flaky", {"quarantined": "TICKET-1"}, ["skipped", "passed"]),
         *(
-            (each, ["skipped", "passed"])
+            (each, {}, ["skipped", "passed"])
             for each in ("inconclusive", "needs_human", "stale", "blocked", "not_run")
         ),
     ],
 )
-def test_only_a_passed_criterion_is_reported_as_passed(verdict: str, outcomes: list[str]) -> None:
-    (found,) = results(check("artifact", verdict, reason="because"))
+def test_only_a_passed_criterion_is_reported_as_passed(
+    verdict: str, keys: dict[str, Any], outcomes: list[str]
+) -> None:
+    (found,) = results(check("artifact", verdict, reason="because", **keys))
+    assert (("from_run", "r0") in found.own_reports()[0].user_properties) == bool(keys.get("taken_from"))
 
-    assert [report["outcome"] for report in found.own_reports()] == outcomes
-
-
-def test_flakiness_that_the_plan_bears_is_no_failure_but_no_pass() -> None:
-    (found,) = results(check("test", "flaky", quarantined="TICKET-1"))
-
-    assert found.outcome == "skipped"
+    assert [report.outcome for report in found.own_reports()] == outcomes
 
 
 def test_a_failure_has_the_reason_and_what_the_diagnosis_adds() -> None:
@@ -106,18 +104,10 @@ def test_a_failure_has_the_reason_and_what_the_diagnosis_adds() -> None:
     (found,) = results(check("artifact", "failed", reason="out/x.json does not exist"), failures=(failure,))
 
     _, call, _ = found.own_reports()
-    assert call["longrepr"]["reprcrash"]["message"] == "out/x.json does not exist"
-    assert call["longrepr"]["reprtraceback"]["reprentries"][0]["data"]["lines"] == [
-        "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json.\n"
-    ]
-    assert call["location"] == ("plans/plan.yaml", None, "t1.artifact artifact(0)")
-    assert call["user_properties"] == [("todo", "t1"), ("verdict", "failed")]
-
-
-def test_a_verdict_of_an_earlier_run_names_that_run() -> None:
-    (found,) = results(check("artifact", "passed", taken_from="r0"))
-
-    assert ("from_run", "r0") in found.own_reports()[0]["user_properties"]
+    assert call.longrepr.reprcrash.message == "out/x.json does not exist"
+    assert call.longreprtext == "out/x.json does not exist\n\nARTIFACT_MISSING: Write out/x.json."
+    assert call.location == ("plans/plan.yaml", None, "t1.artifact artifact(0)")
+    assert call.user_properties == [("todo", "t1"), ("verdict", "failed")]
 
 
 @pytest.mark.parametrize(
@@ -134,5 +124,5 @@ def test_a_test_that_no_worker_reported_has_the_outcome_of_the_document(outcome:
 
     decisive = found.reports_of_test(nodeid, *rest)[-2]
 
-    assert (decisive["nodeid"], decisive["outcome"]) == ("a.py::test_x", told)
-    assert ("wasxfail" in decisive) == outcome.startswith("x")
+    assert (decisive.nodeid, decisive.outcome) == ("a.py::test_x", told)
+    assert hasattr(decisive, "wasxfail") == outcome.startswith("x")

@@ -68,12 +68,9 @@ def test_one_broken_module_is_one_cause_with_1700_consequences() -> None:
     """)
 
 
-def test_one_cause_of_one_todo_is_not_told_again() -> None:
-    assert shown(cause(1, "t3")) == ""
-
-
-def test_a_run_without_causes_shows_none() -> None:
-    assert shown() == ""
+@pytest.mark.parametrize("causes", [(), (cause(1, "t3"),)])
+def test_what_the_todos_show_themselves_is_not_told_again(causes: tuple[Cause, ...]) -> None:
+    assert shown(*causes) == ""
 
 
 def test_many_causes_are_told_only_when_asked_for() -> None:

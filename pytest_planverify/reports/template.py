@@ -1,0 +1,65 @@
+"""Templates of the formats that are pages of text; what a run says passes ``safe_text`` or was cleaned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.text.markdown import fence, inline
+from pytest_planverify.reports.cases import safe
+from pytest_planverify.reports.terminal import final_line
+from pytest_planverify.reports.words import (
+    OWNERS,
+    SINCE,
+    VERDICT_WORDS,
+    WORDS,
+    duration,
+    standing,
+    suggestion_label,
+)
+
+if TYPE_CHECKING:
+    from pytest_planverify.reports.cases import ReportInput
+
+FOLDER = Path(__file__).with_name("templates")
+
+
+def render_template(name: str, told: ReportInput, **values: Any) -> str:
+    """Return the template filled in. HTML and XML are escaped, Markdown is quoted by its own filters."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=not name.endswith(".md"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "safe_text": _safe_text,
+        "in_seconds": _in_seconds,
+        "duration": duration,
+        "suggestion_label": suggestion_label,
+        "standing": standing,
+        "fence": fence,
+        "inline": inline,
+    }
+    return environment.get_template(name).render(
+        told=told,
+        document=told.document,
+        headline=final_line(told.document)[0],
+        words=WORDS,
+        verdicts=VERDICT_WORDS,
+        owners=OWNERS,
+        since_words=SINCE,
+        **values,
+    )
+
+
+def _safe_text(text: object, limit: int = 4_000) -> str:
+    return safe(str(text), limit)
+
+
+def _in_seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.3f}"
