@@ -135,7 +135,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """What all rounds of a run share."""
+    """The plan, the options and the parts of a run, which all its rounds share."""
 
     tree: PlanTree
     part: Plan
