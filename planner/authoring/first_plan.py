@@ -112,7 +112,9 @@ def _todos_of(repository: RepositoryFacts) -> Iterator[tuple[str, str, list[str]
     """Yield id, title and commands of each todo."""
     taken: set[str] = set()
     for group in repository.tests:
-        yield fresh_id(group.name, taken), f"{group.place} passes", [group.cmd]
+        is_file = group.place.endswith(".py")
+        title = f"{group.place} passes" if is_file else f"The tests in {group.place} pass"
+        yield fresh_id(group.name, taken), title, [group.cmd]
     by_purpose: dict[Purpose, list[FoundCheck]] = {}
     for check in repository.checks:
         if check.is_installed:
