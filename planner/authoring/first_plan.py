@@ -113,7 +113,8 @@ def _todos_of(repository: RepositoryFacts) -> Iterator[tuple[str, str, list[str]
     taken: set[str] = set()
     for group in repository.tests:
         is_file = group.place.endswith(".py")
-        title = f"{group.place} passes" if is_file else f"The tests in {group.place} pass"
+        where = "" if group.place == "." else f" in {group.place}"
+        title = f"{group.place} passes" if is_file else f"The tests{where} pass"
         yield fresh_id(group.name, taken), title, [group.cmd]
     by_purpose: dict[Purpose, list[FoundCheck]] = {}
     for check in repository.checks:
