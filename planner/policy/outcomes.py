@@ -88,7 +88,7 @@ def failures_of(outcome: Outcome) -> Iterator[Failure]:
     deciding = outcome.failure_evidence
     if deciding is not None:
         yield deciding
-    yield from sorted((each for each in outcome.failures if each != deciding), key=_severity)
+    yield from sorted((each for each in outcome.failures if each != deciding), key=severity_of)
 
 
 def violations_of(outcome: Outcome) -> list[Failure]:
@@ -96,8 +96,14 @@ def violations_of(outcome: Outcome) -> list[Failure]:
     return [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
 
 
-def _severity(failure: Failure) -> tuple[int, float]:
-    return failure.category.facts.family.severity, -(failure.confidence or 0)
+def severity_of(failure: Failure) -> tuple[int, bool, float]:
+    """Return by what the failures of a todo are sorted: the one that decides the route comes first.
+
+    That is the most severe family, then the most confident; what is flaky comes last of its family, for a
+    repair of it alone makes nothing green.
+    """
+    is_flaky = failure.category is Category.FLAKY_TEST
+    return failure.category.facts.family.severity, is_flaky, -(failure.confidence or 0)
 
 
 def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[Failure, ...]]:

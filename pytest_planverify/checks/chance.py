@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from planner.model.verdicts import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from planner.model.evidence import Evidence
@@ -29,18 +29,14 @@ _LARGEST = 1 << 20
 
 
 def depends_on_chance(
-    evidence: Iterable[Evidence], root: Path, executed: Mapping[str, ExecutedLines] | None = None
+    piece: Evidence, root: Path, executed: Mapping[str, ExecutedLines] | None = None
 ) -> bool:
-    """Return whether the code that each failing test executed asks for chance, a clock or sets.
+    """Return whether code that a failing test executed asks for chance, a clock or sets.
 
-    Where one of them asks for none, its red stays, and with it that of the command: more runs tell nothing.
     ``executed`` are the lines of the product that each test executed, where a confirmation recorded them.
     Without a recording the functions that a test names count as executed.
     """
-    return all(_draws(piece, root, (executed or {}).get(piece.nodeid or "")) for piece in evidence)
-
-
-def _draws(piece: Evidence, root: Path, ran: ExecutedLines | None) -> bool:
+    ran = (executed or {}).get(piece.nodeid or "")
     frames = {
         (frame.path, frame.line)
         for error in piece.exceptions

@@ -21,7 +21,14 @@ from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
 from planner.policy.branches import agent_at, route
-from planner.policy.outcomes import CHECK_ID, parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
+from planner.policy.outcomes import (
+    CHECK_ID,
+    parent_verdicts,
+    severity_of,
+    sub_plan_reason,
+    sub_plan_verdict,
+    verdict_of,
+)
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
 
@@ -224,10 +231,7 @@ class Assembler:
             if self._comparison is not None:
                 parts = self._comparison.parts(todo.id, evidence, signature, tuple(tests))
             failures += [self._failure(todo, diagnosis, evidence, named, since) for since, named in parts]
-        return sorted(
-            failures,
-            key=lambda failure: (failure.category.facts.family.severity, -(failure.confidence or 0)),
-        )
+        return sorted(failures, key=severity_of)
 
     def _failure(
         self, todo: Todo, diagnosis: Diagnosis, evidence: Evidence, tests: Sequence[str], since: Since

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from example_project import Example, Verified, todo
 
@@ -36,6 +38,22 @@ def test_a_test_that_gives_both_answers_is_flaky(flaky: Verified):
     assert flaky.verdicts["alternates"] == "flaky", str(flaky)
     assert flaky.category("alternates") == "FLAKY_TEST"
     assert flaky.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
+
+
+def test_beside_a_red_that_stays_a_flaky_test_is_told_apart_and_decides_nothing(tmp_path: Path):
+    example = Example(tmp_path, {"test_alternates.py": ALTERNATES.format(1)})
+    example.write({"test_red.py": "def test_it(): assert 1 == 2\n"})
+    example.plan(todo("both", "pytest test_alternates.py test_red.py"))
+
+    run = example.verify()
+
+    assert run.verdicts == {"both": "failed"}, str(run)
+    assert run.category("both") == "TEST_REGRESSION"
+    failures = run.outcomes["both"]["failures"]
+    assert [(each["category"], each["runs"], each["reds"]) for each in failures] == [
+        ("TEST_REGRESSION", 2, 2),
+        ("FLAKY_TEST", 2, 1),
+    ]
 
 
 def test_a_flaky_test_does_not_complete_a_todo(flaky: Verified):

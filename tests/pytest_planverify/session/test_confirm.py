@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame, Selector
-from planner.model.verdicts import EvidenceKind, Side, Verdict
+from planner.model.outcome import TestResult
+from planner.model.verdicts import EvidenceKind, Side, TestOutcome, Verdict
 from pytest_planverify.checks.chance import depends_on_chance
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.session import confirm as module
@@ -114,21 +115,62 @@ def test_a_second_look_that_ran_into_its_limit_is_no_second_red(settle: Callable
 def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_path: Path):
     (tmp_path / "test_a.py").write_text(f"{PLAIN}def test_other():\n    return random.random()\n")
 
-    assert not depends_on_chance([failure()], tmp_path)
+    assert not depends_on_chance(failure(), tmp_path)
     (tmp_path / "test_a.py").write_text("def test_it(:\n")
-    assert not depends_on_chance([failure()], tmp_path)
-    assert not depends_on_chance([failure()], tmp_path / "gone")
+    assert not depends_on_chance(failure(), tmp_path)
+    assert not depends_on_chance(failure(), tmp_path / "gone")
 
 
-def test_more_runs_tell_nothing_where_one_of_the_failing_tests_asks_for_no_chance(tmp_path: Path):
-    chance = "import random\n\n\ndef test_luck():\n    assert random.random() > 2\n"
-    (tmp_path / "test_a.py").write_text(f"{chance}\n\ndef test_plain():\n    assert 1 == 2\n")
-    luck, plain = (
-        failure(nodeid=f"test_a.py::{name}", exceptions=()) for name in ("test_luck", "test_plain")
+LUCK_AND_PLAIN = """import random
+
+
+def test_luck():
+    assert random.random() > 2
+
+
+def test_plain():
+    assert 1 == 2
+"""
+
+
+def ran(**outcomes: str) -> Judgement:
+    """A run of tests with these outcomes, with evidence of those that failed."""
+    tests = tuple(
+        TestResult(nodeid=f"test_a.py::{name}", outcome=TestOutcome(outcome))
+        for name, outcome in outcomes.items()
     )
+    evidence = tuple(
+        failure(nodeid=each.nodeid, tests=(each.nodeid,), exceptions=())
+        for each in tests
+        if each.outcome.is_red
+    )
+    verdict = Verdict.FAILED if evidence else Verdict.PASSED
+    return Judgement(verdict=verdict, tests=tests, evidence=evidence)
 
-    assert depends_on_chance([luck], tmp_path)
-    assert not depends_on_chance([luck, plain], tmp_path)
+
+def test_a_test_that_passed_once_is_flaky_beside_one_that_is_red_each_time(
+    settle: Callable[..., Judgement],
+):
+    again = Again(ran(test_luck="passed", test_plain="failed"))
+
+    settled = settle(ran(test_luck="failed", test_plain="failed"), again, text=LUCK_AND_PLAIN)
+
+    assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 2, 2)
+    passed = {each.nodeid: [run.passed for run in each.confirmations] for each in settled.evidence}
+    assert passed == {"test_a.py::test_luck": [False, True], "test_a.py::test_plain": [False, False]}
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(60.0, 4), (0.0, 2)], ids=["cheap", "dear"])
+def test_where_only_some_of_the_red_tests_ask_for_chance_cheap_runs_look_for_proof(
+    seconds: float, runs: int, settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "MOST_FURTHER_SECONDS", seconds)
+    both = {"test_luck": "failed", "test_plain": "failed"}
+    again = Again(ran(**both), ran(**both), ran(test_luck="passed", test_plain="failed"))
+
+    settled = settle(ran(**both), again, text=LUCK_AND_PLAIN)
+
+    assert settled.runs == runs
 
 
 MODULE = """import random
@@ -166,8 +208,8 @@ def test_chance_of_the_product_counts_where_its_line_was_executed(
     error = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", frames=(frame,))
     red = failure(nodeid="test_a.py::test_it", exceptions=(error,))
 
-    assert depends_on_chance([red], tmp_path, run_of(lines)) is draws
-    assert not depends_on_chance([red], tmp_path), "nobody knows of the product, and the test draws nothing"
+    assert depends_on_chance(red, tmp_path, run_of(lines)) is draws
+    assert not depends_on_chance(red, tmp_path), "nobody knows of the product, and the test draws nothing"
 
 
 def test_sets_count_in_what_the_test_calls_itself_only(tmp_path: Path):
@@ -178,8 +220,8 @@ def test_sets_count_in_what_the_test_calls_itself_only(tmp_path: Path):
     far = failure(nodeid="test_a.py::test_it")
     near = failure(nodeid="test_a.py::test_it", subjects=(named,))
 
-    assert not depends_on_chance([far], tmp_path, run_of({8, 10}))
-    assert depends_on_chance([near], tmp_path, run_of({8, 10}))
+    assert not depends_on_chance(far, tmp_path, run_of({8, 10}))
+    assert depends_on_chance(near, tmp_path, run_of({8, 10}))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +238,7 @@ def test_what_a_test_calls_in_its_file_is_its_own_code(helper: str, draws: bool,
     (tmp_path / "test_a.py").write_text(f"import random\n\nimport pytest\n\n\n{helper}")
     red = failure(nodeid="test_a.py::test_it", exceptions=())
 
-    assert depends_on_chance([red], tmp_path) is draws
+    assert depends_on_chance(red, tmp_path) is draws
 
 
 def test_a_decorated_function_is_no_whole_module_and_an_import_runs_no_function(tmp_path: Path):
@@ -210,9 +252,9 @@ def test_a_decorated_function_is_no_whole_module_and_an_import_runs_no_function(
             exceptions=(), subjects=(Frame(path="shop.py", line=line, function="f", side=Side.PRODUCT),)
         )
 
-    assert not depends_on_chance([at(4)], tmp_path)
-    assert not depends_on_chance([at(1)], tmp_path)
-    assert depends_on_chance([at(9)], tmp_path)
+    assert not depends_on_chance(at(4), tmp_path)
+    assert not depends_on_chance(at(1), tmp_path)
+    assert depends_on_chance(at(9), tmp_path)
 
 
 @pytest.mark.parametrize(
