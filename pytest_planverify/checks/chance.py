@@ -60,10 +60,7 @@ def test_depends_on_chance(nodeid: str, root: Path) -> bool:
     """Return whether a test, or what it calls or is given in its file, asks for chance, a clock or sets."""
     file, _, rest = nodeid.partition("::")
     tree = _parsed(root / file)
-    functions: dict[str, list[ast.AST]] = defaultdict(list)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, _FUNCTION):
-            functions[node.name].append(node)
+    functions = {} if tree is None else _functions_of(tree)
     waiting = [rest.rpartition("::")[2].partition("[")[0]]
     seen: set[str] = set()
     while waiting:
@@ -107,12 +104,29 @@ def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
     """Return whether an executed line draws; ``lines`` are bits, counted from the line ``first``."""
     tree = _parsed(path)
     return tree is not None and any(
-        _is_chance(node, with_sets=with_sets)
-        and node.lineno >= first
-        and lines >> (node.lineno - first) & 1
-        for node in ast.walk(tree)
-        if isinstance(node, ast.expr)
+        line >= first and lines >> (line - first) & 1 and (with_sets or not is_set)
+        for line, is_set in _chances_of(tree)
     )
+
+
+# One file is asked about for each function that each test executed.
+
+
+@lru_cache(maxsize=64)
+def _functions_of(tree: ast.Module) -> dict[str, list[ast.AST]]:
+    """Return the functions of a module, wherever they are defined, by their names."""
+    found: dict[str, list[ast.AST]] = defaultdict(list)
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTION):
+            found[node.name].append(node)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _chances_of(tree: ast.Module) -> tuple[tuple[int, bool], ...]:
+    """Return the lines that ask for chance, and whether it is only that of the order of a set."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _is_chance(node))
+    return tuple((node.lineno, not _is_chance(node, with_sets=False)) for node in nodes)
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
