@@ -96,14 +96,18 @@ def violations_of(outcome: Outcome) -> list[Failure]:
     return [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
 
 
-def severity_of(failure: Failure) -> tuple[int, bool, float]:
+def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
     """Return by what the failures of a todo are sorted: the one that decides the route comes first.
 
-    That is the most severe family, then the most confident; what is flaky comes last of its family, for a
-    repair of it alone makes nothing green.
+    That is the most severe family. Within it, what the work broke comes before what was red already, what
+    is red every time before what is flaky (a repair of that alone makes nothing green), then the surer.
     """
-    is_flaky = failure.category is Category.FLAKY_TEST
-    return failure.category.facts.family.severity, is_flaky, -(failure.confidence or 0)
+    return (
+        failure.category.facts.family.severity,
+        failure.since in BEFORE_THE_WORK,
+        failure.category is Category.FLAKY_TEST,
+        -(failure.confidence or 0),
+    )
 
 
 def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[Failure, ...]]:
