@@ -56,7 +56,7 @@ _TOOLS = ("execnet", "xdist", "coverage", "pytest_cov", "pytest_timeout", "pytes
 
 _PROJECT, _PYTEST, _PLUGGY, _TOOL, _OURS, _OTHER = range(6)
 
-_OUTERMOST = ("run_worker", "serve_group", "leave_interpreter")
+_OUTERMOST = ("run_worker", "_serve_group", "leave_interpreter")
 """Our own functions that a worker runs in, and what it does when its session is over."""
 
 Key = tuple[str, str, str | None, str | None, str | None, bool]

@@ -124,7 +124,10 @@ class ModuleShelf:
             holder = sys.modules.get(package) or self._modules.get(package)
             is_late = holder is not None and package not in self._loaders(name)
             if is_late and vars(holder).get(child) is module:
-                delattr(holder, child)
+                try:
+                    delattr(holder, child)
+                except AttributeError:  # an object that stands for a module, and passes nothing on
+                    raise Unfit(package, "the module itself") from None
         for name, module in self._modules.items():
             owners = {_module_of(value) for value in list(vars(module).values())}
             self._needs[name] = (owners | asked_for.get(name, set())) & self._modules.keys() - {name}

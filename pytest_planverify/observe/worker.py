@@ -78,26 +78,23 @@ def run_worker(spec: WorkerSpec) -> int:
     """Run the session as a whole. Return its exit status."""
     _become(spec.start)
     note_modules()
-    return _run_whole(spec, ModuleShelf())
+    with _whole_session(spec, ModuleShelf()) as session:
+        session.status = int(pytest.main(session.args, plugins=[session.steps]))
+    return session.status
 
 
-def serve_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> int:
-    """Take the steps that a group's workers have in common, then ``wait``, which returns in workers only.
+def session_of_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> Session:
+    """Return the session that a group's workers have in common until ``wait`` returns, in workers only.
 
-    Return a worker's exit status. Raises :class:`CannotServe`, in the server only.
+    Raises :class:`CannotServe`, in the server only.
     """
     _become(start)
     shelf = ModuleShelf()
     if level is Level.IMPORTED:
         _fill(shelf, start)
-        return _run_whole(wait(), shelf)
+        return _whole_session(wait(), shelf)
     _redirect(os.devnull)
-    steps = _Steps(shelf, level, start, wait)
-    status = _guarded(steps, lambda: int(pytest.main([*start.options, *start.probe], plugins=[steps])))
-    if steps.journal is None:
-        reason = "pytest did not come to the point to be forked at"
-        raise steps.failure or CannotServe(Level.IMPORTED, reason)
-    return _end(steps, status)
+    return Session(_Steps(shelf, level, start, wait), [*start.options, *start.probe])
 
 
 def register_in_xdist_worker(config: pytest.Config) -> None:
@@ -236,22 +233,27 @@ class _Steps:
         capture: Any = config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
         _begin(spec, self, self._shelf)
+        _take_arguments(config, spec)
         capture.start_global_capturing()  # with files of its own: those of the server are shared by all
+        self._load_conftests(config)
         capture.suspend_global_capture()
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None:
             reporter._tw._file = sys.stdout
-        _take_arguments(config, spec)
-        self._load_conftests(config)
         if self._level is Level.STARTED:
             self.recorder.pytest_configure(config)
             self.pytest_configure(config)
             _forget_exceptions(config)
 
     def _load_conftests(self, config: pytest.Config) -> None:
-        before = set(map(id, config.pluginmanager.get_plugins()))
+        """Load the conftests as pytest does, under its filters of warnings and with captured streams."""
+        manager = config.pluginmanager
+        plugins = manager.get_plugins()
+        before = set(map(id, plugins))
+        done = [each for each in plugins if each not in (config, manager.getplugin("warnings"))]
+        load = manager.subset_hook_caller("pytest_load_initial_conftests", done)
         try:
-            config.pytest_load_initial_conftests(config)  # type: ignore[attr-defined]
+            load(early_config=config, args=list(config.invocation_params.args), parser=config._parser)
         except BaseException as error:  # pytest has a way to tell of it that is over by now
             _restart(self.journal, Level.IMPORTED, f"a conftest raised {type(error).__name__}")
         for plugin in config.pluginmanager.get_plugins():
@@ -284,10 +286,47 @@ def _fill(shelf: ModuleShelf, start: Start) -> None:
         judges_at_start().compare("session")
 
 
-def _run_whole(spec: WorkerSpec, shelf: ModuleShelf) -> int:
+class Session:
+    """What surrounds pytest's session: it tells of its end, however it came.
+
+    The call itself is the caller's. A test that recurses up to the limit has one call less for each that
+    is below it, and should have as many as when its command runs alone.
+    """
+
+    def __init__(self, steps: _Steps, args: Sequence[str]) -> None:
+        self.steps = steps
+        self.args = list(args)
+        self.status = HARNESS_EXIT
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        journal = self.steps.journal
+        if journal is None:
+            reason = "pytest did not come to the point to be forked at"
+            raise self.steps.failure or CannotServe(Level.IMPORTED, reason)
+        if isinstance(error, SystemExit):
+            journal.write("stopped", worker="", reason=f"SystemExit: {error.code}")
+            self.status = error.code if isinstance(error.code, int) else int(bool(error.code))
+        elif error is not None and not isinstance(error, CannotServe):
+            text = "".join(traceback.format_exception(error))
+            journal.write("internal_error", worker="", text=text[-20_000:])
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        audit = self.steps.recorder.audit
+        if audit is not None:
+            audit.flush()
+            journal.write("files_read", **audit.files.facts())
+        journal.write("session_ended", exit_status=self.status)
+        return True
+
+
+def _whole_session(spec: WorkerSpec, shelf: ModuleShelf) -> Session:
     steps = _Steps(shelf)
     _begin(spec, steps, shelf)
-    return _end(steps, _guarded(steps, lambda: int(pytest.main(list(spec.args), plugins=[steps]))))
+    return Session(steps, spec.args)
 
 
 def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
@@ -307,33 +346,6 @@ def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     steps.recorder.watch_for_crashes()
     soft = bool(spec.limit_seconds) and steps.recorder.soft_limits.listen(spec.limit_seconds or 0.0)
     journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
-
-
-def _guarded(steps: _Steps, run: Callable[[], int]) -> int:
-    try:
-        return run()
-    except CannotServe:
-        return HARNESS_EXIT
-    except SystemExit as error:
-        if steps.journal is not None:
-            steps.journal.write("stopped", worker="", reason=f"SystemExit: {error.code}")
-        return error.code if isinstance(error.code, int) else int(bool(error.code))
-    except BaseException:
-        if steps.journal is not None:
-            steps.journal.write("internal_error", worker="", text=traceback.format_exc()[-20_000:])
-        return HARNESS_EXIT
-
-
-def _end(steps: _Steps, status: int) -> int:
-    assert steps.journal is not None
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    if steps.recorder.audit is not None:
-        steps.recorder.audit.flush()
-        steps.journal.write("files_read", **steps.recorder.audit.files.facts())
-    steps.journal.write("session_ended", exit_status=status)
-    return status
 
 
 def _restart(journal: JournalWriter | None, level: Level | None, reason: str) -> NoReturn:
@@ -443,8 +455,13 @@ def _redirect(log: str) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     os.close(null)
-    # The process keeps these streams until it ends.
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")  # noqa: SIM115
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    # The process keeps these streams until it ends. Their names and encodings are those of a command alone.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        before = getattr(sys, name)
+        mode, buffering = ("w", 1) if number else ("r", -1)
+        stream: Any = open(  # noqa: SIM115
+            number, mode, buffering, encoding=before.encoding, errors=before.errors, closefd=False
+        )
+        stream.buffer.raw.name = f"<{name}>"
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)

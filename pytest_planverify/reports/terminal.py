@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.verdicts import CheckKind, Verdict
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.reports.details import Details, headline, write_causes
@@ -166,8 +166,8 @@ class Row(NamedTuple):
 
     cells: dict[str, StyledText]
     tail: str
-    """Metric values, by whom the todo is blocked, or the run that its verdicts are from; below the line
-    where it does not fit."""
+    """Skipped tests, metric values, by whom the todo is blocked, or the run that its verdicts are from;
+    below the line where it does not fit."""
 
 
 SHORTEST_TITLE = 16
@@ -297,8 +297,15 @@ def _tail(outcome: Outcome, name: Standing) -> str:
         return f"from run {max(runs)} (unchanged since)"
     is_parent = any(check.kind is CheckKind.SUB_PLAN for check in outcome.checks)
     unproved = name is Standing.DONE and not outcome.verified and not is_parent
+    skipped = {
+        test.nodeid
+        for check in outcome.checks
+        for test in check.tests
+        if test.outcome is TestOutcome.SKIPPED
+    }
     parts = (
         "not verified" if unproved else "",
+        f"{len(skipped)} skipped" if skipped and name is Standing.DONE else "",
         f"{counted(len(runs), 'check')} from run {max(runs)}" if runs else "",
         _metric_values(outcome),
     )

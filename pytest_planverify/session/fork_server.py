@@ -90,7 +90,9 @@ class ForkServer:
             code = 1
             try:
                 ours.close()
-                _serve_base(theirs, parent)
+                request = _serve_base(theirs, parent)
+                if request is not None:
+                    _serve_group(*request)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -210,7 +212,8 @@ def _answer(connection: socket.socket) -> Any:
 # -- in the base --------------------------------------------------------------------------------------
 
 
-def _serve_base(requests: socket.socket, parent: int) -> None:
+def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, int, socket.socket, int] | None:
+    """Fork a server for each request. Return in servers with what they are to serve, at the end without."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _MEANT_FOR_WORKERS:
         if number is not None:
@@ -230,18 +233,17 @@ def _serve_base(requests: socket.socket, parent: int) -> None:
             request, connection = _receive(requests)
         except EOFError:  # seen before the kernel tells that the parent has died
             end_orphans(parent)
-            return
+            return None
         if request is None:
             _wait_for_servers()
             if children_of(os.getpid()):
                 end_orphans(parent)
-            return
+            return None
         assert connection is not None
         if os.fork() == 0:
             requests.close()
             signal.signal(_PARENT_DIED, signal.SIG_DFL)
-            start, level = request
-            _serve_group(start, level, connection, group)
+            return (*request, connection, group)
         connection.close()
 
 
@@ -270,19 +272,24 @@ def _warm_up() -> None:
 
 def _serve_group(start: Start, level: int, connection: socket.socket, group: int) -> None:
     """Prepare pytest and fork workers; never returns, neither in the server nor in its workers."""
-    from pytest_planverify.observe.worker import CannotServe, Level, leave_interpreter, serve_group
+    import pytest
+
+    from pytest_planverify.observe.worker import CannotServe, Level, leave_interpreter, session_of_group
 
     server = os.getpid()
     code = 70
     try:
-        code = serve_group(start, Level(level), lambda: _fork_workers(connection, group))
+        with session_of_group(start, Level(level), lambda: _fork_workers(connection, group)) as session:
+            session.status = int(pytest.main(session.args, plugins=[session.steps]))
+        code = session.status
         leave_interpreter()
     except CannotServe as failure:
         _tell(connection, ("unfit", int(failure.level), str(failure), failure.module))
     except BaseException:
-        traceback.print_exc()
-        if os.getpid() == server:
+        if os.getpid() == server:  # whatever it is, workers can be started in another way
             _tell(connection, ("unfit", 0, traceback.format_exc(limit=-3), None))
+        else:
+            traceback.print_exc()
     finally:
         os._exit(code & 0xFF)
 

@@ -102,3 +102,21 @@ def test_a_failure_beside_a_package_named_like_ours_has_its_evidence(
 
     assert run.check("t0")["verdict"] == "failed"
     assert "assert 1 == 2" in str(run)
+
+
+def test_warnings_of_a_conftest_are_errors_however_far_its_worker_was_prepared(tmp_path: Path):
+    files = {
+        "pytest.ini": "[pytest]\nfilterwarnings = error\n",
+        "conftest.py": "def pytest_configure(): pass\n",  # so that workers are configured late
+        "test_a.py": "def test_a(): pass\n",
+        "tests/conftest.py": "import warnings\nwarnings.warn('old')\n",
+        "tests/test_b.py": "def test_b(): pass\n",
+    }
+    example = Example(tmp_path, files)
+    example.plan(todo("t0", "pytest test_a.py"), todo("t1", "pytest tests", after=("t0",)))
+
+    run = example.verify("--planverify-confirm=0", autoload=True)
+
+    assert run.check("t0")["verdict"] == "passed"
+    assert run.check("t1")["verdict"] == "failed"
+    assert "UserWarning: old" in str(run)

@@ -1170,4 +1170,39 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             "pytest tests/test_a.py::test_argv": "failed",
         },
     ),
+    OddProject(
+        "streams_at_import",
+        "a conftest imports code that keeps the streams of its import",
+        files={
+            "pytest.ini": "[pytest]\npythonpath = .\n",
+            "shop.py": "from sys import stdout\n",
+            "conftest.py": "import shop\n",
+            "test_a.py": """
+            import sys, shop
+            def test_kept(): assert shop.stdout is sys.stdout
+            def test_names(): assert [sys.__stdin__.name, sys.__stdout__.name] == ['<stdin>', '<stdout>']
+            def test_alone(): assert shop.stdout is sys.__stdout__
+            """,
+        },
+        verdicts={
+            "pytest test_a.py::test_kept": "passed",
+            "pytest test_a.py::test_names": "passed",
+            "pytest test_a.py::test_alone": "failed",
+        },
+    ),
+    OddProject(
+        "recursion_to_the_limit",
+        "a test recurses until there is no room left, and asks how far it came",
+        files={
+            "test_a.py": """
+            import sys
+            def deep(number):
+                try: return deep(number + 1)
+                except RecursionError: return number
+            def test_room(): assert deep(0) > sys.getrecursionlimit() - 50
+            def test_no_more(): assert deep(0) > sys.getrecursionlimit() - 25
+            """,
+        },
+        verdicts={"pytest test_a.py::test_room": "passed", "pytest test_a.py::test_no_more": "failed"},
+    ),
 )

@@ -154,6 +154,35 @@ def test_a_module_whose_import_has_other_effects_is_unfit(text: str, effect: str
     assert effect in said
 
 
+def test_what_stands_for_a_package_and_keeps_its_modules_is_unfit(world: World):
+    world.install(
+        {
+            "heavy/__init__.py": """import sys
+
+class Proxy:
+    def __init__(self, module):
+        object.__setattr__(self, 'module', module)
+    def __getattribute__(self, name):
+        return getattr(object.__getattribute__(self, 'module'), name)
+    def __setattr__(self, name, value):
+        setattr(object.__getattribute__(self, 'module'), name, value)
+
+sys.modules['heavy'] = Proxy(sys.modules['heavy'])
+""",
+            "heavy/part.py": "",
+        }
+    )
+
+    def work() -> str:
+        try:
+            world.shelf.fill(["heavy", "heavy.part"])
+        except Unfit as unfit:
+            return unfit.module
+        return "fit"
+
+    assert in_fork(work) == "heavy"
+
+
 def test_filters_of_warnings_that_an_import_sets_are_in_force_once_it_is_asked_for(world: World):
     lines = (
         "import warnings",

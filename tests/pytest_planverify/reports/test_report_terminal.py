@@ -436,11 +436,11 @@ def test_several_plans_are_grouped_under_their_names() -> None:
     assert order == sorted(order)
 
 
-def test_tests_shared_by_checks_count_once_and_skipped_ones_not() -> None:
+def test_tests_shared_by_checks_count_once_and_skipped_ones_apart() -> None:
     tests = samples.results("t.py", "a", "b") + samples.results("t.py", "c", outcome=TestOutcome.SKIPPED)
     one = check("tests[0]", tests=tests)
     shown = summary(document(outcome("t1", "One", TodoState.DONE, one, check("tests[1]", tests=tests))))
-    assert "2 checks  2 tests" in shown
+    assert "2 checks  2 tests  0.21s  1 skipped\n" in shown
 
 
 @pytest.mark.parametrize(
