@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.verdicts import Side
@@ -24,6 +25,7 @@ _MORE_CHANCE = _ORDERS | frozenset(
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
 """What gives another answer each time though it is no call that the rules for plans know."""
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LARGEST = 1 << 20
 
@@ -84,11 +86,8 @@ def _function_draws(path: Path, line: int) -> bool:
     tree = _parsed(path)
     if tree is None:
         return path.is_file() and path.stat().st_size > _LARGEST
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, _FUNCTION) and _first_line(node) <= line <= (node.end_lineno or node.lineno)
-    ]
+    functions = chain.from_iterable(_functions_of(tree).values())
+    around = [node for node in functions if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
     if around:
         return any(map(_is_chance, ast.walk(max(around, key=lambda node: node.lineno))))
     waiting: list[ast.AST] = [tree]
@@ -113,9 +112,9 @@ def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _functions_of(tree: ast.Module) -> dict[str, list[ast.AST]]:
+def _functions_of(tree: ast.Module) -> dict[str, list[_Function]]:
     """Return the functions of a module, wherever they are defined, by their names."""
-    found: dict[str, list[ast.AST]] = defaultdict(list)
+    found: dict[str, list[_Function]] = defaultdict(list)
     for node in ast.walk(tree):
         if isinstance(node, _FUNCTION):
             found[node.name].append(node)

@@ -17,6 +17,7 @@ import sys
 import threading
 import types
 from collections import deque
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -50,14 +51,7 @@ def is_self_contained(source: str | bytes, function: str, owner: str | None = No
     All names that it reads, and those that what it calls in the file reads, must be bound there, or be
     those of builtins and plain modules. In doubt it is not. Never raises.
     """
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    bound: dict[str, list[ast.stmt]] = {}
-    for statement in module.body:
-        for name in _bound_names(statement):
-            bound.setdefault(name, []).append(statement)
+    bound = _bindings(source)
     waiting = list(bound.get(owner or function, ()))
     if not waiting or not _is_given_values(waiting, function):
         return False
@@ -76,6 +70,20 @@ def is_self_contained(source: str | bytes, function: str, owner: str | None = No
                     return False
                 waiting.extend(bound.get(node.id, ()))
     return True
+
+
+@lru_cache(maxsize=2)  # all failures of a file follow one another
+def _bindings(source: str | bytes) -> dict[str, list[ast.stmt]]:
+    """Return the statements of a module by the names that they bind; none of what does not parse."""
+    try:
+        module = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    bound: dict[str, list[ast.stmt]] = {}
+    for statement in module.body:
+        for name in _bound_names(statement):
+            bound.setdefault(name, []).append(statement)
+    return bound
 
 
 def _is_given_values(statements: list[ast.stmt], function: str) -> bool:

@@ -95,6 +95,8 @@ class WorkerSpec:
     """Absolute path of the data file that the criterion names."""
     narrowing: Narrowing = Narrowing()
     collect_only: bool = False
+    confirming: bool = False
+    """The command has been run before, and nobody reads how its failures are rendered now."""
     recorded_tests: tuple[str, ...] = ()
     """The tests of which the functions that they execute are written down."""
     planned: tuple[str, ...] = ()

@@ -197,6 +197,9 @@ class _Steps:
         spec = getattr(self.recorder, "spec", None)
         if spec is not None and spec.relay is not None:
             relay.register(config, Path(spec.relay))
+        if spec is not None and spec.confirming and config.option.tbstyle in ("auto", "long"):
+            # By default pytest parses each file of a traceback anew, which can take as long as all tests.
+            config.option.tbstyle = "native"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> Generator[None]:

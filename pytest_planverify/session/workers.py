@@ -298,6 +298,7 @@ class Workers:
                 unwarmed=given.alone,
             ),
             args=args,
+            confirming=confirming,
             selections=given.selections,
             keyword=given.keyword,
             markexpr=given.markexpr,

@@ -249,19 +249,23 @@ def stock(): return shop.total([]) / 0
 """
 
 
-def test_what_a_fixture_raises_is_shown_without_the_recorder(pytester: pytest.Pytester):
-    """A suite whose fixtures fail is rendered by each confirmation: our frames would double that."""
+@pytest.mark.parametrize(("command", "is_rendered"), [("", False), (" --tb=short", True)])
+def test_a_confirmation_renders_failures_as_the_command_asks_or_cheaply(
+    command: str, is_rendered: bool, pytester: pytest.Pytester
+):
+    """By default pytest parses each file of each traceback, which takes as long as the tests themselves."""
     pytester.makepyfile(shop="def total(items): return 1\n", conftest=BROKEN_FIXTURE)
     pytester.makepyfile(test_stock="def test_red(stock): pass\n")
-    criterion = {"tests": ["pytest test_stock.py"]}
+    criterion = {"tests": [f"pytest test_stock.py{command}"]}
     plan = {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "acceptance_criteria": criterion}]}
     pytester.makefile(".yaml", plan=json.dumps(plan))
     subprocess.run([sys.executable, "-m", "pytest", "--planverify", "plan.yaml"], check=False, timeout=240)
 
-    logs = sorted(pytester.path.glob(".planverify/runs/*/w?.log"))
-    texts = [log.read_text(encoding="utf-8") for log in logs]
-    assert len(texts) == 2
-    assert all("ZeroDivisionError" in text and "spectrum" not in text for text in texts)
+    first, again = sorted(pytester.path.glob(".planverify/runs/*/w?.log"))
+    assert "\nE   " in first.read_text(encoding="utf-8")
+    text = again.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in text
+    assert ("\nE   " in text, "spectrum" not in text) == (is_rendered, is_rendered)
 
 
 def test_recording_changes_neither_verdict_nor_category(pytester: pytest.Pytester):
