@@ -71,8 +71,18 @@ class Changes:
 
     @property
     def under_git(self) -> bool:
-        """Return whether a repository knows the root."""
-        return self._status is not None
+        """Return whether a repository knows the root, and git tells of it."""
+        return self._status is not None and self._status() is not None
+
+    def refusal(self) -> str | None:
+        """Return why git tells nothing of a root that is in a repository; ``None`` where it does."""
+        if top_of(self._root) is None or self.under_git:
+            return None
+        try:
+            git(self._root, *_STATUS)
+        except GitFailed as failed:
+            return str(failed)
+        return None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
         """The changed files that a todo may touch, all where it names none, and the digest of the tree."""
@@ -80,7 +90,7 @@ class Changes:
         kept = files if self._told is None else self._told
         if allowed_files is not None:
             kept = tuple(file for file in kept if allowed(file, allowed_files))
-        if self._status is None:
+        if not self.under_git:
             if self._compared is None:
                 self._compared = self._digest_of_code()
             return kept, self._compared

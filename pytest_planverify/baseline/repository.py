@@ -19,7 +19,7 @@ _QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-
 
 
 class GitFailed(Exception):
-    """git said no; ``str()`` is its last line."""
+    """git said no; ``str()`` is its last line, with the reason in front of a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,10 @@ def git(
     except subprocess.TimeoutExpired:
         raise GitFailed(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
     if done.returncode not in accepted:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitFailed(said[-1] if said else f"git {words[0]} ended with {done.returncode}")
+        said = [line.strip() for line in done.stderr.decode("utf-8", "replace").strip().splitlines()]
+        reasons = [line for line in said if line.startswith("fatal: ")]
+        told = dict.fromkeys([*reasons[:1], *said[-1:]])
+        raise GitFailed("; ".join(told) or f"git {words[0]} ended with {done.returncode}")
     return done.stdout
 
 

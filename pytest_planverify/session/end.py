@@ -226,6 +226,9 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         if kept is not None:
             yield kept
         yield from each.guards.notes
+        refusal = each.changes[each.loaded.root].refusal()
+        if refusal is not None:
+            yield f"what has changed is not known: {refusal}"
         if each.result.unexplained is not None:
             yield f"not accepted: {each.result.unexplained}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -141,6 +142,27 @@ def test_without_git_no_change_is_known(repository: Path, monkeypatch: pytest.Mo
 
     assert files == ()
     assert digest is not None, "the files themselves are digested"
+
+
+def test_a_repository_that_git_refuses_is_told_with_the_remedy(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As that of another user, which is common in containers."""
+    assert Changes(repository).refusal() is None
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr(repository_module, "surroundings", lambda: dict(os.environ))
+
+    changed = Changes(repository)
+
+    assert not changed.under_git
+    refusal = changed.refusal() or ""
+    assert "dubious ownership" in refusal
+    assert f"git config --global --add safe.directory {repository}" in refusal
+    before = changed.of(None)[1]
+    (repository / "a.py").write_text("changed\n")
+    assert Changes(repository).of(None)[1] != before, "the files themselves are digested"
 
 
 def test_a_git_that_does_not_answer_is_ended(repository: Path, monkeypatch: pytest.MonkeyPatch):
