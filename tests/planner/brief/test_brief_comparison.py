@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.brief.page import Comparison, compare, compare_headline
-from planner.model.evidence import ArtifactFact, Evidence, MetricFact
-from planner.model.verdicts import EvidenceKind
+from planner.model.evidence import ArtifactFact, Evidence, ExceptionFact, Frame, MetricFact
+from planner.model.verdicts import EvidenceKind, Side
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,23 @@ def test_facts_are_believed_before_the_headline() -> None:
     seen = compare(Evidence(kind=EvidenceKind.ARTIFACT, artifact=digest, headline=headline))
     assert seen == Comparison("00", "sha256")
     assert compare(None, headline) == Comparison("2", "1", "==")
+
+
+@pytest.mark.parametrize(
+    ("source", "headline", "expected"),
+    [
+        ("assert normalized == normalize(raw)", "assert 'a' == 'b'", Comparison("'a'", "'b'", "==")),
+        ("assert 5 <= count(cart)", "assert 5 <= 3", Comparison("5", "3", ">=")),
+        ("assert 'a' in out", "assert 'a' in 'b'", Comparison("'a'", "'b'", "containing")),
+        ("assert normalize(raw) == normalized", "assert 'b' == 'a'", Comparison("'a'", "'b'", "==")),
+    ],
+)
+def test_the_source_of_the_assertion_tells_which_side_is_expected(
+    source: str, headline: str, expected: Comparison
+) -> None:
+    frame = Frame(path="test_a.py", line=3, function="test_a", side=Side.TEST, source=source)
+    error = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", frames=(frame,))
+    seen = Evidence(
+        kind=EvidenceKind.TEST, exceptions=(error,), fixtures=("raw", "normalized"), headline=headline
+    )
+    assert compare(seen) == expected

@@ -188,6 +188,8 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(_error("Failed", "DID NOT WARN. No warnings", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "did-not-raise", "did not warn"),
     (_test(_error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "gave 1 where"),
     (_test(_error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
+    (_test(_error("AssertionError", "assert 'a' == 'b'", {**TEST, "source": "assert wanted == strip(raw)"})), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "gave 'b' where test_a (tests/test_a.py:3) expects 'a'"),
+    (_test(_error("AssertionError", "assert 'a' in 'b'", {**TEST, "source": "assert 'a' in out"})), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "gave 'b' where test_a (tests/test_a.py:3) expects one containing 'a'"),
     (_test(_error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
     (_test(_error("ValueError", "x", LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "no code of the project"),
     (_test(_error("AssertionError", "no lock", LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "no code of the project"),

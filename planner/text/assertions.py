@@ -1,0 +1,87 @@
+"""Read the source of an assertion: which of the two values that it compares is the expected one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_ASSERTION = re.compile(
+    r"\s*assert (?P<left>.+?) (?:[=!]=|<=?|>=?|is not|is|not in|in) (?P<right>.+)"
+    r"|\s*self\.assert\w+\((?P<arguments>.+)\)"
+)
+_EXPECTED = re.compile(r"(?:expect|want|desire)")
+_VALUES = frozenset(
+    {
+        "approx",
+        "bytes",
+        "date",
+        "datetime",
+        "dict",
+        "frozenset",
+        "list",
+        "range",
+        "set",
+        "timedelta",
+        "tuple",
+    }
+)
+"""Callables in small letters that make a value of what they are given."""
+
+SEEN_FROM_BEHIND = {
+    "<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "containing", "not in": "not containing",
+}  # fmt: skip
+"""What an operator says of the value behind it, where that is another word."""
+
+
+def is_expected_first(source: str, given: Collection[str], operator: str = "==") -> bool:
+    """Return whether the expected value stands in front: ``assert 3 == total(cart)``.
+
+    ``source`` is the first line of the assertion, ``given`` the names that its test is given as parameters.
+    In front stands what is written in the test, and behind the operator what is not. Of ``"a" in text`` it
+    does unless the container is written in the test. In doubt the value behind is expected, by custom.
+    """
+    found = _ASSERTION.match(source)
+    if found is None:
+        return False
+    if found["arguments"] is None:
+        left, right = _parsed(found["left"]), _parsed(found["right"])
+    else:
+        call = _parsed(f"f({found['arguments']})")
+        if not isinstance(call, ast.Call) or len(call.args) < 2:
+            return False
+        left, right = call.args[:2]
+    if right is not None and _is_written(right, given):
+        return False
+    if operator in ("in", "not in"):
+        is_worked_out = left is None or any(isinstance(node, ast.Call) for node in ast.walk(left))
+        return not is_worked_out
+    return left is not None and _is_written(left, given)
+
+
+def _is_written(node: ast.expr, given: Collection[str]) -> bool:
+    """Return whether a value is written in the test or handed to it, and not worked out."""
+    parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    match node:
+        case ast.Name(id=name):
+            return name in given or _EXPECTED.match(name) is not None
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            if name not in _VALUES and not name[:1].isupper():
+                return False
+            parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+        case ast.Attribute() | ast.Subscript() | ast.Call() | ast.Await():
+            return False
+        case _:
+            pass
+    return all(_is_written(part, given) for part in parts if isinstance(part, ast.expr))
+
+
+def _parsed(text: str) -> ast.expr | None:
+    """Return an expression; ``None`` for the beginning of one that goes on in the next line."""
+    try:
+        return ast.parse(text.partition("  #")[0].strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
