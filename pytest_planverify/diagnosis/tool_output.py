@@ -18,7 +18,9 @@ _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
 _INTERNAL = "INTERNALERROR> "
-_SESSION_START = re.compile(r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker)\.py$")
+_SESSION_START = re.compile(
+    r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker|session[\/\\]fork_server)\.py$"
+)
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 _REPORT_HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")

@@ -290,7 +290,7 @@ def _fill(shelf: ModuleShelf, start: Start) -> None:
 
 
 class Session:
-    """What surrounds pytest's session: it tells of its end, however it came.
+    """A context around a call of pytest, which tells how that ended.
 
     The call itself is the caller's. A test that recurses up to the limit has one call less for each that
     is below it, and should have as many as when its command runs alone.
