@@ -183,12 +183,13 @@ def _grouped(files: list[str], runner: str) -> Iterator[TestGroup]:
     words = {place: _words_of(place) for place in groups}
     last = [each[-1] for each in words.values()]
     for place, members in groups.items():
-        # A folder that holds the files of another group cannot be named as a whole.
-        is_whole = not any(place == "." or each.startswith(f"{place}/") for each in groups if each != place)
+        # A folder has the tests that are written later, too; those of another group are left to that.
+        others = [f"--ignore={each}" for each in groups if each.startswith(f"{place}/")]
+        selection = members if place == "." and len(groups) > 1 else [place, *others]
         yield TestGroup(
             "-".join(words[place][-1:] if last.count(words[place][-1]) == 1 else words[place]),
             place,
-            " ".join([runner, *map(shlex.quote, [place] if is_whole else members)]),
+            " ".join([runner, *map(shlex.quote, selection)]),
         )
 
 

@@ -85,7 +85,7 @@ def test_many_test_files_are_grouped_by_folder_and_selected_once(tmp_path: Path)
     written(tmp_path, {"tests/test_top.py": TEST})
 
     assert commands(plan_of(tmp_path)) == {
-        "tests": ["pytest tests/test_top.py"],
+        "tests": ["pytest tests --ignore=tests/api --ignore=tests/db"],
         "api": ["pytest tests/api"],
         "db": ["pytest tests/db"],
     }
