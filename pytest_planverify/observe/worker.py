@@ -253,7 +253,8 @@ class _Steps:
         manager = config.pluginmanager
         plugins = manager.get_plugins()
         before = set(map(id, plugins))
-        done = [each for each in plugins if each not in (config, manager.getplugin("warnings"))]
+        taking_part = {id(config), id(manager.getplugin("warnings"))}
+        done = [each for each in plugins if id(each) not in taking_part]
         load = manager.subset_hook_caller("pytest_load_initial_conftests", done)
         try:
             load(early_config=config, args=list(config.invocation_params.args), parser=config._parser)
@@ -460,10 +461,15 @@ def _redirect(log: str) -> None:
     os.close(null)
     # The process keeps these streams until it ends. Their names and encodings are those of a command alone.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        before = getattr(sys, name)
+        before = getattr(sys, name)  # none where it was closed when the run was started
         mode, buffering = ("w", 1) if number else ("r", -1)
         stream: Any = open(  # noqa: SIM115
-            number, mode, buffering, encoding=before.encoding, errors=before.errors, closefd=False
+            number,
+            mode,
+            buffering,
+            encoding=getattr(before, "encoding", None),
+            errors=getattr(before, "errors", None),
+            closefd=False,
         )
         stream.buffer.raw.name = f"<{name}>"
         setattr(sys, name, stream)

@@ -228,7 +228,7 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         yield from each.guards.notes
         refusal = each.changes[each.loaded.root].refusal()
         if refusal is not None:
-            yield f"what has changed is not known: {refusal}"
+            yield f"git does not tell what has changed: {refusal}"
         if each.result.unexplained is not None:
             yield f"not accepted: {each.result.unexplained}"
 

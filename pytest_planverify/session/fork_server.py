@@ -78,8 +78,8 @@ class ForkServer:
     """The parent's handle on the base."""
 
     def __init__(self) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # none where the shell has closed it
+            stream.flush()
         ours, theirs = socket.socketpair()
         parent = os.getpid()
         self._socket = ours

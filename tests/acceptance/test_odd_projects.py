@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from example_project import Example, todo
 from odd_projects import ODD_PROJECTS, OddProject
-from real_command import run_pytest
+from real_command import PYTHON, run_pytest
 
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
 """What the table calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
@@ -120,3 +121,16 @@ def test_warnings_of_a_conftest_are_errors_however_far_its_worker_was_prepared(t
     assert run.check("t0")["verdict"] == "passed"
     assert run.check("t1")["verdict"] == "failed"
     assert "UserWarning: old" in str(run)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX closes the streams")
+@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
+def test_a_stream_that_the_shell_has_closed_changes_no_verdict(closed: str, tmp_path: Path):
+    example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n"})
+    example.plan(todo("t0", "pytest test_a.py"))
+    command = f"{PYTHON} -m pytest --planverify plan.yaml {closed}"
+
+    run = subprocess.run(command, shell=True, cwd=example.root, capture_output=True, text=True, timeout=120)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "1 done" in run.stdout
