@@ -32,7 +32,7 @@ from planner.brief.instructions import (
 from planner.model.outcome import evidence_of
 from planner.model.taxonomy import Owner, Repeatability, Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
-from planner.text.assertions import SEEN_FROM_BEHIND, is_expected_first
+from planner.text.assertions import MIRRORED_OPERATORS, is_expected_first
 from planner.text.display import counted
 from planner.text.markdown import block, code, command, safe, spans
 
@@ -478,7 +478,7 @@ def compare(evidence: Evidence | None, headline: str = "") -> Comparison | None:
         frames = evidence.exceptions[0].frames if evidence.exceptions else ()
         sources = (frame.source or "" for frame in reversed(frames) if frame.side is Side.TEST)
         if is_expected_first(next(sources, ""), evidence.fixtures, found.operator):
-            operator = SEEN_FROM_BEHIND.get(found.operator, found.operator)
+            operator = MIRRORED_OPERATORS.get(found.operator, found.operator)
             return Comparison(expected=found.actual, actual=found.expected, operator=operator)
     return found or compare_headline(headline[:_LONGEST_MESSAGE])
 

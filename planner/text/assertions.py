@@ -14,27 +14,16 @@ _ASSERTION = re.compile(
     r"|\s*self\.assert\w+\((?P<arguments>.+)\)"
 )
 _EXPECTED = re.compile(r"(?:expect|want|desire)")
-_VALUES = frozenset(
-    {
-        "approx",
-        "bytes",
-        "date",
-        "datetime",
-        "dict",
-        "frozenset",
-        "list",
-        "range",
-        "set",
-        "timedelta",
-        "tuple",
-    }
-)
+_VALUE_TYPES = frozenset(
+    {"approx", "bytes", "date", "datetime", "dict", "frozenset", "list", "range", "set", "timedelta",
+     "tuple"}
+)  # fmt: skip
 """Callables in small letters that make a value of what they are given."""
 
-SEEN_FROM_BEHIND = {
+MIRRORED_OPERATORS = {
     "<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "containing", "not in": "not containing",
 }  # fmt: skip
-"""What an operator says of the value behind it, where that is another word."""
+"""The operator with its sides exchanged, where that is another word."""
 
 
 def is_expected_first(source: str, given: Collection[str], operator: str = "==") -> bool:
@@ -69,7 +58,7 @@ def _is_written(node: ast.expr, given: Collection[str]) -> bool:
         case ast.Name(id=name):
             return name in given or _EXPECTED.match(name) is not None
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            if name not in _VALUES and not name[:1].isupper():
+            if name not in _VALUE_TYPES and not name[:1].isupper():
                 return False
             parts = [*node.args, *(keyword.value for keyword in node.keywords)]
         case ast.Attribute() | ast.Subscript() | ast.Call() | ast.Await():

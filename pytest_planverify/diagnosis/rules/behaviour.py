@@ -10,7 +10,7 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
-from planner.text.assertions import SEEN_FROM_BEHIND, is_expected_first
+from planner.text.assertions import MIRRORED_OPERATORS, is_expected_first
 from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand
 from pytest_planverify.diagnosis.messages import (
@@ -227,7 +227,7 @@ def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | N
     source = "" if frame is None else frame.source or ""
     if given == right or (given != left and is_expected_first(source, case.evidence.fixtures, operator)):
         left, right = right, left
-        operator = SEEN_FROM_BEHIND.get(operator, operator)
+        operator = MIRRORED_OPERATORS.get(operator, operator)
     expects = right if operator in ("==", "is") else f"{operator} {right}"
     if operator.endswith("containing"):
         expects = f"one {expects}"
