@@ -354,8 +354,8 @@ class Loop:
             case Verify():
                 self._verify_todos(action)
             case Cancel():  # what is asked for no more is left out when its turn comes
-                if self.pool is not None:
-                    self.pool.drop(action.todo_id)
+                if self.pool is not None and self.pool.drop(action.todo_id):
+                    self._check_records()  # its agent may have written to them until it was ended
             case AskHuman():
                 self.progress.question(action)
             case Notify():
@@ -687,7 +687,7 @@ class Loop:
             self._check_records()
         yield
         if is_busy:
-            self._records.note()
+            self._records.note(own=True)
 
     def _is_outstanding(self, todo_id: str, seq: int) -> bool:
         record = self.state.records.get(todo_id)

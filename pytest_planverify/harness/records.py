@@ -37,9 +37,18 @@ class Records:
         )  # deleted by whoever resumes, if not here
         self._held: dict[Path, bytes] = {}
 
-    def note(self) -> None:
-        """Take the records to be right as they are."""
-        self._held = self._read()
+    def note(self, *, own: bool = False) -> None:
+        """Take the records to be right as they are; with ``own`` those alone that the run itself writes.
+
+        While it writes them an agent may change the others.
+        """
+        now = self._read()
+        others = self._held if own else now
+        self._held = {path: content for path, content in others.items() if not self._is_own(path)}
+        self._held |= {path: content for path, content in now.items() if self._is_own(path)}
+
+    def _is_own(self, path: Path) -> bool:
+        return path == self._session.log or path.is_relative_to(self._run)
 
     def keep_copy(self) -> None:
         """Bring the copy up to date, before an agent begins."""

@@ -102,20 +102,26 @@ class TurnPool:
             return sent, sent.future.result() if error is None else None
         return None
 
-    def drop(self, todo_id: str) -> None:
-        """End the turn on a todo, if there is one; nobody will ask what it has done."""
+    def drop(self, todo_id: str) -> bool:
+        """End the turn on a todo, whose result nobody wants. Return whether an agent was at work here.
+
+        It has ended then, and writes nothing any more.
+        """
+        begun: list[Future[TurnResult]] = []
         for sent in [each for each in self._sent if each.job.turn.action.todo_id == todo_id]:
             self._sent.remove(sent)
             sent.stop.set()
-            sent.future.cancel()
+            if not sent.future.cancel() and self.is_shared:
+                begun.append(sent.future)
+        wait(begun)
+        return bool(begun)
 
     def drop_all(self) -> None:
-        """End every turn that is under way, and wait until threads of this process have ended theirs."""
-        ended = [sent.future for sent in self._sent]
+        """End every turn that is under way, all at once."""
+        for sent in self._sent:
+            sent.stop.set()
         for sent in tuple(self._sent):
             self.drop(sent.job.turn.action.todo_id)
-        if self.is_shared:
-            wait(ended)
 
     def close(self) -> None:
         """Let go of the executor."""

@@ -89,6 +89,14 @@ def test_answers_of_people_count_while_nobody_works(kept: Kept):
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
+def test_what_an_agent_writes_while_the_run_writes_is_not_taken_for_the_runs_own(kept: Kept):
+    kept.session.tell(RunResumed(at=datetime(2026, 1, 2, tzinfo=UTC)))
+    (kept.run / "plan.yaml").write_text("the next version")
+    (kept.root / ".planverify/answers.json").write_text("{}")
+    kept.records.note(own=True)
+    assert kept.records.put_back() == ([".planverify/answers.json"], False)
+
+
 def test_a_tree_that_an_agent_has_cleaned_is_no_forgery_and_can_be_restored(kept: Kept):
     before = kept.snapshots.take("turn")
     kept.records.keep_copy()
