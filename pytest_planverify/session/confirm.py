@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MOST_FURTHER_SECONDS = 10.0
 """So long may runs take together that can only tell of some of the red tests."""
 
+_OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
+
 MOST_ASKED = 50
 """Of so many pieces of evidence the code is read for chance: each costs milliseconds."""
 
@@ -145,7 +147,9 @@ class _Repeated:
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
-        self._outcomes = {test.nodeid: test.outcome for test in judgement.tests}
+        # Of a session that is red itself, as one that has died, no test is known to have passed.
+        is_of_tests = all(each.kind in _OF_TESTS for each in judgement.evidence)
+        self._outcomes = {test.nodeid: test.outcome for test in judgement.tests if is_of_tests}
 
     def told_of(self, piece: Evidence) -> Confirmation:
         """Return what it says of a piece of evidence: of its test where that ran, else of the command."""

@@ -160,6 +160,16 @@ def test_a_test_that_passed_once_is_flaky_beside_one_that_is_red_each_time(
     assert passed == {"test_a.py::test_luck": [False, True], "test_a.py::test_plain": [False, False]}
 
 
+def test_of_a_session_that_died_no_test_is_known_to_have_passed(settle: Callable[..., Judgement]):
+    died = ran(test_luck="passed", test_plain="failed")
+    died.evidence += (Evidence(kind=EvidenceKind.SESSION, headline="it was killed"),)
+
+    settled = settle(ran(test_luck="failed", test_plain="failed"), Again(*[died] * 4), text=LUCK_AND_PLAIN)
+
+    assert settled.runs == settled.reds > 1
+    assert not any(run.passed for each in settled.evidence for run in each.confirmations)
+
+
 @pytest.mark.parametrize(("seconds", "runs"), [(60.0, 4), (0.0, 2)], ids=["cheap", "dear"])
 def test_where_only_some_of_the_red_tests_ask_for_chance_cheap_runs_look_for_proof(
     seconds: float, runs: int, settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
