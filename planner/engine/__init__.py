@@ -1,13 +1,13 @@
-"""The engine: carries a plan from its submission to its end, as a fold over events.
+"""Engine: carries a plan from its submission to its end, as a fold over events.
 
-It does nothing itself. A driver tells it facts, each with its own time, and performs the actions that it
-answers with. The state is a value; the same events give the same states and the same actions, byte for
-byte. No clock, no random source and no file is read.
+It performs nothing. A driver reports events, each with its own time, and performs the actions that the
+engine returns. The state is a value; equal events give equal states and actions, byte for byte, as no
+clock, random source or file is read.
 
-The modules, in the order of their imports: ``state``, ``transaction`` (one event being taken in, and the
-versions of plans), ``requests`` (what is asked of the driver), ``repair`` (from a verification to a
-branch), ``scheduler`` and ``events``, whose table has one handler for each event. ``intake`` tells the
-outcomes of a run, ``progress`` reads the state.
+Modules in the order of their imports: ``state``, ``transaction`` (one event being applied, versions of
+plans), ``requests`` (work and verifications), ``repair`` (from a verification to a branch),
+``scheduler`` and ``events`` (one handler for each event). ``intake`` turns the outcomes of a run into
+events; ``progress`` derives the status tree.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ __all__ = [
 
 _TABLE = load_table("rules", "planner.engine")
 ENGINE_RULES: Mapping[str, str] = {**REVISION_RULES, **_TABLE["rules"]}
-"""Every rule that an action may name, with what it says; those of revisions, too."""
+"""Rule ids of actions, including those of revisions, with their explanations."""
 REFUSALS: Mapping[str, str] = _TABLE["refusals"]
-"""The rules by which an event is refused; no action bears them."""
+"""Rule ids of refused events, with their explanations."""
 
 
 class Engine:
-    """The engine under one name, for programs that submit a plan of their own."""
+    """The engine as one object, for programs that submit plans themselves."""
 
     @staticmethod
     def start(
@@ -62,7 +62,9 @@ class Engine:
         path: str = "plan.yaml",
         problems: tuple[str, ...] = (),
     ) -> State:
-        """Return the state of a submitted plan. ``problems`` are those of validation."""
+        """Return the state of a submitted plan. ``problems`` are findings of an earlier validation; any
+        rejects the plan.
+        """
         event = PlanSubmitted(
             at=at,
             plan=plan,

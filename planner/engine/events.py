@@ -1,4 +1,4 @@
-"""Events: each is taken in as a whole, by the one handler that the table at the end names, or refused."""
+"""Event handlers: each event is applied as a whole by the handler in :data:`_HANDLERS`, or refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 DEEPEST = 3
-"""A parent may lie so many levels below the top plan, itself not counted."""
+"""Maximum nesting of sub-plans below the top plan."""
 
 _LONGEST_MESSAGE = 200
 _LONGEST_REASON = 500
@@ -75,7 +75,7 @@ _GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
 
 
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
-    """Return the state of a plan that was submitted: ``ready``, or ``rejected`` where it is unfit."""
+    """Return the initial state of a submitted plan: ``ready``, or ``rejected`` with a ``finish`` action."""
     plan = event.plan
     memory = Memory(event.memory)
     state = State(
@@ -103,22 +103,23 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
 
 
 def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
-    """Return the state after an event, and what the engine asks of its driver.
+    """Apply an event: return the new state and the actions requested of the driver.
 
-    Pure and total: any event is either taken in as a whole, or refused with
-    :class:`planner.errors.RefusedEvent`, of which :class:`planner.errors.IllegalTransition` is one.
+    Pure. Raises :class:`planner.errors.RefusedEvent`, including
+    :class:`planner.errors.IllegalTransition`, if the event is not valid in this state; nothing is
+    changed then.
     """
     tx = _taken_in(state, event)
     return tx.state(), tuple(tx.actions)
 
 
 def advance(state: State, event: Event) -> State:
-    """Return the state after an event. What the engine asks for is not made, which is most of the cost."""
+    """Apply an event without building its actions, which are most of the cost."""
     return _taken_in(state, event, quiet=True).state()
 
 
 def fold(events: Iterable[Event]) -> State:
-    """Return the state after events, the first of which submits the plan."""
+    """Return the state after a sequence of events, of which the first must be ``plan_submitted``."""
     state: State | None = None
     for event in events:
         if state is not None:
@@ -133,6 +134,11 @@ def fold(events: Iterable[Event]) -> State:
 
 
 def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction:
+    """Apply an event to a new transaction and return it.
+
+    The clock never runs backwards, as events of several sources may be slightly out of order. Limits
+    are checked before the event: what had expired when it arrived is over, whatever the event says.
+    """
     kind = event.event
     _refuse_out_of_place(state, kind)
     tx = Transaction.begin(state, kind, quiet=quiet)
@@ -149,7 +155,7 @@ def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction
 
 
 def _refuse_out_of_place(state: State, kind: str) -> None:
-    """Refuse what cannot be told in this state of the plan, whatever it is about."""
+    """Refuse an event that is invalid in this state of the plan, whichever todo it concerns."""
     if state.plan_state.is_final:
         how = state.plan_state.value
         raise RefusedEvent(
@@ -168,7 +174,10 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
 
 
 def _run_started(tx: Transaction, _event: Event) -> None:
-    """Begin, or ask again: a driver that was killed before it could begin, begins."""
+    """Start the plan; in a plan that runs already, repeat all outstanding requests.
+
+    A driver may have been killed between storing ``run_started`` and acting on it.
+    """
     if tx.plan_state is not PlanState.READY:
         ask_again(tx)
         return
@@ -181,15 +190,15 @@ def _run_started(tx: Transaction, _event: Event) -> None:
 
 
 def work_started(tx: Transaction, event: WorkStarted) -> None:
-    """Count the time of a turn of work from here."""
+    """Start the time limit of a turn of work."""
     start_clock(tx, _at_work(tx, event, TodoLife.ACTIVE))
 
 
 def work_finished(tx: Transaction, event: WorkFinished) -> None:
-    """Verify what was done in a turn of work, or let it be tried again."""
+    """Verify the result of a turn of work, or retry a turn that failed."""
     cycles, new_files = 1 if event.cycles is None else event.cycles, len(set(event.new_files))
     spent = tx.spent.plus(event.tokens or 0, cycles, new_files)
-    if event.todo_id in tx.expired:  # it was over before: only what it has cost counts
+    if event.todo_id in tx.expired:
         tx.spent = spent
         tx.check_budget(event.todo_id)
         return
@@ -214,7 +223,7 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
 
 
 def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Try again, or let a verification tell what is wrong. The todo is ``active``."""
+    """Retry a failed turn of work, or verify the todo to find out what is wrong. The todo is ``active``."""
     if record.is_branch:
         attempt_failed(tx, record, because)
     elif record.retries < (limit := retries_of(record.todo, record.failure)) and not (
@@ -226,20 +235,20 @@ def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -
     elif record.todo.requires_testing:
         because += ", and no retry is left: a verification tells what is wrong"
         verify(tx, record, "failed-turn-is-diagnosed", because)
-    else:  # it has failed for good, and nobody can be asked to repair it
+    else:  # without tests there is no failure that a repair could be derived from
         tx.fail(record)
         count_exhausted(tx, record, because, rule=rule)
 
 
 def budget_spent(tx: Transaction, event: BudgetSpent) -> None:
-    """Count what was spent outside the turns of work."""
+    """Count costs outside turns of work."""
     record = None if event.todo_id is None else tx.known(event.todo_id)
     tx.spent = tx.spent.plus(event.tokens, event.cycles, event.new_files)
     tx.check_budget(record.id if record is not None and record.life.is_live else None)
 
 
 def conflict_found(tx: Transaction, event: ConflictFound) -> None:
-    """Let all but the first of todos whose work does not fit together be done anew."""
+    """Redo all todos but the first of those whose changes conflict with each other."""
     first, *others = (tx.known(name) for name in dict.fromkeys(event.todo_ids))
     if not others:
         raise RefusedEvent("no-conflict", "a todo cannot be in conflict with itself", "name two todos")
@@ -252,12 +261,15 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
     for name in (record.id for record in again):
         _do_anew(tx, tx.records[name], because, event.files)
         more = dict.fromkeys((*tx.records[first.id].files, *event.files))
-        first = tx.update(first, files=tuple(more))  # others are kept off what it was found to write
+        first = tx.update(
+            first, files=tuple(more)
+        )  # now others are kept away from the files that it really writes
         if first.id in tx.live:
             tx.occupy(first)
 
 
 def _do_anew(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
+    """Send a todo back for another turn of work because of a conflict, within its limit of retries."""
     rule = "conflict-is-done-anew"
     tx.withdraw(record.question)
     if record.id in tx.live:
@@ -275,11 +287,11 @@ def _do_anew(tx: Transaction, record: TodoRecord, because: str, files: tuple[str
 
 
 def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
-    """Let the todos of a sub-plan join the run."""
+    """Add the todos of a loaded sub-plan to the run; escalate a plan that is unfit."""
     record = tx.known(event.todo_id)
     if not record.is_parent or record.life is not TodoLife.ACTIVE or record.id in tx.parts:
         raise tx.illegal(record, TodoLife.ACTIVE, "tell only of what load_sub_plan has asked for")
-    tx.withdraw(record.question)  # it was asked what is to become of it, and this is the answer
+    tx.withdraw(record.question)  # an earlier failure to load it is resolved
     problems = list(event.problems)
     if event.plan is None:
         problems = problems or ["it could not be loaded"]
@@ -303,7 +315,9 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
 
 
 def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife) -> TodoRecord:
-    """Return the todo that somebody works on. Raises :class:`planner.errors.RefusedEvent` for any other."""
+    """Return the record of a todo with a turn of work. Raises :class:`planner.errors.RefusedEvent` for
+    others.
+    """
     record = tx.known(event.todo_id)
     if record.life is not TodoLife.ACTIVE or record.is_parent:
         raise tx.illegal(record, after, "tell only of what implement has asked for")
@@ -312,7 +326,7 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
 
 
 def expire(tx: Transaction) -> None:
-    """End what has lasted longer than its limit."""
+    """End turns of work and branches whose limits passed before the current event."""
     while tx.timers and tx.timers[0][0] < tx.now:
         time, name = heappop(tx.timers)
         record = tx.records[name]
@@ -326,7 +340,7 @@ def expire(tx: Transaction) -> None:
                 tx.cancel(record, "branch-lifetime", because)
             tx.expired.add(name)
             tx.fail(record)
-        # Of a driver that was away, the turns of work that it has lost are asked for again.
+        # After a restart of the driver, lost turns of work are requested again instead.
         elif record.deadline == time and record.life is TodoLife.ACTIVE and tx.trigger != "run_resumed":
             limit = record.todo.timeout_seconds
             because = f"the turn of work on {name} took longer than {limit:g} s" if limit else ""
@@ -339,7 +353,10 @@ def expire(tx: Transaction) -> None:
 
 
 def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
-    """Go on as a person has decided about a proposal."""
+    """Apply a person's decision about a proposal.
+
+    The decision must carry the digest of the proposal, so that nobody approves what they have not seen.
+    """
     question = _open_question(tx, event.approval_id)
     if not question.kind.is_approval:
         said = f"'{event.approval_id}' is a question, and nothing to approve"
@@ -361,7 +378,7 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
 
 
 def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
-    """Go on as a person has answered."""
+    """Apply a person's answer to a question."""
     question = _open_question(tx, event.question_id)
     if question.kind.is_approval:
         said = f"'{event.question_id}' is to be approved or rejected"
@@ -391,6 +408,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
 
 
 def _open_question(tx: Transaction, question_id: str) -> AskHuman:
+    """Return an open question. Raises :class:`planner.errors.RefusedEvent`, naming the open ones."""
     if question_id not in tx.questions:
         open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
         said = f"'{question_id}' is not asked (open are: {open_})"
@@ -405,7 +423,7 @@ def _check_option(rule: str, answer: str, question: AskHuman) -> None:
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
-    """Change the plan as a person wants; what is done, or under work, stays judged as it is."""
+    """Apply a person's edits to the plan. Edits of todos that are final or live are refused."""
     if event.within not in tx.parts:
         raise RefusedEvent(
             "unknown-plan",
@@ -435,12 +453,13 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
-    """Stop everything, as a person wants."""
+    """Halt the run at a person's request."""
     because = f"{_name(event.by)} wants everything to stop{_reason(event.because)}"
     raise Stop("stopped-by-person", because)
 
 
 def _about_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> None:
+    """Apply the decision whether a todo of high risk may start."""
     if event.decision is Decision.REJECT:
         tx.fail(record)
         return
@@ -452,7 +471,7 @@ def _about_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> N
 
 
 def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None:
-    """Give a todo that is begun fewer files; what else it is told stands in its record."""
+    """Restrict the files of a todo at its start; no other change is possible at this point."""
     named = changes.model_dump(exclude_none=True)
     other = [name for name in named if name not in ("instructions", "allowed_files")]
     if other:
@@ -476,7 +495,8 @@ def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None
 
 
 def _about_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
-    if event.decision is Decision.REJECT or record.life.is_final:  # it has come to its end meanwhile
+    """Publish approved edits. If they no longer fit the plan, the planner is notified."""
+    if event.decision is Decision.REJECT or record.life.is_final:
         return
     because = f"{_name(event.by)} has agreed to it"
     try:
@@ -492,6 +512,9 @@ def _about_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event:
 
 
 def _about_branch(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
+    """Apply the decision about a proposed branch, and with ``approve_similar`` to proposals of the same
+    class.
+    """
     if event.decision is Decision.REJECT:
         because = f"{_name(event.by)} has rejected {question.question_id}{_reason(event.because)}"
         escalate(tx, record, "branch-rejected", because, exhausted=False)
@@ -525,7 +548,7 @@ def _open_approved(tx: Transaction, question: AskHuman) -> None:
 def _modified(
     tx: Transaction, record: TodoRecord, question: AskHuman, changes: BranchChanges
 ) -> AskHuman | None:
-    """Return a proposal with what a person has changed; ``None`` where it would wait for its own todo."""
+    """Return a proposal with a person's changes, or ``None`` if the branch would depend on its own todo."""
     assert question.branch is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts mends nothing", "reject it instead")
@@ -557,7 +580,10 @@ def _modified(
 
 
 def _changed(todo: Todo, changes: BranchChanges) -> Todo:
-    """Return a branch with what a person has changed. Raises :class:`planner.errors.RefusedEvent`."""
+    """Return a branch with a person's changes; files may only be narrowed.
+
+    Raises :class:`planner.errors.RefusedEvent`.
+    """
     files, allowed = changes.allowed_files, todo.allowed_files
     wider = None if files is None or allowed is None else widened_by(allowed, files)
     if wider is not None:
@@ -578,7 +604,7 @@ def _changed(todo: Todo, changes: BranchChanges) -> Todo:
 
 
 def _reason(because: str | None) -> str:
-    """Return what a person gives as a reason, on one line, behind a colon."""
+    """Return a person's reason as one line, preceded by a colon; empty without a reason."""
     said = one_line(because or "", limit=_LONGEST_REASON)
     return f": {said}" if said else ""
 
@@ -595,7 +621,7 @@ _HANDLERS: dict[str, Callable[[Transaction, Any], None]] = {
     "approval_given": approval_given,
     "question_answered": question_answered,
     "budget_spent": budget_spent,
-    "clock_ticked": lambda _tx, _event: None,  # limits are looked at with every event
+    "clock_ticked": lambda _tx, _event: None,  # every event checks the limits
     "conflict_found": conflict_found,
     "sub_plan_loaded": sub_plan_loaded,
     "plan_revised": plan_revised,

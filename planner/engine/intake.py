@@ -1,4 +1,4 @@
-"""Tell the engine what a run of ``pytest --planverify`` has found: one event for each of its outcomes."""
+"""Intake: reports the outcomes of a ``pytest --planverify`` run to the engine, one event each."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from planner.model.outcome import Outcome, OutcomeDocument
 
     Tell = Callable[[Event], State]
-    """Tells the engine an event, and returns the state after it."""
+    """Stores an event, applies it and returns the new state."""
 
 
 def tell_run(
     state: State, document: OutcomeDocument | None, sub_plans: Collection[str], now: datetime, tell: Tell
 ) -> tuple[State, list[str]]:
-    """Tell what a run has found, and return the state after it, with what the engine did not believe.
+    """Report a run's outcomes; return the new state and the refusals, as text.
 
-    ``sub_plans`` are the parents, by their qualified ids, whose sub-plans can be loaded. What was told
-    before of the same run is not told again. ``now`` stands for times that the document does not give.
+    ``sub_plans`` are the qualified ids of parents whose sub-plans can be loaded. Outcomes of a run that
+    were reported before are skipped. ``now`` replaces times that the document lacks. ``document`` is
+    ``None`` before the first run.
     """
     refused: list[str] = []
     started = now if document is None else time_of(document.run.started_at, now)
@@ -43,7 +44,7 @@ def tell_run(
         later: list[Outcome] = []
         for outcome in pending:
             record = state.records.get(outcome.todo_id)
-            if record is None:  # its sub-plan is loaded when what its parent depends on is done
+            if record is None:  # part of a sub-plan that is not loaded yet
                 later.append(outcome)
                 continue
             if state.plan_state.is_final or not _is_news(state, record, outcome, document):
@@ -63,7 +64,7 @@ def tell_run(
 
 
 def must_begin_anew(state: State, document: OutcomeDocument) -> bool:
-    """Return whether a run contradicts what was settled: then the plan is carried out anew."""
+    """Return whether a run contradicts a final result, so that the plan has to start over in a new log."""
     run_id = document.run.run_id
     if any(record.run_id == run_id for record in state.records.values() if run_id):
         return False
@@ -80,6 +81,7 @@ def must_begin_anew(state: State, document: OutcomeDocument) -> bool:
 
 
 def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Verified:
+    """Return the ``verified`` event of an outcome, with the root causes that concern it."""
     shown = {failure.signature for failure in failures_of(outcome)}
     causes = tuple(
         each.signatures
@@ -90,7 +92,7 @@ def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Veri
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the outcomes of the plan: of branches first, then the most urgent, in the plan's order."""
+    """Return the plan's outcomes in the order to report: branches, then by priority and rank."""
 
     def rank(outcome: Outcome) -> tuple[bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)
@@ -103,6 +105,9 @@ def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
 
 
 def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: OutcomeDocument) -> bool:
+    """Return whether an outcome was not reported yet and is about a todo that the run was asked to
+    verify.
+    """
     if record.life.is_final or (record.run_id is not None and record.run_id == document.run.run_id):
         return False
     if document.run.scope != "claimed" or state_of(outcome) is TodoState.DONE:
@@ -111,16 +116,17 @@ def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: Outco
 
 
 def _comes_too_early(state: State, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether something that the todo rests on may be told first."""
+    """Return whether outcomes that this todo depends on have to be reported first."""
     if violations_of(outcome):
         return False
     if record.parent_id is not None and state_of(outcome) is not TodoState.DONE:
-        # Of a branch that the plan file holds, a failure says something once its todo is known to be red.
+        # A failing branch of the plan file is only meaningful once its todo is known to fail.
         return state.records[record.parent_id].life is not TodoLife.TEST_FAILED
     return record.is_parent or (state_of(outcome) is not TodoState.DONE and state.waits(record))
 
 
 def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell: Tell) -> State:
+    """Report the loading of every sub-plan that the engine waits for."""
     while sub_plans:
         wanted = next(
             (
@@ -141,7 +147,7 @@ def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell
 
 
 def time_of(text: str, default: datetime) -> datetime:
-    """Return the time that a text says, in UTC where it names no zone."""
+    """Parse an ISO time, in UTC if it names no zone; return ``default`` if it is invalid."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The status tree of a run: how each todo stands, what hangs below it, progress at every level."""
+"""Status tree of a run: the state of each todo, its branches and sub-todos, and progress at every level."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusNode:
-    """One todo of the tree."""
+    """One todo in the status tree."""
 
     id: str
     """Qualified by its parents: ``phase-2/buffer-impl``."""
     title: str
     state: str
-    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: asked for."""
+    """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: requested and not begun."""
     waits: str | None = None
-    """What keeps it open, in a few words."""
+    """A phrase on why it is not finished."""
     blocked_by: tuple[str, ...] = ()
     since: str | None = None
-    """Since when it is known to be blocked."""
+    """Time at which it was first seen to be blocked."""
     unproved: bool = False
-    """Whether it is done by something else than a verification."""
+    """Done without a passing verification."""
     is_branch: bool = False
     is_parent: bool = False
     branches: tuple[StatusNode, ...] = ()
@@ -37,10 +37,10 @@ class StatusNode:
     """The todos of its sub-plan."""
     done: int = 0
     total: int = 0
-    """Of the todos below it that have no sub-plan themselves; branches are not counted."""
+    """Number of leaf todos below it, without branches; ``done`` counts the same way."""
 
     def walk(self) -> Iterator[StatusNode]:
-        """Yield it and all below it."""
+        """Yield the node and all its descendants."""
         yield self
         for node in (*self.branches, *self.children):
             yield from node.walk()
@@ -48,7 +48,7 @@ class StatusNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusTree:
-    """A plan and how its todos stand."""
+    """The status tree of a plan."""
 
     title: str
     nodes: tuple[StatusNode, ...]
@@ -56,16 +56,16 @@ class StatusTree:
     total: int
 
     def walk(self) -> Iterator[StatusNode]:
-        """Yield every node, in the order in which the tree is read."""
+        """Yield all nodes in display order."""
         for node in self.nodes:
             yield from node.walk()
 
     def find(self, todo_id: str) -> StatusNode | None:
-        """Return the node of that qualified id."""
+        """Return the node with that qualified id, or ``None``."""
         return next((node for node in self.walk() if node.id == todo_id), None)
 
     def counts(self) -> dict[str, int]:
-        """Return how many of the counted todos are in which state, the most finished first."""
+        """Return the number of leaf todos by state, ordered from finished to halted."""
         found: dict[str, int] = {}
         for node in self.walk():
             if not node.is_branch and not node.children:
@@ -81,7 +81,9 @@ _ORDER = (
 
 
 def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusTree:
-    """Return the tree of a run. ``since`` tells since when todos are known to be blocked."""
+    """Build the status tree of a run. ``since`` holds the times at which todos were first seen to be
+    blocked.
+    """
     by_level: dict[str, list[TodoRecord]] = {}
     for record in sorted(state.todos.values(), key=lambda each: each.rank):
         if not record.is_branch:
@@ -115,10 +117,10 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
 
 
 def shown_state(state: State, record: TodoRecord) -> str:
-    """Return the state of a todo as people see it.
+    """Return the state of a todo as shown to people.
 
-    Without a driver nobody says that somebody works: what is asked for is ``ready``, or still red. A parent
-    is ``ready`` while none of its todos has been begun.
+    A run without a driver never learns that work has begun, so a requested todo is shown as ``ready``,
+    or as still failing. A parent is ``ready`` until one of its todos has begun.
     """
     if record.life is TodoLife.ACTIVE and not state.policy.driven:
         if record.todo.has_sub_plan:
@@ -131,6 +133,7 @@ def shown_state(state: State, record: TodoRecord) -> str:
 
 
 def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> str | None:
+    """Return a phrase on what an open todo waits for, or ``None``."""
     question = state.questions.get(record.question or "")
     if question is not None:
         return f"for a person: {question.question}"

@@ -1,6 +1,6 @@
-"""Verifications, and the repair of a red todo: the same role again, a branch, a deeper one, a person.
+"""Verifications, and the repair of a failing todo: retry, branch, deeper branch, or a person.
 
-Which of these is decided by :mod:`planner.policy.branches`; here it is carried out.
+:mod:`planner.policy.branches` decides which of these applies; this module carries the decision out.
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ if TYPE_CHECKING:
 
 ALERT = "planner.alert"
 REVIEW = "planner.review_required"
-"""The topics of what somebody is told."""
+"""Topics of notifications."""
 
 MOST_TIMES_APART = 3
-"""How often failures that are older than the work get todos of their own; then a person decides."""
+"""How often the pre-existing failures of one todo are moved to todos of their own before a person is
+asked.
+"""
 
 _MOST_NAMED = 10
 _LONGEST_HEAD = 500
@@ -67,9 +69,10 @@ _ENDS = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife.TEST_FAI
 
 
 def verified(tx: Transaction, event: Verified) -> None:
-    """Take a verification in, whether it was asked for or is of a run that somebody made.
+    """Apply the outcome of a verification, requested or from a run that somebody started by hand.
 
-    Raises :class:`planner.errors.RefusedEvent` for one that is stale, or proves less than it says.
+    Raises :class:`planner.errors.RefusedEvent` for an outcome of another plan, of an older plan
+    version, or one that claims a pass without proof.
     """
     outcome = event.outcome
     record = tx.known(outcome.todo_id)
@@ -80,7 +83,7 @@ def verified(tx: Transaction, event: Verified) -> None:
             "tell only outcomes of this plan",
         )
     said = state_of(outcome)
-    if record.id in tx.expired:  # what was verified has come to its end by the time alone
+    if record.id in tx.expired:  # a limit ended the todo before the outcome arrived
         return
     if record.life.is_final:
         raise tx.illegal(record, _ENDS.get(said, TodoLife.TESTING), "begin another run of the plan")
@@ -90,7 +93,9 @@ def verified(tx: Transaction, event: Verified) -> None:
     if not was_asked and not _take_up(tx, record, event, said):
         return
     record = tx.update(record, run_id=event.run_id, must_say_which=False)
-    if not record.told:  # whoever worked has not said what it has cost; a turn counts as one cycle
+    if (
+        not record.told
+    ):  # the worker reported no cost: take the outcome's, where the turn counts as one cycle
         tokens, cycles = outcome.metrics.tokens_used or 0, outcome.metrics.patch_cycles or 0
         cycles -= 1 if record.turns else 0
         tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
@@ -107,7 +112,10 @@ def verified(tx: Transaction, event: Verified) -> None:
 
 
 def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether a pass is proved. Raises :class:`planner.errors.RefusedEvent` where it has to be."""
+    """Return whether a passing outcome is proved by its checks.
+
+    Raises :class:`planner.errors.RefusedEvent` if it is not and the run does not allow unproved passes.
+    """
     lack = missing_proof(record.todo, outcome, is_parent=record.id in tx.parts)
     if lack is None:
         return outcome.verified
@@ -122,6 +130,9 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
 
 
 def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    """Refuse an outcome that was measured against an older version of the criteria, or of a cancelled
+    request.
+    """
     tx.check_answer(record, "verification of", event.answers)
     part = tx.parts[record.within]
     if event.plan_digest is None:
@@ -141,12 +152,12 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
 
 
 def _take_up(tx: Transaction, record: TodoRecord, event: Verified, said: TodoState) -> bool:
-    """Return whether a verification that nobody asked for is judged now; then the todo is ``testing``.
+    """Return whether to judge an outcome that was not requested; if so, move the todo to ``testing``.
 
-    A pass counts at any time, and so does a violation. A failure counts once somebody can have worked on
-    the todo: before that it is the work that is still to be done.
+    Passes and violations always count. A failure counts only once somebody can have worked on the todo:
+    before, it merely shows the work that is still to be done.
     """
-    if record.is_parent:  # its todos decide first
+    if record.is_parent:  # decided by its own todos first
         return False
     if said is not TodoState.DONE and not violations_of(event.outcome):
         if record.life is TodoLife.PENDING and (record.is_branch or tx.waits(record)):
@@ -164,21 +175,21 @@ def _take_up(tx: Transaction, record: TodoRecord, event: Verified, said: TodoSta
 
 
 def _is_attempt(record: TodoRecord, event: Verified) -> bool:
-    """Return whether somebody can have worked on a red todo since it was asked for."""
+    """Return whether somebody can have worked on a failing todo since its last verification."""
     if record.life is TodoLife.TESTING:
         return True
     if record.outcome is None and not record.is_branch:
         return is_begun(record.todo, event.outcome)
     if event.run_id is not None and event.run_id == record.run_id:
         return False
-    if record.opened is not None and event.at.timestamp() <= record.opened:  # the run that it was made for
+    if record.opened is not None and event.at.timestamp() <= record.opened:  # older than the branch
         return False
     unchanged = record.diff_hash is not None and record.diff_hash == event.outcome.diff_hash
     return not unchanged or record.todo.status is TodoStatus.CLAIMED
 
 
 def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether an undecided outcome changes nothing about a todo."""
+    """Return whether an undecided outcome adds nothing to what is known of the todo."""
     verdicts = {check.counts_as for check in outcome.checks}
     if record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}:
         return True
@@ -189,7 +200,9 @@ def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> boo
 
 
 def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Take in news of a todo that is being repaired: of its branch, if somebody worked on it."""
+    """Apply an unrequested failure of a todo under repair; it counts for the branch if somebody worked
+    on that.
+    """
     mine, _ = sorted_failures(record.todo, event.outcome)
     if not mine or is_unowned(mine[0]):
         return
@@ -205,9 +218,9 @@ def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
 
 
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:
-    """Return what is kept of a red verification."""
+    """Return the fields of a record that describe a failing verification."""
     signature = failure.signature
-    if not signature:  # one of which nothing but the category is known is like no failure of another todo
+    if not signature:  # derive one; without any text it must not equal that of another todo's failure
         head = re.sub(r"\d+", "#", failure.stack_trace_head or "")
         tests = failure.tests or failure.top_failing_tests
         told = (head, *tests) if head or tests else (record.parent_id or record.id,)
@@ -223,7 +236,7 @@ def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str
 
 
 def _to_testing(tx: Transaction, record: TodoRecord) -> None:
-    """Judge a todo though nobody has asked for its verification."""
+    """Move a todo to ``testing`` without a request, cancelling a turn of work in progress."""
     tx.withdraw(record.question)
     if record.id in tx.live and record.life is TodoLife.ACTIVE and tx.policy.driven:
         tx.cancel(record, "verified-unasked", "it was verified before its turn of work was told to be over")
@@ -234,7 +247,9 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Stop where rules were violated, or put it before a person; return whether that was done."""
+    """Halt on a violation of guards, or ask a person if the policy says so; return whether there was
+    one.
+    """
     found = violations_of(outcome)
     if not found:
         return False
@@ -250,6 +265,9 @@ def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) ->
 
 
 def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    """Apply a failing outcome: count repetitions, set pre-existing failures apart, start or continue
+    the repair.
+    """
     mine, apart = sorted_failures(record.todo, event.outcome)
     if mine and is_unowned(mine[0]):
         _later(tx, record, mine[0])
@@ -280,6 +298,9 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
 
 
 def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
+    """Halt if the same failure, or flakiness, repeated as often as the policy allows. Raises
+    :class:`Stop`.
+    """
     limits, culprit = tx.top.halt, (record.parent_id or record.id,)
     if limits.identical_failures is not None and record.same >= limits.identical_failures:
         raise Stop(
@@ -299,7 +320,7 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
 
 
 def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) -> bool:
-    """Give failures older than the work todos of their own; return whether the todo waits for them."""
+    """Move pre-existing failures to todos of their own; return whether the todo now waits for them."""
     if record.set_apart >= MOST_TIMES_APART:
         return False
     assert record.outcome is not None
@@ -316,6 +337,7 @@ def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) 
 
 
 def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
+    """Apply an outcome without a decision: verify again, or ask a person if that cannot help."""
     unowned = next((failure for failure in failures_of(outcome) if is_unowned(failure)), None)
     if unowned is not None:
         _later(tx, record, unowned)
@@ -338,7 +360,9 @@ def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
 
 
 def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    """Verify again what no role of the plan can answer for."""
+    """Verify again after a failure of environment or harness, for which no role of the plan is
+    responsible.
+    """
     if is_harness_fault(failure):
         rule, because = "harness-blames-nobody", f"the run itself went wrong: {_head(failure)}"
     else:
@@ -347,16 +371,16 @@ def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
 
 
 def _head(failure: Failure) -> str:
-    """Return what a failure begins with, on one line; its category where it says nothing."""
+    """Return the first line of a failure, or its category if it has none."""
     return one_line(failure.stack_trace_head or "", limit=_LONGEST_HEAD) or failure.category.value
 
 
 def _again(
     tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None = None
 ) -> None:
-    """Verify again a little later, and when that has been done often enough, ask a person.
+    """Verify again with exponential delay; ask a person once the retries are exhausted.
 
-    Until they answer, the driver is not at the todo, which stays in ``testing``.
+    While the question is open the todo stays in ``testing`` and occupies no place.
     """
     if record.waited < tx.policy.environment_retries:
         verify_again(tx, record, rule, because, tx.policy.environment_delay_seconds * 2**record.waited)
@@ -372,7 +396,7 @@ def _again(
 
 
 def repair(tx: Transaction, record: TodoRecord) -> None:
-    """Go on with a primary todo whose criteria do not hold; it is in ``test_failed``."""
+    """Start or continue the repair of a primary todo in ``test_failed``."""
     last = tx.last_branch(record)
     if last is not None and last.life is not TodoLife.DONE and not record.by_person:
         _work_on_branch(tx, record, last)
@@ -401,7 +425,7 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> None:
-    """Work on the branch that an earlier planning has made."""
+    """Continue with a branch that the plan file already held."""
     if last.life.is_final:
         _branch_failed(tx, record, last)
     elif waits_for(tx, last, record):
@@ -412,7 +436,7 @@ def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> No
 
 
 def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
-    """Give a branch its next attempt, or let it fail; it is ``active`` or in ``test_failed``."""
+    """Grant a branch its next attempt, or fail it; it is ``active`` or ``test_failed``."""
     allowed = branch.todo.max_debug_attempts
     if allowed is None:
         allowed = attempts_of(branch.todo.branch_reason, tx.policy_of(branch))
@@ -426,7 +450,7 @@ def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
 
 
 def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: int) -> None:
-    """Ask for another turn of work at once, or let it wait for its turn where the todo is red."""
+    """Request another turn of work, at once for an active todo, else when its turn comes."""
     if record.life is TodoLife.ACTIVE:
         if tx.check_budget(before_work=True):
             implement(tx, record, rule, because, **facts)
@@ -438,7 +462,11 @@ def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **f
 def escalate(
     tx: Transaction, record: TodoRecord, rule: str, because: str, *, exhausted: bool = True
 ) -> None:
-    """Ask a person how it goes on. Raises :class:`Stop` where too many todos in a row have come to that."""
+    """Ask a person how to continue with a todo.
+
+    ``exhausted`` counts it among the todos whose repairs were used up. Raises :class:`Stop` if that
+    were too many in a row.
+    """
     tx.notify(rule, because, topic=REVIEW, to=Role.PLANNER, todo_id=record.id)
     if exhausted and not record.exhausted:
         record = tx.update(record, exhausted=True)
@@ -447,7 +475,9 @@ def escalate(
 
 
 def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: str) -> None:
-    """Count a todo whose repairs are used up. Raises :class:`Stop` where too many in a row are."""
+    """Count a todo whose repairs are exhausted. Raises :class:`Stop` at the plan's limit of consecutive
+    ones.
+    """
     tx.consecutive += 1
     limit = tx.top.halt.consecutive_failures
     if limit is not None and tx.consecutive >= limit:
@@ -458,12 +488,12 @@ def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: 
 
 
 def ask_review(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Put the question how it goes on with a todo."""
+    """Ask a person how to continue with a todo."""
     tx.ask(QuestionKind.REVIEW, record, f"how does it go on with {record.id}?", rule, because)
 
 
 def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
-    """Go on with a todo whose branch is done, or has failed, or was left out."""
+    """Continue with the todo of a branch that is done, failed or skipped."""
     tx.open_branches -= 1
     assert branch.parent_id is not None
     primary = tx.records[branch.parent_id]
@@ -488,7 +518,7 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
 
 
 def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> None:
-    """Ask a person about a red todo whose branch has come to nothing."""
+    """Escalate a failing todo whose branch did not repair it."""
     if branch.life is TodoLife.SKIPPED:
         rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
     elif _is_over(tx, branch):
@@ -500,17 +530,18 @@ def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> 
 
 
 def _is_over(tx: Transaction, branch: TodoRecord) -> bool:
+    """Return whether the lifetime of a branch has passed."""
     return branch.expires is not None and tx.now > branch.expires
 
 
 def failure_of(record: TodoRecord) -> Failure:
-    """Return the failure that has decided about a red todo."""
+    """Return the failure that decides the repair of a failing todo."""
     assert record.failure is not None
     return record.failure
 
 
 def waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
-    """Return whether a todo is another, or waits for it, directly or not."""
+    """Return whether a todo is ``goal`` or depends on it, directly or indirectly."""
     found = {record.id: record}
     for each in (pending := [record]):
         new = [before for before in tx.dependencies(each) if before.id not in found]
@@ -523,9 +554,9 @@ def waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
 
 
 def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
-    """Return the todo whose repair is under way and mends all that this one fails by.
+    """Return the todo whose repair in progress covers every failure of this one, or ``None``.
 
-    One that may not write the file at fault leads nobody who may.
+    A todo that may not edit the file at fault cannot lead one that may.
     """
     assert record.outcome is not None
     own = {each.signature for each in failures_of(record.outcome)} - {None} | {record.signature}
@@ -542,7 +573,7 @@ def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
 
 
 def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
-    """Return whether a red todo has an open branch, or one that is asked about or waits for a place."""
+    """Return whether a failing todo has an open branch, proposed, waiting or in progress."""
     if record.life is not TodoLife.TEST_FAILED or record.behind is not None:
         return False
     last = tx.last_branch(record)
@@ -555,14 +586,15 @@ def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
 
 
 def _may_mend(record: TodoRecord) -> bool:
+    """Return whether a todo may edit the file at fault; true if the place is unknown."""
     place = None if record.failure is None else record.failure.location
     files = record.todo.allowed_files
     return place is None or files is None or allowed(place.path, files)
 
 
 def release_follower(tx: Transaction) -> bool:
-    """Go on with one todo that has waited for the repair of another; return whether there was one."""
-    for name in tx.reds:  # they may change below, and then it is left at once
+    """Continue one todo that waited for the repair of another; return whether there was one."""
+    for name in tx.reds:  # may change size below, so the loop is left right after that
         record = tx.records[name]
         if record.behind is None:
             continue
@@ -583,7 +615,7 @@ def release_follower(tx: Transaction) -> bool:
 
 
 def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
-    """Make the branch of a todo, or ask a person whether it may be made, or let it wait for a place."""
+    """Create the branch of a todo, ask for its approval, or queue it until a place is free."""
     limit = tx.top.max_concurrent_branches
     if limit < 1:
         escalate(tx, record, "branch-limit", "the plan allows no branches (max_concurrent_branches is 0)")
@@ -592,7 +624,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif step.proposal is not None:
         try:
             _make_branch(tx, record, step.proposal)
-        except EditConflictError:  # the plan has changed since it was approved
+        except EditConflictError:  # the plan changed after the approval: propose again
             open_branch(tx, record, step._replace(proposal=None))
     else:
         proposal = _proposal(tx, record, step)
@@ -612,13 +644,13 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 
 
 def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
-    """Publish a branch. Raises :class:`planner.errors.EditConflictError` where it no longer fits."""
+    """Publish a branch. Raises :class:`planner.errors.EditConflictError` if it no longer fits the plan."""
     tx.update(record, next_step=None)
     edits = [each for each in proposal.edits if not each.requires_approval]
     publish(tx, record.within, edits, proposal.rule, proposal.because)
     tx.open_branches += 1
     asked = tuple(edit for edit in proposal.edits if edit.requires_approval)
-    if asked:  # these change what judges a todo, or what is borne
+    if asked:  # edits of criteria and quarantines always need a person
         text = f"may the plan be changed ({', '.join(dict.fromkeys(edit.edit for edit in asked))})?"
         kind, digest = QuestionKind.APPROVE_EDITS, digest_of_edits("", asked)
         record = tx.records[record.id]
@@ -626,8 +658,8 @@ def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> Non
 
 
 def failure_class(failure: Failure) -> str:
-    """Return the class of a failure, of which a person may approve all: its category, the kind of exception
-    or complaint that it begins with, and the role that its todo routes it to.
+    """Return the class of failures that one approval may cover: category, kind of exception, and routed
+    role.
     """
     head = (failure.stack_trace_head or "").partition(":")[0].strip()
     kind = head if head.replace(".", "").replace("_", "").isalnum() else ""
@@ -635,7 +667,9 @@ def failure_class(failure: Failure) -> str:
 
 
 def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuman:
-    """Return the branch for a red todo, revised as the category of its failure calls for, as a question."""
+    """Return the question that proposes a branch, with the revisions that the category of the failure
+    calls for.
+    """
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
 
@@ -682,7 +716,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     try:
         agreed = [each for each in (added, *edits) if not each.requires_approval]
         final = edited(tx, record.within, agreed).todos[branch_id]
-    except EditConflictError:  # the edits do not fit the plan
+    except EditConflictError:  # propose the branch alone
         edits, final = [], branch
     tried = () if last is None else (f"branch {last.todo.id}",)
     told = AddContext(

@@ -1,4 +1,4 @@
-"""The actions that ask for work and for verification, with what whoever acts needs to know."""
+"""Requests to the driver for work, verification and sub-plans, with the brief for whoever acts."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 MOST_RESULTS = 200
-"""At most this many done todos are named to whoever plans a phase."""
+"""Limit of the finished todos that a ``load_sub_plan`` request names."""
 
 
 def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
-    """Ask for a turn of work."""
+    """Request a turn of work on a todo."""
     changes = {"turns": record.turns + 1, "told": False, "next_step": None, "waited": 0}
     tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), **changes)
     _request(tx, record, rule, because, facts)
 
 
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
-    """Ask for the verification of a todo."""
+    """Request the verification of a todo."""
     changes = {"deadline": None, "next_step": None}
     tx.move(record, TodoLife.TESTING, asked_by=(rule, because), **changes)
     _request(tx, record, rule, because, facts)
 
 
 def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, delay: float) -> None:
-    """Ask for it once more, after some seconds."""
+    """Request another verification of a todo, ``delay`` seconds from now."""
     waited = record.waited + 1
     tx.move(record, TodoLife.TESTING, asked_by=(rule, because), waited=waited)
     at = None if delay <= 0 else tx.now + delay
@@ -45,13 +45,13 @@ def verify_again(tx: Transaction, record: TodoRecord, rule: str, because: str, d
 
 
 def load_sub_plan(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Ask for the plan of a parent's todos."""
+    """Request the sub-plan of a parent."""
     tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), next_step=None)
     _request(tx, record, rule, because, {})
 
 
 def repeat(tx: Transaction, record: TodoRecord) -> None:
-    """Ask again for what is outstanding."""
+    """Repeat the outstanding request of a todo after the driver was restarted."""
     _request(tx, record, "resumed", "the driver has begun anew, and this was not answered", {})
 
 
@@ -63,7 +63,7 @@ def _request(
     facts: dict[str, Fact],
     at: float | None = None,
 ) -> None:
-    """Ask for what the state of a todo calls for: its verification, its sub-plan, or a turn of work."""
+    """Emit the request that the state of a todo calls for: verification, sub-plan, or turn of work."""
     record = tx.update(record, asked=tx.seq + 1)
     if record.life is TodoLife.TESTING:
         advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
@@ -102,13 +102,17 @@ def _request(
             attempt=record.attempts + 1 if record.is_branch else record.turns,
             parent_id=record.parent_id,
             bounds=bounds_of(record.todo, tx.policy_of(record)),
-            # A fold has no use for what takes the longest to write.
+            # Writing the brief is the most expensive part, and a fold discards it.
             brief=None if tx.quiet else _brief(tx, record),
         )
 
 
 def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
-    """Count the time of a turn of work from here."""
+    """Start the time limit of a turn of work now.
+
+    With ``driven_only`` nothing starts in a run without a driver, where nobody reports that work has
+    begun.
+    """
     limit, is_begun = record.todo.timeout_seconds, tx.policy.driven or not driven_only
     if is_begun:
         tx.begin_lifetime(record, tx.now)
@@ -129,10 +133,10 @@ def instructions_for(
     reds: Consequences | None = None,
     verify: str | None = None,
 ) -> str:
-    """Return what whoever repairs a todo is told.
+    """Return the instructions in Markdown for whoever repairs a todo.
 
-    ``red`` has the failure that is told, which may be a branch's own; ``worker`` is the todo or branch that
-    is worked on; ``tried`` is what was done about it in vain.
+    ``red`` holds the failure to describe, which may be that of a branch; ``worker`` is the todo or
+    branch that will be worked on; ``tried`` lists failed attempts.
     """
     assert red.outcome is not None
     return write_brief(
@@ -156,10 +160,10 @@ def brief_of(
     reds: Consequences | None = None,
     verify: str | None = None,
 ) -> str:
-    """Return what whoever works on a todo needs to know, in Markdown.
+    """Return the Markdown brief for whoever works on a todo.
 
-    With ``reds``, which the root cause of a red todo makes red, in few words; ``verify`` then checks all of
-    them, where that is more than the todo.
+    With ``reds`` (all that the todo's root cause makes fail) the brief is short and covers the root
+    cause; ``verify`` is then the command that checks all of it.
     """
     record = state.records[todo_id]
     if reds is not None:
@@ -177,10 +181,12 @@ def brief_of(
 
 
 def _primary(state: State, record: TodoRecord) -> TodoRecord:
+    """Return the todo that a branch repairs, or the todo itself."""
     return record if record.parent_id is None else state.records[record.parent_id]
 
 
 def _check(state: State, todo_id: str) -> str:
+    """Return the command that verifies one todo."""
     return f"pytest --planverify {quote(f'{state.path}::{todo_id}')}"
 
 
@@ -200,7 +206,7 @@ def _brief(state: State, record: TodoRecord, max_tokens: int = PAGE_TOKENS) -> B
 
 
 def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | None:
-    """Return what was seen, and before it what a person has said about it."""
+    """Return a person's message followed by the description of the failure, or ``None``."""
     primary = _primary(state, record)
     told = record.todo.debug_instructions
     if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
@@ -209,7 +215,7 @@ def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | No
 
 
 def _tried(record: TodoRecord) -> tuple[str, ...]:
-    """Return what was done on a branch in vain."""
+    """Return a line on the latest failed attempt of a branch."""
     if record.outcome is None or record.parent_id is None:
         return ()
     touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"
@@ -217,6 +223,7 @@ def _tried(record: TodoRecord) -> tuple[str, ...]:
 
 
 def _criteria(todo: Todo) -> tuple[str, ...]:
+    """Return one line for each criterion of a todo."""
     wanted = todo.acceptance_criteria
     return (
         *(spec.cmd for _, spec in commands_of(todo)),

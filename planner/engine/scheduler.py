@@ -1,4 +1,4 @@
-"""The scheduler: after each event, draw every conclusion, grant turns of work, and end the run."""
+"""Scheduler: after each event, apply all consequences, grant pending steps, and end the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AWAITED = {
     "load": (TodoLife.ACTIVE,),
     "branch": (TodoLife.TEST_FAILED,),
 }
-"""In which states a step may still be granted."""
+"""The states in which a pending step of each kind is still valid."""
 
 _TO_FAILED = {
     TodoLife.ACTIVE: (TodoLife.FAILED,),
@@ -37,11 +37,15 @@ _TO_FAILED = {
     TodoLife.PENDING: (TodoLife.FAILED,),
     TodoLife.FAILED: (),
 }
-"""How a todo gets to where it can be said to have brought everything to a stop."""
+"""Legal moves that lead from each state to ``failed``, for the todos that caused a halt."""
 
 
 def settle(tx: Transaction) -> None:
-    """Draw every conclusion, until nothing more follows. Raises :class:`Stop`."""
+    """Apply consequences until none is left, then decide whether the run continues. Raises
+    :class:`Stop`.
+
+    The order matters: changed criteria first, as they void verifications that other rules would act on.
+    """
     while True:
         if tx.judged_anew:
             _verify_anew(tx, tx.records[tx.judged_anew.pop(0)])
@@ -55,7 +59,9 @@ def settle(tx: Transaction) -> None:
 
 
 def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
-    """End verifications and branches of a todo whose criteria have changed, and verify the new ones."""
+    """Void the verifications and branches of a todo whose criteria changed, and verify it against the
+    new ones.
+    """
     rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
     if record.life is TodoLife.TEST_FAILED:
         branches = tx.unneeded_branches(record, "its criteria have changed")
@@ -69,7 +75,7 @@ def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _propose_anew(tx: Transaction, todo_id: str) -> None:
-    """Ask anew about a todo that has changed: an approval is bound to what it was."""
+    """Renew the open proposals about a todo that changed: an approval applies to what was shown only."""
     for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
             tx.withdraw(question.question_id)
@@ -80,7 +86,9 @@ def _propose_anew(tx: Transaction, todo_id: str) -> None:
 
 
 def _open_next_branch(tx: Transaction) -> bool:
-    """Open the next branch where there is a place for one; return whether it was done."""
+    """Open the next waiting branch if the limit of concurrent branches allows; return whether one was
+    opened.
+    """
     while tx.unopened and tx.open_branches < tx.top.max_concurrent_branches:
         record = tx.records[heappop(tx.unopened)[-1]]
         step = record.next_step
@@ -91,7 +99,9 @@ def _open_next_branch(tx: Transaction) -> bool:
 
 
 def _grant_ready(tx: Transaction) -> bool:
-    """Grant every step whose turn has come; return whether something is to be settled first."""
+    """Grant every queued step that is valid and has a free place; return whether branches ended
+    meanwhile.
+    """
     aside: list[tuple[Any, ...]] = []
     jobs = tx.policy.jobs
     while tx.ready and not tx.ended_branches:
@@ -100,7 +110,7 @@ def _grant_ready(tx: Transaction) -> bool:
         step = record.next_step
         if step is None or step.kind == "branch" or record.life not in _AWAITED[step.kind]:
             continue
-        if step.kind == "start" and tx.waits(record):  # a revision lets it wait for something
+        if step.kind == "start" and tx.waits(record):  # a revision added a dependency after it was queued
             tx.update(record, next_step=None)
         elif not record.is_parent and jobs is not None and jobs <= _working(tx):
             aside.append(key)
@@ -110,7 +120,7 @@ def _grant_ready(tx: Transaction) -> bool:
             and not record.is_parent
             and not tx.check_budget(before_work=True)
         ):
-            aside.append(key)  # what needs no further budget goes on
+            aside.append(key)  # verifications need no further budget and continue
         elif (holder := tx.holder_of(record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
@@ -121,6 +131,7 @@ def _grant_ready(tx: Transaction) -> bool:
 
 
 def _working(tx: Transaction) -> int:
+    """Return the number of occupied places; parents occupy none."""
     return sum(not tx.records[name].is_parent for name in tx.live)
 
 
@@ -157,7 +168,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 
 
 def _ask_first(tx: Transaction, record: TodoRecord) -> None:
-    """Ask a person before a todo is begun: they agree to the todo as it is now."""
+    """Ask a person to approve the start of a todo; the approval is bound to its current definition."""
     record = tx.update(record, next_step=None)
     digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
     because = f"the risk of {record.id} is {record.todo.risk_level}"
@@ -167,8 +178,10 @@ def _ask_first(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
-    """Judge a parent: all todos of its sub-plan have come to their end."""
-    if not all(tx.records[name].life.is_final for name in record.children):  # a revision has added one
+    """Judge a parent whose sub-plan's todos are all final: fail it, verify its own criteria, or finish
+    it.
+    """
+    if not all(tx.records[name].life.is_final for name in record.children):  # a revision added one
         tx.update(record, next_step=None)
         return
     tx.rest(record)
@@ -187,10 +200,13 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _conclude(tx: Transaction) -> None:
-    """Decide whether the plan goes on, waits for a person, or has come to its end. Raises :class:`Stop`."""
+    """Decide whether the plan continues, waits for a person, or is complete.
+
+    Raises :class:`Stop` if nothing can continue although todos are not done.
+    """
     if tx.plan_state not in (PlanState.EXECUTING, PlanState.REVISING, PlanState.AWAITING_REVIEW):
         return
-    # A parent whose sub-plan is loaded is live by its todos alone.
+    # A parent with a loaded sub-plan is always live; only its todos count.
     if any(name not in tx.parts or not tx.records[name].is_parent for name in tx.live):
         revisions = (QuestionKind.APPROVE_BRANCH, QuestionKind.APPROVE_EDITS)
         waiting = any(question.kind in revisions for question in tx.questions.values())
@@ -213,9 +229,9 @@ def _conclude(tx: Transaction) -> None:
 
 
 def halt(tx: Transaction, stop: Stop) -> None:
-    """Bring everything to a stop."""
+    """Halt the run: cancel live work, move every open todo to ``halted``, and emit the ``halt`` action."""
     for record in _live(tx):
-        # Of a culprit, what was under way has just been told.
+        # The event just reported the end of the culprit's own work, so nothing of it is left to cancel.
         if not (record.id in stop.todo_ids and tx.trigger in ("verified", "work_finished")):
             tx.cancel(record, stop.rule, stop.because)
     culprits = tuple(name for name in stop.todo_ids if tx.records[name].life in _TO_FAILED)
@@ -233,14 +249,14 @@ def halt(tx: Transaction, stop: Stop) -> None:
 
 
 def end(tx: Transaction, action: Halt | Finish) -> None:
-    """Say with the last action how the run has ended."""
+    """Emit the last action of the run."""
     tx.seq += 1
     tx.stopped = action.model_copy(update={"seq": tx.seq})
     tx.actions.append(tx.stopped)
 
 
 def ask_again(tx: Transaction) -> None:
-    """Ask again for everything that is outstanding: the driver has forgotten it."""
+    """Emit every outstanding request and question again, for a driver that was restarted."""
     for record in _live(tx):
         if not (record.is_parent and record.id in tx.parts):
             repeat(tx, record)
@@ -249,4 +265,5 @@ def ask_again(tx: Transaction) -> None:
 
 
 def _live(tx: Transaction) -> list[TodoRecord]:
+    """Return the live todos in plan order."""
     return sorted((tx.records[name] for name in tx.live), key=lambda record: (record.rank, record.id))

@@ -1,4 +1,6 @@
-"""The state of a run: a value that every event replaces by another. It is never stored; the events are."""
+"""State of a run: a value that each event replaces by a new one. Only events are stored, never the
+state.
+"""
 
 from __future__ import annotations
 
@@ -21,122 +23,126 @@ if TYPE_CHECKING:
 
 
 class PendingStep(NamedTuple):
-    """A step that a todo takes when its turn comes, and the rule that queued it."""
+    """The queued next step of a todo, with the rule that queued it."""
 
     kind: str
     """``start``, ``implement``, ``verify``, ``branch``, ``children`` or ``load``."""
     rule: str
     because: str
     proposal: AskHuman | None = None
-    """The branch that a person has agreed to."""
+    """For ``branch``, the proposal that a person approved."""
 
 
 class TodoRecord(NamedTuple):
-    """One todo and how it stands."""
+    """One todo and its progress in the run."""
 
     id: str
-    """Qualified by the parents."""
+    """Qualified id: ``parent/todo`` in a sub-plan."""
     todo: Todo
-    """As it is now."""
+    """Its definition in the current version of the plan."""
     within: str
-    """The parent whose sub-plan holds it, by its qualified id."""
+    """Qualified id of the parent whose sub-plan holds it; empty in the top plan."""
     rank: tuple[int, ...]
-    """Its place among all: of a todo of a sub-plan behind its parent's, of a branch behind its todo's."""
+    """Sort key of plan order; todos of a sub-plan follow their parent, branches the todo that they
+    repair.
+    """
     life: TodoLife = TodoLife.PENDING
-    """In the records of a state, what is blocked is ``pending``: see :meth:`State.todos`."""
+    """Blocked todos are stored as ``pending``; :meth:`State.todos` derives ``blocked``."""
     next_step: PendingStep | None = None
     turns: int = 0
-    """The number of turns of work that were asked for."""
+    """Number of turns of work requested so far."""
     retries: int = 0
-    """The number of them that were retries by the same role."""
+    """Number of those that were retries by the same role."""
     waited: int = 0
-    """How often in a row it was verified again because nothing could be told."""
+    """Consecutive re-verifications after inconclusive outcomes."""
     deadline: float | None = None
-    """When the turn of work is over, epoch seconds."""
+    """End of the current turn of work, epoch seconds."""
     asked: int = 0
-    """The number of the action that is outstanding."""
+    """``seq`` of the outstanding action."""
     asked_by: tuple[str, str] = ("", "")
-    """The rule that made it, and why."""
+    """Rule and reason of that action."""
     outcome: Outcome | None = None
-    """The last that was red."""
+    """The latest failing outcome."""
     context: FailureContext | None = None
     failure: Failure | None = None
-    """The one that decided then."""
+    """The failure of that outcome that decided the repair."""
     signature: str | None = None
-    """Of that failure, or ``passed``; nothing before the first verification."""
+    """Signature of that failure, or ``passed``; ``None`` before the first verification."""
     diff_hash: str | None = None
-    """Of the product at that time."""
+    """Digest of the product's diff in that verification."""
     same: int = 0
-    """How often in a row the same failure was found in the same product."""
+    """Consecutive verifications with the same failure in an unchanged product."""
     flaky: int = 0
-    """How many verifications in a row had both answers for the same code."""
+    """Consecutive flaky verifications: different results for the same code."""
     set_apart: int = 0
-    """How often failures that are older than the work were given todos of their own."""
+    """How often its pre-existing failures were moved to todos of their own."""
     question: str | None = None
-    """What a person is asked about it."""
+    """Id of the open question about it."""
     allowed_start: bool = False
-    """A person has agreed that it is begun."""
+    """A person approved its start."""
     by_person: bool = False
-    """A person has said that it is to be tried once more: then they are asked again."""
+    """A person granted the current turn of work; if it fails, they are asked again instead of retrying."""
     judged_since: int = 1
-    """The version of its plan since which it is judged by what judges it now."""
+    """Plan version in which its criteria last changed; verdicts on older versions are stale."""
     must_say_which: bool = False
-    """An earlier verification was cancelled: the result has to say which one it is of."""
+    """A verification was cancelled, so a result must name the action that it answers."""
     told: bool = False
-    """Whoever worked has said what the turn has cost."""
+    """The cost of the current turn of work was reported."""
     verified: bool = False
-    """It is done, and by a verification that passed."""
+    """Done by a passing verification, not merely by a claim."""
     files: tuple[str, ...] = ()
-    """The globs that it may write."""
+    """Globs of the files that it may write, relative to the root of the top plan."""
     children: tuple[str, ...] = ()
     is_parent: bool = False
-    """Its state comes from the todos of another plan; when they have ended it is a todo like any other."""
+    """Its todos in a sub-plan decide its state; once they are final it is treated as an ordinary todo."""
     run_id: str | None = None
-    """The run that the last verification was of."""
+    """Id of the run of its latest verification."""
     cause: frozenset[str] = frozenset()
-    """The signatures of the cause of its failure."""
+    """Signatures that belong to the root cause of its failure."""
     behind: str | None = None
-    """The todo whose repair mends the same cause: it waits for that."""
+    """Id of the todo whose repair fixes the same root cause; this todo waits for it."""
     exhausted: bool = False
-    """Its repairs were used up once, and it was counted."""
+    """Its repairs were exhausted before and are counted in :attr:`State.consecutive`."""
     branches: tuple[str, ...] = ()
-    """All that were made for it."""
+    """Ids of all branches created for it, oldest first."""
     parent_id: str | None = None
-    """The todo that it repairs, of a branch."""
+    """For a branch, the id of the todo that it repairs."""
     depth: int = 0
     attempts: int = 0
-    """Of a branch, the number that have failed."""
+    """For a branch, the number of failed attempts."""
     opened: float | None = None
-    """When a branch was made."""
+    """For a branch, its creation time, epoch seconds."""
     expires: float | None = None
-    """When the lifetime of a branch is over; nothing while nobody has begun to work on it."""
+    """For a branch, the end of its lifetime; ``None`` until the first work on it."""
     instructions: str | None = None
-    """What a person wants whoever works to know."""
+    """A person's message to whoever works on it next."""
 
     @property
     def is_branch(self) -> bool:
-        """Return whether it was made to repair another todo."""
+        """Return whether this is a repair todo."""
         return self.parent_id is not None
 
 
 class PlanPart(NamedTuple):
-    """One plan file of a run, as it was loaded, with its version."""
+    """One loaded plan file of a run and its current version."""
 
     plan: Plan
-    """As it was loaded; only its policy is kept up to date. Its todos stand in the records."""
+    """The plan as loaded, with the current policy. Current todos are in :attr:`State.records`."""
     version: int
     digest: str
     base: str
-    """Where its root lies, seen from the root of the plan at the top."""
+    """Its root, relative to the root of the top plan."""
     versions: dict[str, int]
-    """The number of each version by its digest."""
+    """Version numbers by digest."""
     repaired: frozenset[str] = frozenset()
-    """The todos for which an earlier planning has made branches."""
+    """Ids of todos for which the file already contained branches."""
 
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """Everything that the engine knows of a run after some events. Only a transaction changes its copy."""
+    """All that the engine knows after some events. Immutable by convention: only a transaction changes
+    its own copy.
+    """
 
     plan_id: str
     path: str
@@ -144,56 +150,60 @@ class State:
     policy: RunPolicy = field(default_factory=RunPolicy)
     memory: Memory | None = None
     events: int = 0
-    """The number that was taken in, the submission of the plan included."""
+    """Number of events applied, including ``plan_submitted``."""
     seq: int = 0
-    """The number of the last action."""
+    """``seq`` of the last action."""
     now: float = 0.0
-    """The time of the latest event, epoch seconds."""
+    """Time of the latest event, epoch seconds; never decreases."""
     started: float | None = None
     parts: dict[str, PlanPart] = field(default_factory=dict[str, PlanPart])
-    """By the qualified id of the parent; the top plan by the empty text."""
+    """By qualified id of the parent; the top plan under ``""``."""
     records: dict[str, TodoRecord] = field(default_factory=dict[str, TodoRecord])
-    """Every todo by its qualified id; that one is blocked is worked out when it is asked for."""
+    """All todos by qualified id. Use :attr:`todos` to see which are blocked."""
     reds: dict[str, None] = field(default_factory=dict[str, None])
-    """The todos that have failed and can still be repaired."""
+    """Ids of failing todos that may still be repaired (an ordered set)."""
     dependents: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By id, the todos that wait for it."""
+    """Reverse dependencies: ids of waiting todos by id."""
     questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
-    """The todos that the driver is at, parents too, in the order in which they began."""
+    """Ids of todos that the driver works on or verifies, parents included, in order of start."""
     claims: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """The texts with which the files of the live todos begin, each with its todo, sorted."""
+    """Sorted pairs of literal glob prefix and todo id, for the files of live todos."""
     ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    """A heap of keys ``(kind, priority, bias, rank, id)`` of todos that have a step."""
+    """Heap of keys ``(kind, priority, bias, rank, id)`` of todos with a pending step."""
     unopened: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    """Such a heap of todos that wait for a branch: apart, for it may hold hundreds that nothing moves."""
+    """The same for todos that wait for a branch; separate, as hundreds may wait here without being
+    granted.
+    """
     held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By the id of a live todo, those that wait for its files."""
+    """Ids of todos that wait for the files of a live todo, by its id."""
     timers: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
-    """A heap of times and todos; one that the todo no longer has is passed over."""
+    """Heap of ``(epoch seconds, todo id)``. Entries whose time the todo no longer has are ignored."""
     open_branches: int = 0
     failed_branches: int = 0
     last_failed_branches: tuple[str, ...] = ()
-    """At most ten of them, the last last."""
+    """The latest ten, newest last."""
     consecutive: int = 0
-    """How many todos in a row have used up their repairs."""
+    """Consecutive todos whose repairs were exhausted."""
     approved: frozenset[str] = frozenset()
-    """The classes of failures whose branches a person has agreed to."""
+    """Failure classes for which a person approved all branches."""
     spent: Spent = field(default_factory=Spent)
     overspent: bool = False
-    """A person has agreed that it goes on though a budget is used up."""
+    """A person allowed the run to continue beyond its budget."""
     asked_questions: int = 0
-    """How many questions were asked that have a number."""
+    """Number of numbered questions asked so far."""
     stopped: Halt | Finish | None = None
 
     @property
     def todos(self) -> dict[str, TodoRecord]:
-        """Every todo by its qualified id, as it stands."""
+        """Every todo by its qualified id, with ``blocked`` derived."""
         blocked = {name: self.records[name]._replace(life=TodoLife.BLOCKED) for name in self.blocked()}
         return {**self.records, **blocked}
 
     def blocked(self) -> dict[str, str]:
-        """Return the todos that wait for something red, each with the red todo that was found first."""
+        """Return the ids of blocked todos, each with the failing todo that blocks it (the first in
+        order of id).
+        """
         found: dict[str, str] = {}
         for red in sorted(self.reds):
             pending = [red]
@@ -203,29 +213,29 @@ class State:
                     if name not in found and self.records[name].life is TodoLife.PENDING:
                         found[name] = red
                         pending.append(name)
-                # What waits for a parent waits for its todos.
+                # A failing todo of a sub-plan also blocks what depends on its parent.
                 if record.within and record.within not in found and not record.is_branch:
                     pending.append(record.within)
         return found
 
     def dependencies(self, record: TodoRecord) -> Iterator[TodoRecord]:
-        """Yield what a todo depends on; only a branch waits for branches."""
+        """Yield the dependencies of a todo. Branches are yielded for branches only."""
         for each in record.todo.dependencies:
             before = self.records.get(qualified(record.within, each))
             if before is not None and (record.is_branch or not before.is_branch):
                 yield before
 
     def waits(self, record: TodoRecord) -> bool:
-        """Return whether something that a todo depends on has not come to its end."""
+        """Return whether a dependency of the todo is not final yet."""
         return any(not each.life.is_final for each in self.dependencies(record))
 
     def last_branch(self, record: TodoRecord) -> TodoRecord | None:
-        """Return the last branch that was made for a todo."""
+        """Return the newest branch of a todo, if any."""
         return self.records[record.branches[-1]] if record.branches else None
 
 
 def is_claimed(state: State, record: TodoRecord) -> bool:
-    """Return whether a todo, the one that it repairs, or a parent of it is said to be done."""
+    """Return whether a todo, the todo that it repairs, or one of its parents has the status ``claimed``."""
     if record.todo.status is TodoStatus.CLAIMED:
         return True
     above = record.parent_id or record.within
@@ -233,10 +243,11 @@ def is_claimed(state: State, record: TodoRecord) -> bool:
 
 
 def current_plan(state: State, within: str = "") -> Plan:
-    """Return a plan of a run with every edit that was applied, without what was temporary and has ended.
+    """Return a plan with all applied edits, without temporary todos that are no longer needed.
 
-    ``within`` is the qualified id of the parent whose sub-plan is meant. Branches stand behind their todo,
-    steps in front of what waits for them.
+    ``within`` is the qualified id of the parent of a sub-plan, empty for the top plan. The order is
+    that of rank: branches follow the todo that they repair, inserted steps precede the todo that needs
+    them.
     """
 
     def is_useless(record: TodoRecord) -> bool:
@@ -255,10 +266,10 @@ def current_plan(state: State, within: str = "") -> Plan:
 
 
 def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
-    """Return the plans of a run that were edited, by the qualified ids of their parents.
+    """Return the edited plans of a run by the qualified ids of their parents.
 
-    ``own`` holds the policies of the sub-plans as their files have them: what a sub-plan has from the
-    policy of the plan above it is not written into its file.
+    ``own`` holds the policies of sub-plans as their files state them: values that a sub-plan inherits
+    from the plan above must not be written into its file.
     """
     plans = {
         within: current_plan(state, within) for within, part in state.parts.items() if part.version > 1
@@ -272,13 +283,13 @@ def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
 
 
 def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
-    """Return whether a plan file is what a run has begun with, or what it has made of it.
+    """Return whether a plan file is what the run began with or a version that the run itself produced.
 
-    Temporary todos of the run may be in it or not.
+    Temporary todos of the run may be present or absent.
     """
     part = state.parts.get(within)
     if part is None:
-        return True  # it is not loaded yet
+        return True  # not loaded yet, so nothing to compare
     before = {todo.id: todo for todo in part.plan.items}
     now = {each.todo.id: each.todo for each in state.records.values() if each.within == within}
     for todo in plan.items:
@@ -289,5 +300,5 @@ def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     seen = {todo.id for todo in plan.items}
     if any(name not in seen and not todo.is_temporary for name, todo in before.items()):
         return False
-    # The policy of a sub-plan is kept as it is under that of the plan above it.
+    # A sub-plan's stored policy includes inherited values, so it is not comparable with its file.
     return within != "" or plan.metadata == part.plan.metadata

@@ -1,8 +1,9 @@
-"""One event being taken in: the state as it changes, and the actions that come of it.
+"""Transaction: one event being applied to a copy of the state, and the actions that result.
 
-Nothing is seen of it before :meth:`Transaction.state`: an event that is refused half-way leaves no trace.
-A :class:`Transaction` knows what a change of one todo means for those around it, and gives plans their next
-versions; what is decided stands in ``events``, ``repair`` and ``scheduler``.
+Nothing is visible before :meth:`Transaction.state` is called, so an event that is refused half-way
+leaves no trace. A :class:`Transaction` propagates the change of one todo to the todos around it
+(dependents, branches, parents) and publishes new versions of plans. The decisions themselves are made
+in :mod:`~planner.engine.events`, :mod:`~planner.engine.repair` and :mod:`~planner.engine.scheduler`.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
     from planner.model.taxonomy import Role
 
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""The last time that can be written."""
+"""Upper bound of times: the latest that RFC 3339 can express."""
 
 BUDGET_QUESTION = "budget"
-"""While this is asked, nobody is asked to work."""
+"""Id of the question about a spent budget. No turn of work is requested while it is open."""
 
 OPTIONS: dict[QuestionKind, tuple[str, ...]] = {
     QuestionKind.APPROVE_BRANCH: ("approve", "reject", "modify", "approve_similar"),
@@ -55,11 +56,15 @@ OPTIONS: dict[QuestionKind, tuple[str, ...]] = {
     QuestionKind.MEND_ENVIRONMENT: ("verify", "give_up", "stop"),
     QuestionKind.REVIEW: ("retry", "give_up", "stop"),
 }
-"""What a person may answer."""
+"""The valid answers to each kind of question, in the order in which they are offered."""
 
 
 class Stop(Exception):
-    """Everything has to stop: raised where it is seen, caught where the event is taken in."""
+    """Signal that the whole run has to halt: raised where the reason is found, caught by the event
+    loop.
+
+    ``rule`` and ``because`` go into the ``halt`` action; ``todo_ids`` are the todos that caused it.
+    """
 
     def __init__(
         self,
@@ -80,25 +85,32 @@ class Stop(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Transaction(State):
-    """A copy of a state, to be changed, and what changes several of its fields together."""
+    """A mutable copy of a :class:`~planner.engine.state.State`, with the operations that change several
+    of its fields consistently.
+    """
 
     trigger: str
-    """The name of the event."""
+    """The name of the event that is applied; refusals name it."""
     quiet: bool = False
-    """Leave out the actions, whose making is most of the cost: a fold has no use for them."""
+    """Build no actions. A fold over past events discards them, and building them is most of the cost."""
     actions: list[Action] = field(default_factory=list["Action"])
     expired: set[str] = field(default_factory=set[str])
-    """The todos whose turn of work was over before the event."""
+    """Todos whose turn of work, or lifetime, had run out when the event arrived."""
     ended_branches: list[str] = field(default_factory=list[str])
-    """The branches that have come to their end; what follows for their todos is decided last."""
+    """Branches that ended during this event; the scheduler decides afterwards what follows for their
+    todos.
+    """
     judged_anew: list[str] = field(default_factory=list[str])
-    """The todos whose criteria have changed."""
+    """Todos whose criteria changed: their verifications and branches are void."""
     changed: list[str] = field(default_factory=list[str])
-    """The todos that a revision has changed: what was proposed about them is proposed anew."""
+    """Todos that a revision changed: open proposals about them have to be renewed."""
 
     @classmethod
     def begin(cls, state: State, trigger: str, *, quiet: bool = False) -> Transaction:
-        """Return a transaction on a copy of a state."""
+        """Create a transaction on a copy of a state.
+
+        Lists and dicts are copied one level deep, which suffices as their values are immutable.
+        """
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(state, name)
@@ -106,12 +118,12 @@ class Transaction(State):
         return cls(**values, trigger=trigger, quiet=quiet)
 
     def state(self) -> State:
-        """Return the state after the event."""
+        """Return the state after the event, as an immutable-by-convention value."""
         return State(**{name: getattr(self, name) for name in _FIELDS})
 
     @property
     def top(self) -> Policy:
-        """The policy of the plan at the top."""
+        """The policy of the top plan."""
         return self.parts[""].plan.metadata
 
     def policy_of(self, record: TodoRecord) -> Policy:
@@ -119,7 +131,9 @@ class Transaction(State):
         return self.parts[record.within].plan.metadata
 
     def known(self, todo_id: str) -> TodoRecord:
-        """Return the todo of that id. Raises :class:`planner.errors.RefusedEvent`."""
+        """Return the record of a qualified todo id. Raises :class:`planner.errors.RefusedEvent` if
+        there is none.
+        """
         record = self.records.get(todo_id)
         if record is None:
             raise RefusedEvent(
@@ -130,7 +144,11 @@ class Transaction(State):
         return record
 
     def check_answer(self, record: TodoRecord, what: str, answers: int | None) -> None:
-        """Raise :class:`planner.errors.RefusedEvent` for the answer to an action that counts no more."""
+        """Refuse an event that answers an action other than the outstanding one of its todo.
+
+        ``answers`` is the ``seq`` of the action, or ``None`` if the driver did not say. Raises
+        :class:`planner.errors.RefusedEvent`.
+        """
         if answers not in (None, record.asked):
             said = (
                 f"the {what} '{record.id}' answers action {answers}, and {record.asked} is the one that is "
@@ -138,22 +156,27 @@ class Transaction(State):
             raise RefusedEvent("late-answer", f"{said}outstanding", "tell what came of the later one")
 
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
-        """Return the refusal of an event that would bring a todo where its life cycle does not lead."""
+        """Return (not raise) the refusal of an event that would require an illegal move of a todo's
+        life cycle.
+        """
         return IllegalTransition(f"todo '{record.id}'", record.life, after, self.trigger, remedy=remedy)
 
     def update(self, record: TodoRecord, **changes: Any) -> TodoRecord:
-        """Change what is kept of a todo now; return it."""
+        """Replace fields of a todo's record; return the new record."""
         changed = self.records[record.id]._replace(**changes)
         self.records[record.id] = changed
         return changed
 
     def move(self, record: TodoRecord, life: TodoLife, **changes: Any) -> TodoRecord:
-        """Bring a todo into another state. Raises :class:`planner.errors.IllegalTransition`."""
+        """Move a todo to another state of its life cycle, and replace ``changes`` in its record.
+
+        Raises :class:`planner.errors.IllegalTransition` if the life cycle has no such move.
+        """
         check_move(f"todo '{record.id}'", record.life, life, self.trigger)
         return self.update(record, life=life, **changes)
 
     def plan_to(self, *states: PlanState) -> None:
-        """Bring the plan into states, one after the other; one that it is in is passed over."""
+        """Move the plan through ``states`` in order; a state that it is already in is skipped."""
         for state in states:
             if state is not self.plan_state:
                 check_move("the plan", self.plan_state, state, self.trigger)
@@ -162,28 +185,36 @@ class Transaction(State):
     def enqueue(
         self, record: TodoRecord, kind: str, rule: str, because: str, proposal: AskHuman | None = None
     ) -> TodoRecord:
-        """Let a todo do something as soon as its turn comes."""
+        """Queue the next step of a todo; the scheduler grants it as soon as places and files are free."""
         record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
         self.stand_in_line(record)
         return record
 
     def stand_in_line(self, record: TodoRecord) -> None:
-        """Put a todo that has a step among those that are ready."""
+        """Insert a todo that has a pending step into the ready queue.
+
+        The order is: parents, priority (lower first), the bias of the memory, rank in the plan.
+        """
         bias = 0.0
         if self.memory is not None:
             bias = -round(self.memory.order_bias(record.todo, self.now), 6)
         is_branch = record.next_step is not None and record.next_step.kind == "branch"
-        # A parent takes no place, and so it waits for none.
+        # Memory may only reorder todos of equal priority.
+        # A parent occupies no place, so it need not wait behind todos that do.
         key = (0 if record.is_parent else 1, record.todo.priority, bias, record.rank, record.id)
         heappush(self.unopened if is_branch else self.ready, key)
 
     def remind(self, time: float | None, record: TodoRecord) -> None:
-        """Look at a todo again when that time has come."""
+        """Add a timer at ``time`` (epoch seconds) for a todo; ``None`` adds none."""
         if time is not None:
             heappush(self.timers, (time, record.id))
 
     def begin_lifetime(self, record: TodoRecord, since: float) -> None:
-        """Count the lifetime of a branch from when somebody began to work on it."""
+        """Start the lifetime of a branch at ``since`` (epoch seconds) unless it runs already.
+
+        It counts from the first work on the branch, not from its creation: a branch may wait for an
+        approval or a place.
+        """
         if record.is_branch and record.expires is None:
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
@@ -191,7 +222,10 @@ class Transaction(State):
                 self.remind(since + lifetime, record)
 
     def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> Action | None:
-        """Ask the driver for something; return the action where it is not left out."""
+        """Append an action of the type ``kind``; return it, or ``None`` in a quiet transaction.
+
+        Numbers are consumed in both cases, so that a fold and a live run count alike.
+        """
         self.seq += 1
         if self.quiet:
             return None
@@ -200,20 +234,24 @@ class Transaction(State):
         return action
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
-        """Stop what the driver does for a todo."""
+        """Ask the driver to abandon what it does for a todo."""
         self.emit(Cancel, rule, because, todo_id=record.id)
 
     def notify(
         self, rule: str, because: str, *, topic: str, to: Role, todo_id: str | None, **facts: Fact
     ) -> None:
-        """Tell somebody something."""
+        """Emit a notification; it expects no answer."""
         message = f"{topic}: {because}"
         self.emit(Notify, rule, because, facts=facts, topic=topic, to=to, todo_id=todo_id, message=message)
 
     def ask(
         self, kind: QuestionKind, record: TodoRecord | None, text: str, rule: str, because: str, **more: Any
     ) -> None:
-        """Ask a person; a question without an id gets a number of its own. ``more`` is of the action."""
+        """Ask a person a question and record it as open.
+
+        Without a ``question_id`` in ``more`` the question gets a numbered one. ``more`` are further
+        fields of :class:`~planner.model.actions.AskHuman`.
+        """
         held: dict[str, Any] = {"options": OPTIONS[kind], "todo_id": ""}
         if record is not None:
             held |= {"todo_id": record.id, "failure": record.failure}
@@ -225,7 +263,7 @@ class Transaction(State):
         self.show(AskHuman(kind=kind, question=text, rule=rule, because=because, **held | more))
 
     def show(self, question: AskHuman) -> None:
-        """Put a question to a person, for the first time or again."""
+        """Emit a question as open, for the first time or again after a restart."""
         self.seq += 1
         question = question.model_copy(update={"seq": self.seq})
         self.questions[question.question_id] = question
@@ -233,17 +271,18 @@ class Transaction(State):
             self.actions.append(question)
 
     def withdraw(self, question_id: str | None) -> None:
-        """Forget a question."""
+        """Remove an open question, also from the record of its todo; unknown ids are ignored."""
         question = self.questions.pop(question_id or "", None)
         record = None if question is None else self.records.get(question.todo_id)
         if record is not None and record.question == question_id:
             self.update(record, question=None)
 
     def check_budget(self, todo_id: str | None = None, *, before_work: bool = False) -> bool:
-        """Return whether the budget lets it go on; where it does not, ask a person or raise :class:`Stop`.
+        """Return whether the plan's budget allows to continue.
 
-        ``todo_id`` is the todo that has spent it, where one is known. ``before_work`` asks whether anything
-        is left for another turn of work.
+        If it is spent, this raises :class:`Stop` or asks a person, as the policy says. ``todo_id`` is
+        the todo that spent it, if known. ``before_work`` asks whether anything is left for one more
+        turn of work.
         """
         budget = self.top.budget
         if self.overspent or not budget.model_fields_set:
@@ -268,12 +307,12 @@ class Transaction(State):
     # -- what the state of one todo means for the others --
 
     def offer(self, todo_ids: Iterable[str]) -> None:
-        """Let todos begin that wait for nothing."""
+        """Queue the start of those todos that are pending and whose dependencies are all final."""
         for name in todo_ids:
             record = self.records[name]
             if record.life is not TodoLife.PENDING or record.next_step is not None or self.waits(record):
                 continue
-            # A branch of an earlier planning is of use only when its todo is found red again.
+            # A branch read from the plan file is only useful once its todo is found failing again.
             if record.parent_id is None or self.records[record.parent_id].life is TodoLife.TEST_FAILED:
                 because = (
                     "what it depends on is done" if record.todo.dependencies else "it depends on nothing"
@@ -281,7 +320,7 @@ class Transaction(State):
                 self.enqueue(record, "start", "ready-todo", because)
 
     def occupy(self, record: TodoRecord) -> None:
-        """Let the driver be at a todo: nothing else begins meanwhile that may write its files."""
+        """Mark a todo as live and claim its files: no other todo that may write them starts meanwhile."""
         self.live.setdefault(record.id)
         for grant in grants_of(record.files):
             entry = (grant.prefix, record.id)
@@ -290,9 +329,11 @@ class Transaction(State):
                 self.claims.insert(at, entry)
 
     def holder_of(self, record: TodoRecord) -> str | None:
-        """Return the first of the other todos under work that may write one of a todo's files.
+        """Return the first live todo, in order of start, that may write one of this todo's files, or
+        ``None``.
 
-        Only those are compared whose texts begin alike: hundreds may be under work at once.
+        Globs overlap only if one literal prefix begins with the other, so a sorted list of prefixes
+        narrows the pairwise comparison.
         """
         near: set[str] = set()
         for prefix in {grant.prefix for grant in grants_of(record.files)}:
@@ -310,7 +351,7 @@ class Transaction(State):
         return next((name for name in self.live if name in holders), None) if holders else None
 
     def rest(self, record: TodoRecord) -> None:
-        """Free the place and the files of a todo: the driver is no longer at it."""
+        """Release the place and the files of a todo, and requeue the todos that waited for them."""
         if record.id in self.live:
             del self.live[record.id]
             for grant in grants_of(self.records[record.id].files):
@@ -321,7 +362,7 @@ class Transaction(State):
                 self.stand_in_line(self.records[name])
 
     def done(self, record: TodoRecord, *, verified: bool) -> None:
-        """Bring what waits for a done todo nearer to its turn."""
+        """Finish a todo as done, and advance what depends on it: branches, dependents and its parent."""
         record = self.move(
             record,
             TodoLife.DONE,
@@ -336,7 +377,9 @@ class Transaction(State):
         )
         self._end(record)
         for branch in self.unneeded_branches(record, f"{record.id}, which it repairs, is done"):
-            if branch.life is TodoLife.ACTIVE:  # worked on, and what it is to repair holds: it has passed
+            if branch.life is TodoLife.ACTIVE:
+                # The branch was being worked on, and the todo that it repairs passes: so it has
+                # succeeded.
                 self.done(branch, verified=False)
             else:
                 self.fail(branch)
@@ -354,7 +397,7 @@ class Transaction(State):
         self._tell_parent(record)
 
     def red(self, record: TodoRecord, *lives: TodoLife, **changes: object) -> TodoRecord:
-        """Block what waits for a todo that has failed and can still be repaired."""
+        """Move a todo through ``lives`` to ``test_failed``; its dependents count as blocked from now on."""
         for life in (*lives, TodoLife.TEST_FAILED):
             record = self.move(record, life)
         self.rest(record)
@@ -362,7 +405,7 @@ class Transaction(State):
         return self.update(record, **changes)
 
     def fail(self, record: TodoRecord, life: TodoLife = TodoLife.FAILED) -> None:
-        """Give a todo up for good, or leave it out (``skipped``), and with it all that waits for it."""
+        """Finish a todo as failed (or ``skipped``), and with it every todo that depends on it."""
         pending = [(record.id, life)]
         while pending:
             name, life = pending.pop()
@@ -382,7 +425,7 @@ class Transaction(State):
             self._tell_parent(each)
 
     def unneeded_branches(self, record: TodoRecord, because: str) -> list[TodoRecord]:
-        """Return the branches that a todo no longer needs; what the driver does for them is cancelled."""
+        """Return the open branches of a todo, after cancelling what the driver does for them."""
         found = [self.records[name] for name in record.branches if not self.records[name].life.is_final]
         for branch in found:
             if branch.id in self.live:
@@ -390,6 +433,7 @@ class Transaction(State):
         return found
 
     def _end(self, record: TodoRecord) -> None:
+        """Release all that a todo holds, once it is final: files, place, open questions."""
         self.rest(record)
         self.reds.pop(record.id, None)
         for question in [each.question_id for each in self.questions.values() if each.todo_id == record.id]:
@@ -398,7 +442,7 @@ class Transaction(State):
             self.ended_branches.append(record.id)
 
     def _tell_parent(self, record: TodoRecord) -> None:
-        """Let a parent go on when the last todo of its sub-plan has come to its end."""
+        """Continue the parent of a todo if this was the last open todo of its sub-plan."""
         if not record.within or record.is_branch:
             return
         parent = self.records[record.within]
@@ -406,7 +450,7 @@ class Transaction(State):
             self.end_children(parent)
 
     def end_children(self, parent: TodoRecord) -> None:
-        """Let a parent go on: all its todos have ended."""
+        """Queue the judgement of a parent whose todos are all final."""
         self.enqueue(
             parent, "children", "children-first", "all todos of its sub-plan have come to their end"
         )
@@ -423,11 +467,11 @@ _judges = attrgetter(
     *("acceptance_criteria", "verify", "test_command", "test_file", "contract_path"),
     *("must_turn_green", "must_stay_green"),
 )
-"""What judges a todo."""
+"""Fields of a todo that decide whether it passes; a change of one voids earlier verdicts."""
 
 
 def problems_of(plan: Plan) -> Iterator[str]:
-    """Yield why the todos of a plan could never all be done, as far as the plan alone shows it."""
+    """Yield the reasons, visible in the plan alone, for which its todos can never all be done."""
     known = {todo.id for todo in plan.items}
     if len(known) < len(plan.items):
         ids = [todo.id for todo in plan.items]
@@ -445,7 +489,7 @@ def problems_of(plan: Plan) -> Iterator[str]:
 
 
 def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
-    """Return where the root of a sub-plan lies, seen from the root of the plan at the top."""
+    """Return the root of a sub-plan relative to the root of the top plan."""
     if event.base is not None:
         return plain(event.base)
     folder = (event.path or parent.todo.sub_plan or "").rpartition("/")[0]
@@ -454,16 +498,17 @@ def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
 
 
 def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
-    """Return the globs that a todo may write, as the root of the plan at the top sees them."""
+    """Return the globs that a todo may write, relative to the root of the top plan."""
     base = tx.parts[within].base
     found = claimed_files(todo)
     return found if base == "." else tuple(seen_from_above(each, base) for each in found)
 
 
 def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = ".") -> tuple[str, ...]:
-    """Take in the todos of a plan; return the ids of those that are no branches, in its order.
+    """Add the todos of a plan (``within`` the parent with that id) to the run.
 
-    A todo for which an earlier planning has made a branch is verified before anybody works on either.
+    Returns the ids of its todos in order, without branches. A todo for which the plan file already
+    holds a branch is verified before anybody works on either.
     """
     if within:
         above = tx.parts[tx.records[within].within].plan.metadata
@@ -484,7 +529,7 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
 
 
 def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -> TodoRecord:
-    """Take in one todo; a branch has its rank behind that of its todo."""
+    """Create the record of one todo; a branch is ranked directly behind the todo that it repairs."""
     record = TodoRecord(
         id=qualified(within, todo.id),
         todo=todo,
@@ -511,7 +556,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
 
 
 def _readmit(tx: Transaction, branch: TodoRecord) -> None:
-    """Give a branch of an earlier planning what it remembers of itself."""
+    """Restore the history that a branch in the plan file carries: attempts, signature, lifetime."""
     memory = tried(branch.todo)
     try:
         opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
@@ -530,20 +575,28 @@ def _readmit(tx: Transaction, branch: TodoRecord) -> None:
 
 
 def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
-    """Return whether a todo is verified before anybody works on it: claimed, or repaired before."""
+    """Return whether a todo has to be verified before any work: it is claimed, or has a branch in the
+    plan file.
+    """
     if record.turns or record.is_branch or record.outcome is not None:
         return False
     return record.todo.id in tx.parts[record.within].repaired or is_claimed(tx, record)
 
 
 def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
-    """Return the digest of a version: of the digest before it, a newline, and the edits as JSON."""
+    """Return the digest of a new plan version: SHA-256 of the previous digest, a newline, and the edits
+    as JSON.
+    """
     text = _EDITS.dump_json(tuple(edits), exclude_none=True)
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
 
 def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> Edited:
-    """Return what edits make of a plan as it stands. Raises :class:`planner.errors.EditConflictError`."""
+    """Return the todos and the policy that ``edits`` produce from a plan as it stands, without
+    publishing them.
+
+    Raises :class:`planner.errors.EditConflictError`.
+    """
 
     def find(name: str) -> Todo | None:
         record = tx.records.get(qualified(within, name))
@@ -553,7 +606,10 @@ def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> Edited:
 
 
 def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, because: str) -> None:
-    """Give a plan its next version. Raises :class:`planner.errors.EditConflictError`, changing nothing."""
+    """Apply edits as the next version of a plan and emit ``publish_plan``.
+
+    Raises :class:`planner.errors.EditConflictError` before anything is changed.
+    """
     part, (todos, policy) = tx.parts[within], edited(tx, within, edits)
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
     plan = part.plan.model_copy(update={"metadata": policy})
@@ -571,7 +627,7 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
             made.append(_add(tx, todos[edit.todo.id], within))
         elif isinstance(edit, AddTodoBefore):
             *place, last = tx.records[qualified(within, edit.todo_id)].rank
-            # Between what stands there and whatever stood in front of it, behind older steps.
+            # Ranked before the todo that needs it, after its predecessor and after steps added earlier.
             made.append(_add(tx, todos[edit.todo.id], within, (*place, last - 1, version, index)))
             if within:
                 parent = tx.records[within]
@@ -584,8 +640,9 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
 
 
 def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
+    """Replace an edited todo in its record, with what follows for files, verdicts and dependencies."""
     old, files = record.todo, files_of(tx, todo, record.within)
-    if record.id in tx.live:  # what it was told that it may write stays its own for this turn
+    if record.id in tx.live:  # files granted for the running turn of work stay claimed until it ends
         files = tuple(dict.fromkeys((*record.files, *files)))
     record = tx.update(record, todo=todo, files=files)
     if record.id in tx.live:
@@ -594,17 +651,17 @@ def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
         tx.update(record, judged_since=tx.parts[record.within].version)
         tx.judged_anew.append(record.id)
     tx.changed.append(record.id)
-    # No edit takes a dependency away.
+    # Edits only ever add dependencies.
     _wait(tx, record, [each for each in todo.dependencies if each not in old.dependencies])
 
 
 def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
-    """Let a todo wait for others of its plan."""
+    """Register new dependencies of a todo; one that can never be done skips the todo."""
     for each in dict.fromkeys(dependencies):
         before = tx.records.get(qualified(record.within, each))
         if before is None:
             continue
-        if before.life.is_final and before.life is not TodoLife.DONE:  # it will never be done
+        if before.life.is_final and before.life is not TodoLife.DONE:
             if tx.records[record.id].life is TodoLife.PENDING:
                 tx.fail(tx.records[record.id], TodoLife.SKIPPED)
         else:
@@ -612,10 +669,10 @@ def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> N
 
 
 def moment(seconds: float) -> datetime:
-    """Return a time in epoch seconds, in UTC; the last that can be written where it lies beyond."""
+    """Convert epoch seconds to a UTC datetime, at most :data:`LATEST`."""
     return LATEST if seconds >= LATEST.timestamp() else datetime.fromtimestamp(seconds, UTC)
 
 
 def rfc3339(seconds: float) -> str:
-    """Return a time in epoch seconds as text, in UTC."""
+    """Format epoch seconds as an RFC 3339 time in UTC, ending in ``Z``."""
     return moment(seconds).isoformat().replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""Files that a todo may write, relative to the plan's root: allowlists, and which of them overlap.
+"""Allowlists of files that a todo may write, relative to the plan's root, and their overlap.
 
-``*`` matches within one part of a path, ``**`` any number of parts; ``!`` in front takes files out again.
-Which files a pattern names stands in :mod:`planner.text.glob_patterns`.
+``*`` matches within one path segment, ``**`` any number of segments, and a leading ``!`` excludes files
+again. Matching itself is in :mod:`planner.text.glob_patterns`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def is_exclusion(pattern: str) -> bool:
-    """Return whether a pattern takes files out instead of letting them in."""
+    """Return whether a pattern excludes files (``!`` in front)."""
     return pattern.startswith("!")
 
 
 def lies_within(pattern: str, other: str) -> bool:
-    """Return whether every file of a pattern is one of the other's, as far as the two texts show it.
+    """Return whether every file that ``pattern`` matches is also matched by ``other``.
 
-    Conservative: where it cannot be seen part by part, the answer is no. Parts are compared as text; a part
-    with wildcards is within ``*`` or within its equal only.
+    Conservative: ``False`` wherever the comparison of segments cannot show it. A segment with wildcards
+    lies within ``*`` and within an equal segment only.
     """
     if pattern == other:
         return True
@@ -37,9 +37,10 @@ def lies_within(pattern: str, other: str) -> bool:
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
-    """Return the first pattern of a new allowlist that widens the old one, or that is missing from it.
+    """Return the first pattern by which a new allowlist exceeds the old one, or an old exclusion that
+    it lacks.
 
-    Exclusions of the old list must stand in the new one, behind everything that it lets in.
+    ``None`` if it is not wider. Old exclusions must follow everything that the new list includes.
     """
     allowed = [pattern for pattern in old if not is_exclusion(pattern)]
     for pattern in new:
@@ -52,7 +53,7 @@ def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
 
 
 def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns, each once, without those that lie within another."""
+    """Return the distinct patterns that do not lie within another of them."""
     unique = list(dict.fromkeys(patterns))
     return tuple(
         each for each in unique if not any(other != each and lies_within(each, other) for other in unique)
@@ -65,7 +66,9 @@ def _parts(pattern: str) -> tuple[str, ...]:
 
 
 def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    """Part by part; at a dead end the last ``**`` takes one part more, so that the cost stays bounded."""
+    """Compare segment by segment; on a mismatch only the latest ``**`` is extended, so the cost stays
+    bounded.
+    """
     at = here = 0
     wild = taken = -1
     while here < len(inner):
@@ -79,7 +82,8 @@ def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
             at, here = wild + 1, taken
         else:
             return False
-    # What is left would have to match nothing, and even ``**`` at the end stands for a part or more.
+    # A remaining outer segment would have to match nothing, and a trailing ``**`` needs at least one
+    # segment.
     return at == len(outer)
 
 
@@ -90,11 +94,11 @@ def _part_covers(outer: str, inner: str) -> bool:
 
 
 def claimed_files(todo: Todo) -> tuple[str, ...]:
-    """Return the globs of what a todo may write, those that take files out again (``!``) among them.
+    """Return the globs, exclusions included, that a todo claims for writing.
 
-    Where it has no ``allowed_files``, they are the files that it names: its target and its artifacts.
-    Empty where it names none; it is then taken to be apart from all others, as a parent is, whose files
-    are those of its sub-plan.
+    These are its ``allowed_files``; without them the target file and the artifacts that it names. Empty
+    if it names none, and for a parent, whose files are those of its sub-plan: such a todo conflicts
+    with no other.
     """
     if todo.has_sub_plan:
         return ()
@@ -103,21 +107,21 @@ def claimed_files(todo: Todo) -> tuple[str, ...]:
     spec = todo.controller_task_spec
     target = () if spec is None or spec.target_file is None else (spec.target_file,)
     made = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
-    # The report of its parent's failure is there already, and nobody's work.
+    # The failure report of a branch's parent exists already; no todo writes it.
     report = report_path(todo.parent_id)
     return tuple(dict.fromkeys((*target, *(path for path in made if path.removeprefix("./") != report))))
 
 
 class Grant(NamedTuple):
-    """One glob that lets files in, and the globs behind it that take some of them out again."""
+    """A glob that includes files, with the later exclusions that apply to it."""
 
     pattern: str
     without: tuple[str, ...] = ()
     prefix: str = ""
-    """The text that all its paths begin with."""
+    """Literal text with which all matching paths begin."""
 
     def overlaps(self, other: Grant) -> bool:
-        """Return whether both may let in the same file, as far as the globs show it."""
+        """Return whether both globs may match the same file; conservative, that is ``True`` in doubt."""
         return globs_overlap(self.pattern, other.pattern) and not any(
             _holds(out, self.pattern) or _holds(out, other.pattern)
             for out in (*self.without, *other.without)
@@ -126,7 +130,7 @@ class Grant(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def grants_of(patterns: tuple[str, ...]) -> tuple[Grant, ...]:
-    """Return what a list of globs lets in, each glob once, without those that are taken out as a whole."""
+    """Return the effective grants of an allowlist, without globs that are excluded entirely."""
     found: dict[Grant, None] = {}
     out: tuple[str, ...] = ()
     for pattern in reversed(patterns):
@@ -139,18 +143,19 @@ def grants_of(patterns: tuple[str, ...]) -> tuple[Grant, ...]:
 
 
 def claims_overlap(patterns: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return whether two lists of globs may let in the same file."""
+    """Return whether two allowlists may include the same file."""
     for one in grants_of(patterns):
         prefix = one.prefix
         for other in grants_of(others):
-            # Most globs of a plan begin differently, and texts are compared ten times faster than globs.
+            # Most globs of a plan begin differently, and comparing prefixes is ten times faster than
+            # comparing globs.
             if (other.prefix.startswith(prefix) or prefix.startswith(other.prefix)) and one.overlaps(other):
                 return True
     return False
 
 
 def _holds(out: str, pattern: str) -> bool:
-    """Return whether a glob names all that another one names; where that cannot be seen, ``False``."""
+    """Return whether ``out`` matches every file of ``pattern``; ``False`` in doubt."""
     if not is_glob(pattern):
         return matches(pattern, out)
     return lies_within(pattern, out) or lies_within(pattern, f"{out.rstrip('/')}/**")

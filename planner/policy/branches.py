@@ -1,4 +1,4 @@
-"""From a failed todo to its repair: who acts, how often, whether a branch is made, what it looks like."""
+"""Repair policy: which role acts on a failing todo, how often, and when a branch or a person follows."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from planner.model.taxonomy import RoutingKey
 
 MEMORY = "x-planner"
-"""The key of a branch under which the planner remembers what was tried."""
+"""Key of a branch todo in the plan file under which its history is stored."""
 
 _LONGEST_STEM = 185
-"""Of a todo's id, so much stands in the ids of its branches: an id has at most 200 characters."""
+"""Number of characters of a todo's id that its branch ids repeat; ids have at most 200 characters."""
 
 RETRIED_ONCE = frozenset((Category.UNKNOWN,))
-"""Categories whose branch has one attempt only."""
+"""Categories that are retried once only: more turns without knowing the fault are wasted."""
 
 
 class Tried(ReadValue):
-    """The history of a branch."""
+    """History of a branch, stored in the plan file."""
 
     opened_at: str | None = None
     attempts: int = Field(default=0, ge=0)
@@ -42,7 +42,7 @@ class Tried(ReadValue):
 
 
 def tried(branch: Todo) -> Tried:
-    """Return what a branch remembers; whatever is not as it should be is passed over."""
+    """Return the stored history of a branch; an invalid one counts as empty."""
     try:
         return Tried.model_validate(branch.extensions.get(MEMORY, {}))
     except ValidationError:
@@ -50,15 +50,18 @@ def tried(branch: Todo) -> Tried:
 
 
 def branch_reason(category: Category) -> BranchReason:
-    """Return the routing key of a category, ``test_failure`` where it has none."""
+    """Return the reason of a branch for a failure category; ``test_failure`` if the category has no
+    routing key.
+    """
     key = category.facts.routing_key
     return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
 
 
 def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], bool]) -> str:
-    """Return the first free id ``{todo}_branch_{nn}`` after those of the todo's ``own`` branches."""
+    """Return the next free id ``{todo}_branch_{nn}``, counting on from the todo's ``own`` branches."""
     prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
-    # A longer number was not counted by anybody, and one more would not fit.
+    # Ids with more digits were not created here, and counting on from them could exceed the length
+    # limit.
     numbers = (name.removeprefix(prefix) for name in own if name.startswith(prefix))
     last = max((int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each)), default=0)
     names = (f"{prefix}{number:02d}" for number in count(last + 1))
@@ -66,9 +69,9 @@ def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], b
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
-    """Return how many attempts a branch has that does not say so itself.
+    """Return the number of attempts of a branch that states none itself.
 
-    A flaky test is green by chance if it is only tried often enough: its repair has a number of its own.
+    Flaky tests have their own limit: tried often enough, they pass by chance.
     """
     if reason is BranchReason.FLAKY_TEST:
         return policy.flaky_retry.attempts
@@ -76,13 +79,13 @@ def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
 
 
 def retries_of(todo: Todo, failure: Failure | None) -> int:
-    """Return how many retries by the same role a todo has; an unknown failure is retried once."""
+    """Return the number of retries by the same role; at most one for an unknown failure."""
     limit = todo.max_retries
     return min(limit, 1) if failure is not None and failure.category in RETRIED_ONCE else limit
 
 
 class RedTodo(NamedTuple):
-    """Facts that decide about the repair of a todo whose criteria do not hold."""
+    """Facts about a failing todo that decide its repair."""
 
     id: str
     """Qualified by its parents."""
@@ -90,15 +93,15 @@ class RedTodo(NamedTuple):
     failure: Failure
     retries: int
     by_person: bool
-    """The turn that failed was granted by a person."""
+    """The failed turn of work was granted by a person."""
     passed_branch: str | None
-    """The id of the last branch, which passed while the todo stayed red."""
+    """Id of the latest branch, if it passed while the todo still fails."""
     depth: int
-    """Of that branch."""
+    """Depth of that branch."""
 
 
 class Repair(NamedTuple):
-    """The repair of a red todo: ``retry``, ``branch``, ``ask`` a person, or ``give_up``; and why."""
+    """A repair decision: kind (``retry``, ``branch``, ``ask`` or ``give_up``), rule and reason."""
 
     kind: str
     rule: str
@@ -106,7 +109,9 @@ class Repair(NamedTuple):
 
 
 def decide_repair(red: RedTodo, policy: Policy) -> Repair:
-    """Decide how a todo is repaired: by the same role, then by ever deeper branches, then by a person."""
+    """Decide the repair of a failing todo: retries by its role, then a branch, deeper branches, then a
+    person.
+    """
     said, limit = "its criteria do not hold", retries_of(red.todo, red.failure)
     attempts = attempts_of(branch_reason(red.failure.category), policy)
     if red.by_person:
@@ -145,9 +150,9 @@ def branch_todo(
     after: Todo | None,
     opened_at: str,
 ) -> Todo:
-    """Return the branch todo as it is before any edit: it reuses all criteria of its parent.
+    """Return a new branch todo, which reuses all criteria of its parent.
 
-    ``after`` is the branch before it, which passed while the parent stayed red.
+    ``after`` is the previous branch, which passed while the parent still fails.
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
@@ -180,7 +185,7 @@ def branch_todo(
 
 
 def _criteria(parent: Todo) -> AcceptanceCriteria:
-    """Return the parent's criteria, and the report of its failure, which informs and is no criterion."""
+    """Return the parent's criteria plus its failure report, which informs the worker."""
     wanted = parent.acceptance_criteria
     report = ArtifactSpec(path=report_path(parent.id))
     return wanted.model_copy(
@@ -189,7 +194,7 @@ def _criteria(parent: Todo) -> AcceptanceCriteria:
 
 
 def _conventional(parent: Todo, outcome: Outcome) -> str | None:
-    """Return the command that a convention gave to the parent: the branch's own id would lead elsewhere."""
+    """Return the conventional test command of the parent; derived from the branch's id it would differ."""
     if not wants_convention(parent):
         return None
     said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
@@ -197,10 +202,10 @@ def _conventional(parent: Todo, outcome: Outcome) -> str | None:
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:
-    """Return whether a branch needs approval under the policy of its plan and that of the plan at the top.
+    """Return whether a branch needs approval, under the policy of its plan and that of the top plan.
 
-    With ``auto_fix_mode`` a branch is made without asking, unless ``require_planner_approval`` is set: that
-    always asks, in sub-plans too. ``auto_approve_branches`` answers where nothing insists on a person.
+    ``require_planner_approval`` always asks, also for sub-plans. Otherwise ``auto_fix_mode`` or
+    ``auto_approve_branches`` suffices to go on without asking.
     """
     if policy.require_planner_approval is True or top.require_planner_approval is True:
         return True
@@ -212,11 +217,11 @@ def route(
     failure_routing: Mapping[RoutingKey | Category, Role],
     diagnosed: Role | None = None,
 ) -> Role:
-    """Return who acts on a failure of that category, under the routing of its todo. The first that answers:
+    """Return the role that acts on a failure category under a todo's routing. The first match counts:
 
-    the todo's entry for the category; the category's own default, where it differs from that of its key;
-    the todo's entry for the key; the default. The role that a diagnosis names takes the place of both
-    defaults.
+    the todo's entry for the category; the category's own default, where it overrides that of its
+    routing key; the todo's entry for the routing key; the default. ``diagnosed``, the role named by a
+    diagnosis, replaces both defaults.
     """
     facts = category.facts
     default = diagnosed or facts.default_role
@@ -228,16 +233,17 @@ def route(
 
 
 def role_for(failure: Failure, todo: Todo) -> Role:
-    """Return who acts on a diagnosed failure: what the diagnosis says, where the todo does not."""
+    """Return the role that acts on a diagnosed failure of a todo."""
     diagnosed = failure.target_agent or agent_at(failure.category, failure.owner, failure.location)
     return route(failure.category, todo.failure_routing, diagnosed)
 
 
 def agent_at(category: Category, owner: Owner | None, location: Location | None) -> Role | None:
-    """Return who may touch the place at fault, where the default of the category may not.
+    """Return the role that may edit the place at fault if the category's default role may not, else
+    ``None``.
 
-    A timeout goes to the tester, who must not edit the product in which it was ended; a test that fails by
-    itself goes to the coder, who must not edit tests.
+    A timeout in product code goes to the coder, as testers must not edit the product; a test that is
+    itself at fault goes to the tester, as coders must not edit tests.
     """
     if category is Category.TEST_REGRESSION and owner is Owner.TEST:
         return Role.TESTER

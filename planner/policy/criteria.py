@@ -1,4 +1,4 @@
-"""The criteria of a todo: every check that it names, in one list, each with the id that outcomes use."""
+"""Criteria of a todo: every check that it names, in one list, with the ids that outcomes use."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ CriterionSpec: TypeAlias = CommandSpec | ArtifactSpec | MetricSpec | ManualSpec 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One machine-executable check of a todo."""
+    """One executable check of a todo."""
 
     id: str
-    """Where it stands: ``tests[0]``, ``verify``, ``verify[1]``, ``test_command``, ``test_file``,
+    """Its key in the plan: ``tests[0]``, ``verify``, ``verify[1]``, ``test_command``, ``test_file``,
     ``convention``, ``must_turn_green``, ``must_stay_green``, ``expected_artifacts[0]``, ``metrics[0]``,
-    ``manual[0]`` or ``contract_path``."""
+    ``manual[0]`` or ``contract_path``.
+    """
     kind: CheckKind
     spec: CriterionSpec
-    """What the plan says of it; of a contract, its path."""
+    """Its specification in the plan; for a contract, the path."""
     command: Command | None = None
-    """Of tests and commands."""
+    """The parsed command of tests and commands, else ``None``."""
 
 
 def criteria_of(
     todo: Todo, conventional: str | None = None, tools: tuple[ToolSpec, ...] = ()
 ) -> tuple[Criterion, ...]:
-    """Return every criterion of a todo, commands first.
+    """Return all criteria of a todo, commands first.
 
-    ``conventional`` is the command that a convention gives to a todo without criteria, ``tools`` are those
-    that the plan names. Raises :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
+    ``conventional`` is the test command by convention, for a todo without criteria; ``tools`` are the
+    plan's own. Raises :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
     """
     criteria = [command_criterion(where, spec, tools) for where, spec in commands_of(todo)]
     criteria += [Criterion(id=where, kind=kind, spec=spec) for where, kind, spec in _facts_of(todo)]
@@ -53,12 +54,12 @@ def criteria_of(
 
 
 def criterion_ids(todo: Todo) -> set[str]:
-    """Return the ids of the criteria that a todo itself names."""
+    """Return the ids of the criteria that a todo states itself, without a conventional one."""
     return {where for where, _ in commands_of(todo)} | {where for where, _, _ in _facts_of(todo)}
 
 
 def _facts_of(todo: Todo) -> Iterator[tuple[str, CheckKind, CriterionSpec]]:
-    """Yield the criteria that are no commands, each with its id."""
+    """Yield id, kind and specification of the criteria that are not commands."""
     wanted = todo.acceptance_criteria
     for name, kind, specs in (
         ("expected_artifacts", CheckKind.ARTIFACT, wanted.expected_artifacts),
@@ -73,7 +74,7 @@ def _facts_of(todo: Todo) -> Iterator[tuple[str, CheckKind, CriterionSpec]]:
 
 
 def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
-    """Return the commands that a todo names, each with the id of its criterion."""
+    """Yield the commands of a todo with their criterion ids."""
     for index, spec in enumerate(todo.acceptance_criteria.tests):
         yield f"tests[{index}]", spec
     if todo.verify is not None:
@@ -100,18 +101,18 @@ def command_criterion(where: str, spec: CommandSpec, tools: tuple[ToolSpec, ...]
 
 
 def pytest_command(path: str) -> str:
-    """Return the command that runs the tests of one file."""
-    # A leading dash would make an option of the path.
+    """Return the pytest command for one test file."""
+    # pytest would parse a path with a leading dash as an option.
     return f"pytest {shlex.quote(f'./{path}' if path.startswith('-') else path)}"
 
 
 def conventional_command(todo: Todo) -> str:
-    """Return the command that a todo without criteria is judged by, where no other convention fits."""
+    """Return the default test command by convention, from the todo's id."""
     return pytest_command(f"tests/test_{todo.id.replace('-', '_')}.py")
 
 
 def wants_convention(todo: Todo) -> bool:
-    """Return whether a todo names no criterion at all and yet is to be tested."""
+    """Return whether a todo requires testing but states no criterion."""
     return (
         todo.requires_testing
         and not todo.has_sub_plan
@@ -122,7 +123,7 @@ def wants_convention(todo: Todo) -> bool:
 
 
 def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
-    """A branch names its parent's failure report: it is there when the parent fails, and proves nothing."""
+    """Return whether an artifact is the failure report of a branch's parent, which proves nothing."""
     return (
         todo.parent_id is not None
         and isinstance(spec, ArtifactSpec)
@@ -131,12 +132,12 @@ def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
 
 
 def _pytest_of(tests: Literal["all"] | Sequence[str]) -> str:
-    """The command that runs these tests; of ``all``, the whole suite below the root."""
-    if tests == "all":  # a file that cannot be imported must not keep the others from being judged
+    """Return the pytest command for the given tests; for ``all``, the whole suite below the root."""
+    if tests == "all":  # one file that fails to import must not prevent the verdict on all others
         return "pytest --continue-on-collection-errors"
     return " ".join(["pytest", *map(shlex.quote, tests)])
 
 
 def _command(cmd: str) -> CommandSpec:
-    # The todo has checked the words already, or their fault is known: they are not refused again.
+    # Not validated again: the todo's validation has accepted or reported the command already.
     return CommandSpec.model_construct(cmd=cmd)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
-    """Return the todos, each after those that it depends on; among equals by priority, then as in the plan.
+    """Return the todos in topological order; ties are broken by priority, then by position in the plan.
 
-    Dependencies that are not among the items are passed over. Raises ``ValueError`` on a cycle.
+    Dependencies outside of ``items`` are ignored. Raises ``ValueError`` on a cycle.
     """
     by_id = {todo.id: todo for todo in items}
     rank = {todo.id: (todo.priority, index) for index, todo in enumerate(by_id.values())}
@@ -46,27 +46,28 @@ def _sorter(items: Iterable[Todo]) -> TopologicalSorter[str]:
 
 
 def circle_among(items: Iterable[Todo]) -> ValueError:
-    """Return the error to raise where todos depend on each other in a circle."""
+    """Return the error for a cycle among todos, naming it."""
     return ValueError("the todos depend on each other in a circle: " + " -> ".join(find_cycle(items)))
 
 
 def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
-    """Return the ids of one cycle, its first id also last (``a, b, a``); empty where there is none.
+    """Return the ids of one cycle with its first id repeated at the end (``a, b, a``); empty if there
+    is none.
 
-    Each depends on the next; the first is the one that stands first in the plan.
+    Each id depends on the next one; the first is the one that comes first in the plan.
     """
     todos = list(items)
     try:
         _sorter(todos).prepare()
     except CycleError as error:
-        cycle: list[str] = error.args[1][:0:-1]  # named from what comes first to what waits for it
+        cycle: list[str] = error.args[1][:0:-1]  # graphlib lists it from dependency to dependent
         first = next(cycle.index(todo.id) for todo in todos if todo.id in cycle)
         return (*cycle[first:], *cycle[: first + 1])
     return ()
 
 
 def with_dependencies(plan: Plan, todo_ids: Collection[str]) -> Plan:
-    """Return the plan of some of its todos, and of all that these depend on."""
+    """Return the plan restricted to some todos and all their direct and indirect dependencies."""
     by_id = {todo.id: todo for todo in plan.items}
     wanted: set[str] = set()
     pending = list(todo_ids)
@@ -79,9 +80,9 @@ def with_dependencies(plan: Plan, todo_ids: Collection[str]) -> Plan:
 
 
 def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -> tuple[str, ...]:
-    """Return the failed todos that a todo depends on, directly or not, the nearest first.
+    """Return the failed todos that a todo depends on, directly or indirectly, nearest first.
 
-    What lies behind a failed todo is not searched: that todo is the one to mend first.
+    The search does not continue behind a failed todo, as that is the one to repair first.
     """
     found: list[str] = []
     seen, pending = {todo_id}, [todo_id]
@@ -94,7 +95,7 @@ def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -
 
 
 MOST_OTHERS = 5
-"""So many of the todos that one is kept apart from are named."""
+"""Number of conflicting todos that are named per todo."""
 
 
 class Apart(NamedTuple):

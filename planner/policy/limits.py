@@ -1,4 +1,4 @@
-"""Limits of a run and of each turn: budgets, risk of a todo, policy of the plan above."""
+"""Limits of a run and of single turns of work: budgets, risk levels, and inheritance by sub-plans."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """Budget spent by a run so far, beside time."""
+    """Budget that a run has spent so far, except time."""
 
     tokens: int = 0
     cycles: int = 0
-    """Of patching."""
+    """Patch cycles."""
     new_files: int = 0
 
     def plus(self, tokens: int = 0, cycles: int = 0, new_files: int = 0) -> Spent:
@@ -31,10 +31,11 @@ class Spent(NamedTuple):
 
 
 def exceeded(budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: bool = False) -> str | None:
-    """Return the first budget of which more is spent than is allowed. To spend exactly all is allowed.
+    """Return a phrase on the first budget that is exceeded, or ``None``. Spending exactly all is
+    allowed.
 
-    ``or_used_up`` asks for one that leaves nothing for another turn of work. A turn need not make a new
-    file, so of new files nothing is lacking until one too many is made.
+    ``or_used_up`` also reports a budget that leaves nothing for another turn of work. New files are
+    exempt: a turn need not create any.
     """
     for name, (limit, used) in _lines(budget, spent, wall_seconds).items():
         if used > limit or (or_used_up and used == limit and name != "new_files"):
@@ -43,7 +44,7 @@ def exceeded(budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: b
 
 
 def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
-    """Return what is left of each budget of the plan, never less than nothing, and how much it was."""
+    """Return the remainder (at least zero) and the limit of each budget of the plan."""
     found = _lines(budget, spent, wall_seconds)
     return {name: (max(limit - used, 0), limit) for name, (limit, used) in found.items()}
 
@@ -65,15 +66,17 @@ _PURPOSES: Mapping[RiskLevel, tuple[Purpose, ...]] = {
     RiskLevel.LOW: tuple(Purpose),
     RiskLevel.MEDIUM: (Purpose.TEST, Purpose.LINT, Purpose.TYPE_CHECK, Purpose.VALIDATE),
 }
-"""Of the tools that may be run, by the risk of a todo; at high risk it is its very own commands alone."""
+"""Purposes of tools that a turn may run, by risk level. At high risk only the todo's own commands are
+allowed.
+"""
 
 
 def bounds_of(todo: Todo, policy: Policy) -> Bounds:
-    """Return what a turn of work on a todo may do.
+    """Return the bounds of a turn of work on a todo.
 
-    Without ``allowed_files``, a todo of more than low risk may write only the files that it names; where it
-    names none at all, any but the protected ones. Its time is the shortest of the limits that hold for one
-    turn; a branch has a lifetime as well.
+    Above low risk, a todo without ``allowed_files`` may only write the files that it names, or, if it
+    names none, any unprotected file. The time limit is the shortest that applies; a branch also has a
+    lifetime.
     """
     from planner.model.actions import Bounds  # what only validates a plan needs no actions
 
@@ -97,14 +100,14 @@ def bounds_of(todo: Todo, policy: Policy) -> Bounds:
 
 
 def asks_a_person(todo: Todo) -> bool:
-    """Return whether a person has to agree before a todo is begun and before each of its branches."""
+    """Return whether a person must approve the start of a todo and of each of its branches."""
     return todo.risk_level is RiskLevel.HIGH
 
 
 def lowered(plan: Plan, limits: Mapping[str, float]) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan with the limits of an operator, where they are below its own; and those that are not.
+    """Return the plan with an operator's limits where these are lower, and a line for each that is not.
 
-    Limits are named as in the policy and in its budget: ``tokens``, ``max_debug_attempts``.
+    Limits are named as in the policy and its budget, for example ``tokens`` or ``max_debug_attempts``.
     """
     policy, budget = plan.metadata, plan.metadata.budget
     of_policy: dict[str, Any] = {}
@@ -127,20 +130,20 @@ _STRICTEST = (
     *("auto_fix_mode", "auto_approve_branches", "max_branch_depth", "max_debug_attempts"),
     *("branch_timeout_seconds", "max_concurrent_branches", "notify_after_n_failures"),
 )
-"""Of two limits the lower counts; an allowance is granted where both policies grant it."""
+"""Policy keys combined by minimum: the lower limit applies, and a permission needs both policies."""
 
 
 def inherited(policy: Policy, above: Policy) -> Policy:
-    """Return the policy by which the todos of a sub-plan are carried out.
+    """Return the effective policy of a sub-plan under that of the plan above.
 
-    What it leaves out it has from the plan above; what it says may only be stricter. Its budget, its halts
-    and what it says of the network count for nobody else, and stay as they are.
+    Missing keys are inherited; stated ones can only be stricter. Budget, halts and network rules are
+    not inherited.
     """
     said = policy.model_fields_set
     changes: dict[str, Any] = {}
     for name in _STRICTEST:
         own, theirs = getattr(policy, name), getattr(above, name)
-        changes[name] = min(own, theirs) if name in said else theirs  # false is less than true
+        changes[name] = min(own, theirs) if name in said else theirs  # False < True: the stricter value
     if "require_planner_approval" not in said or above.require_planner_approval is True:
         changes["require_planner_approval"] = above.require_planner_approval
     retry, attempts = policy.flaky_retry, above.flaky_retry.attempts
@@ -153,11 +156,11 @@ def inherited(policy: Policy, above: Policy) -> Policy:
 
 
 def tools_under(policy: Policy, above: tuple[ToolSpec, ...] | None) -> tuple[ToolSpec, ...]:
-    """Return the tools that the commands of a plan may name: its own, else those of the plan above it."""
+    """Return the tools available to a plan's commands: its own, else those of the plan above."""
     return policy.tools if above is None or "tools" in policy.model_fields_set else above
 
 
 def is_stricter_tool(spec: ToolSpec, above: ToolSpec) -> bool:
-    """Return whether a tool of a sub-plan runs nothing but what that tool of the plan above runs."""
+    """Return whether a sub-plan's tool runs only what the tool of the plan above runs."""
     words, allowed = spec.argv or (spec.name,), above.argv or (above.name,)
     return words[: len(allowed)] == allowed

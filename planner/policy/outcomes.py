@@ -1,4 +1,4 @@
-"""Read outcomes: the state that one bears out, its failures and proof, what a parent has from its todos."""
+"""Interpretation of outcomes: state, failures, proof, and how sub-plan todos decide about their parent."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ HALTING = {
     Family.SANDBOX: "halt-on-violation",
     Family.BUDGET: "halt-on-budget",
 }
-"""The families whose failures stop everything, the most severe first, and the rule that says so."""
+"""Failure families that halt the run, most severe first, with the rule that applies."""
 
 UNDECIDED = frozenset((Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NOT_RUN))
 
 _UNOWNED = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
-"""Owners that no role of the plan can answer for."""
+"""Owners for which no role of the plan is responsible."""
 
 _SUPPLIED = frozenset((Category.IMPORT_ERROR,))
-"""What only the environment lacks, and a role can supply all the same: it declares and installs it."""
+"""Environment failures that a role can still repair, by declaring and installing a dependency."""
 
 _MISSING = frozenset((Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING, Category.IMPORT_ERROR))
-"""How criteria fail of which the work is not there at all."""
+"""Categories that also occur when the work was never started."""
 
 CHECK_ID = "sub_plan"
-"""The check by which a parent has what its todos have."""
+"""Id of the check that represents a parent's sub-plan."""
 
 
 def state_of(outcome: Outcome) -> TodoState:
-    """Return the state that an outcome bears out; what contradicts itself is no pass and no failure."""
+    """Return the state that an outcome proves; ``testing`` for one that contradicts itself."""
     state = outcome.state
     if state is None:
         state = TodoState.DONE if outcome.success else TodoState.TEST_FAILED
@@ -54,16 +54,18 @@ def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
         return outcome.success
     if state is not TodoState.DONE:
         return False
-    # Without a state, success is all that is said; with one, a todo without commands is done, too.
+    # An outcome without a state must show passed tests; with a state, a todo without commands may be
+    # done.
     untested = outcome.state is None and not outcome.tests_passed
     unproved = any(check.counts_as is not Verdict.PASSED for check in outcome.checks)
     return not outcome.success or untested or unproved or outcome.failure_evidence is not None
 
 
 def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | None:
-    """Return why an outcome that says ``done`` does not prove it, or ``None``.
+    """Return why an outcome that claims ``done`` is no proof, or ``None`` if it is one.
 
-    It proves it where it is of a verification, and its checks are of the todo's criteria, all of them.
+    A proof comes from a verification and has a passing check for every criterion of the todo and for
+    nothing else.
     """
     checks = {check.id for check in outcome.checks}
     wanted = criterion_ids(todo)
@@ -84,7 +86,7 @@ def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | Non
 
 
 def failures_of(outcome: Outcome) -> Iterator[Failure]:
-    """Every failure of an outcome: the one that decides the route, then the most severe families."""
+    """Yield all failures of an outcome: the deciding one, then by severity."""
     deciding = outcome.failure_evidence
     if deciding is not None:
         yield deciding
@@ -92,15 +94,15 @@ def failures_of(outcome: Outcome) -> Iterator[Failure]:
 
 
 def violations_of(outcome: Outcome) -> list[Failure]:
-    """Return the failures that stop everything."""
+    """Return the failures that halt the run."""
     return [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
 
 
 def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
-    """Return by what the failures of a todo are sorted: the one that decides the route comes first.
+    """Return the sort key of a todo's failures; the first one decides the route.
 
-    That is the most severe family. Within it, what the work broke comes before what was red already, what
-    is red every time before what is flaky (a repair of that alone makes nothing green), then the surer.
+    Order: severe families first; within a family, failures caused by the work before pre-existing ones,
+    deterministic before flaky (repairing only a flaky one turns nothing green), then by confidence.
     """
     return (
         failure.category.facts.family.severity,
@@ -111,7 +113,7 @@ def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
 
 
 def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[Failure, ...]]:
-    """Return the failures of a red todo: its own, the deciding one first, and those older than the work."""
+    """Split the failures of a failing todo into its own, most severe first, and pre-existing ones."""
     failures = list(failures_of(outcome)) or [Failure(category=Category.UNKNOWN)]
     apart = tuple(
         failure
@@ -122,26 +124,28 @@ def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[
 
 
 def is_unowned(failure: Failure) -> bool:
-    """Return whether no role of the plan can answer for a failure: the environment's, or the run's own."""
+    """Return whether no role of the plan is responsible for a failure: it is the environment's or the
+    harness's.
+    """
     if failure.category.facts.family is Family.ENVIRONMENT:
         return True
     return failure.owner in _UNOWNED and failure.category not in _SUPPLIED
 
 
 def is_harness_fault(failure: Failure) -> bool:
-    """Return whether the run itself went wrong."""
+    """Return whether the verification itself malfunctioned."""
     return failure.category is Category.HARNESS_ERROR or failure.owner is Owner.HARNESS
 
 
 def is_begun(todo: Todo, outcome: Outcome) -> bool:
-    """Return whether anything shows that somebody has worked on a red todo that nobody was asked to do.
+    """Return whether there is a sign that somebody worked on a failing todo that was never requested.
 
-    Nothing does where nobody claims it, none of its checks holds, no file of its own has changed, and all
-    that fails is missing or was red before.
+    There is none if it is not claimed, no check passes, none of its files changed, and everything that
+    fails is either missing or failed before the work.
     """
     if todo.status is TodoStatus.CLAIMED:
         return True
-    if todo.is_temporary:  # a step that a revision has added is red until somebody claims it
+    if todo.is_temporary:  # an inserted step fails until somebody claims it
         return False
     if any(check.counts_as is Verdict.PASSED for check in outcome.checks if check.id != STAY_GREEN):
         return True
@@ -155,7 +159,9 @@ def is_begun(todo: Todo, outcome: Outcome) -> bool:
 
 
 def is_beyond_proof(outcome: Outcome, check: Check) -> bool:
-    """Return whether a demand is open though all its tests have ended: nothing is left to prove."""
+    """Return whether a baseline demand is undecided although all its tests ran: running again cannot
+    decide it.
+    """
     return (
         check.id in (TURN_GREEN, STAY_GREEN)
         and check.verdict is Verdict.INCONCLUSIVE
@@ -166,7 +172,7 @@ def is_beyond_proof(outcome: Outcome, check: Check) -> bool:
 
 
 MOST_NAMED = 5
-"""So many todos are named in a reason, the rest counted."""
+"""Number of todos named in a reason; the rest are counted."""
 
 _OF_STATE = {
     TodoState.DONE: Verdict.PASSED,
@@ -183,7 +189,7 @@ _SEVERITY = (
     Verdict.NOT_RUN,
     Verdict.PASSED,
 )
-"""The first that a todo of the sub-plan has is the verdict of all of them."""
+"""The first of these that any todo of a sub-plan has is the parent's verdict."""
 
 _REASONS = {
     Verdict.FAILED: "failed",
@@ -196,7 +202,9 @@ _REASONS = {
 
 
 def verdict_of(outcome: Outcome) -> Verdict:
-    """Return what a todo of a sub-plan says to its parent. A parent whose own todos failed has failed."""
+    """Return the verdict of a sub-plan's todo for its parent; a nested parent with failing todos has
+    failed.
+    """
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     if state in _OF_STATE:
         return _OF_STATE[state]

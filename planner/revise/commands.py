@@ -145,5 +145,5 @@ def fixing_command(command: Command) -> str | None:
 
 
 def no_option(path: str) -> str:
-    """Return a path that no program takes for an option."""
+    """Return a path that no program parses as an option."""
     return f"./{path}" if path.startswith("-") else path

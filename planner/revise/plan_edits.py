@@ -1,6 +1,7 @@
 """Application of typed edits to the todos of a plan, all or none.
 
-Every edit checks that the plan is as it expects, so that edits decided for one plan never apply to another.
+Each edit checks its assumptions on the plan, so edits that were decided for another version never
+apply.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ if TYPE_CHECKING:
 
 
 class Edited(NamedTuple):
-    """The result of edits."""
+    """The todos and the policy that edits produce."""
 
     todos: dict[str, Todo]
-    """By id, the todos that were made or changed, as they are now."""
+    """New and changed todos by id."""
     policy: Policy
 
 
 def apply_edits(find: Callable[[str], Todo | None], policy: Policy, edits: Iterable[Edit]) -> Edited:
-    """Apply edits one after the other to the plan whose todos ``find`` returns by their id.
+    """Apply edits in order to the plan whose todos ``find`` returns by id.
 
-    The plan itself is never copied: it may have 2,000 todos, and an edit is about one or two. Raises
-    :class:`planner.errors.EditConflictError` for the first edit that does not fit.
+    The plan itself is not copied. Raises :class:`planner.errors.EditConflictError` for the first edit
+    that does not fit.
     """
     editor = _PlanEditor(find, policy)
     for edit in edits:
@@ -86,7 +87,7 @@ class _PlanEditor:
             self.edited[todo.id] = changed
 
     def _changed(self, todo: Todo, edit: Edit) -> Todo:
-        """Return what an edit makes of its todo."""
+        """Return the edited todo."""
         match edit:
             case AddTodoBefore():
                 self._check_order(todo, edit.todo.dependencies)
@@ -224,7 +225,7 @@ class _PlanEditor:
         self.edited[todo.id] = todo
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
-        """Refuse that a todo waits for others which wait for it."""
+        """Refuse dependencies that would form a cycle."""
         seen = set(pending := list(before))
         for name in pending:
             if name == waiting.id:
@@ -235,14 +236,14 @@ class _PlanEditor:
             pending += new
 
     def _check_command(self, cmd: str) -> None:
-        """Refuse a command that cannot be run."""
+        """Refuse a command that cannot be parsed."""
         try:
             parse_command(cmd, self.policy.tools)
         except CommandSyntaxError as error:
             self._refuse(f"{cmd!r} cannot be run: {error.problem}", error.remedy)
 
     def _check_keeps_convention(self, todo: Todo) -> None:
-        """Refuse a first criterion of a todo that is tested by convention: it would put an end to that."""
+        """Refuse a first criterion for a todo that is tested by convention, as it would disable that."""
         if wants_convention(todo):
             self._refuse("its tests are found by convention", "name them as criteria first")
 

@@ -1,4 +1,4 @@
-"""Input of a revision strategy: one failed todo, its failure, and the branch made for it."""
+"""Input of a revision strategy: a failed todo, its failure, and the branch created for it."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
 MAX_FILES = 20
-"""Of more files than this the first are taken."""
+"""Limit of the files that a strategy considers."""
 
 SURE = 0.9
-"""How sure a diagnosis has to be that a test is at fault for the repair to be kept to the tests."""
+"""Confidence required before a repair is restricted to tests because a test is at fault."""
 
 _MAX_WORDS = 200
 _MAX_READ = 4_000
 _TYPE_CHECKERS = ("mypy", "pyright", "basedpyright")
 _SOURCE_FOLDERS = ("", "src", "lib", "python")
-"""Folders in which the packages of a project stand."""
+"""Folders that commonly hold a project's packages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Everything that a strategy may look at."""
+    """All facts that a revision strategy may use."""
 
     plan: Plan
     todo: Todo
@@ -61,20 +61,20 @@ class Situation:
     failure: Failure
     """The failure that decides the route."""
     branch: Todo
-    """The fresh branch, with all criteria of the todo."""
+    """The new branch, which still has all criteria of the todo."""
     context: FailureContext | None
     at: str
-    """A clock reading, RFC 3339, UTC: the end of the run."""
+    """End of the run, RFC 3339 in UTC."""
     tools: frozenset[str] = frozenset()
-    """Type checkers and linters that the project is known to be set up for."""
+    """Names of type checkers and linters that the project is configured for."""
     is_taken: Callable[[str], bool] = frozenset[str]().__contains__
-    """Whether an id is used already."""
+    """Return whether a todo id is in use."""
 
     # -- what was seen --------------------------------------------------------------------------------
 
     @cached_property
     def failures(self) -> tuple[Failure, ...]:
-        """The failure that decides, then the todo's own other failures of its category."""
+        """The deciding failure, then the todo's other own failures of the same category."""
         first = self.failure
         others = (
             each
@@ -85,7 +85,7 @@ class Situation:
 
     @cached_property
     def observations(self) -> tuple[Evidence, ...]:
-        """Return what was seen of failures of this kind."""
+        """The recorded evidence of these failures."""
         if self.context is None:
             return ()
         found = [fact for each in self.failures for fact in evidence_of(each, self.context.evidence)]
@@ -93,29 +93,32 @@ class Situation:
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionFact, ...]:
-        """Every exception that was seen, the one that surfaced first in front."""
+        """All exceptions of that evidence, outermost first."""
         return tuple(
             each for fact in self.observations for each in (*fact.exceptions, *fact.exceptions_in_group)
         )
 
     def frames(self, side: Side) -> list[Frame]:
-        """Return the stack frames of product code, or of tests."""
+        """Return the stack frames in product code or in tests."""
         return [frame for each in self.exceptions for frame in each.frames if frame.side is side]
 
     @cached_property
     def check_ids(self) -> tuple[str, ...]:
-        """The criteria in which the failures of this kind showed."""
+        """Ids of the criteria that failed in this way."""
         return tuple(dict.fromkeys(each.check_id for each in self.failures if each.check_id))
 
     @cached_property
     def failing_tests(self) -> tuple[str, ...]:
-        """The node ids that fail in this way."""
+        """Node ids of the tests that failed in this way."""
         named = [name for each in self.failures for name in each.tests or each.top_failing_tests]
         seen = [each.nodeid for each in self.observations if each.nodeid and "::" in each.nodeid]
         return tuple(dict.fromkeys(named or seen))
 
     def command_of(self, check_id: str) -> CommandSpec | None:
-        """Return the command of a criterion as the plan has it, of a convention as the outcome has it."""
+        """Return the command of a criterion, from the plan or, for a convention, from the outcome.
+
+        ``None`` if the command is unknown or cannot be parsed.
+        """
         for where, spec in commands_of(self.todo):
             if where == check_id:
                 return spec if parsed(spec.cmd) else None
@@ -127,12 +130,12 @@ class Situation:
         return None
 
     def failing_commands(self) -> list[CommandSpec]:
-        """Return the commands of the criteria in which the failures showed."""
+        """Return the commands of the criteria that failed in this way."""
         found = (self.command_of(check_id) for check_id in self.check_ids)
         return [spec for spec in found if spec is not None]
 
     def known_commands(self) -> Iterator[Command]:
-        """Yield the commands of the failing criteria, then the todo's others, then those of the plan."""
+        """Yield parsed commands: of the failing criteria, then of the todo, then of the plan."""
         todos = (self.todo, *self.plan.items)
         specs = [*self.failing_commands(), *(spec for todo in todos for _, spec in commands_of(todo))]
         for cmd in dict.fromkeys(spec.cmd for spec in specs):
@@ -141,13 +144,15 @@ class Situation:
                 yield command
 
     def isolated_commands(self) -> tuple[CommandSpec, ...]:
-        """Return the commands that run the failing tests and nothing else; none where none shows them."""
+        """Return commands that run exactly the failing tests; empty if none is known to select them."""
         wanted, checks = self.failing_tests, self.outcome.checks
         own = {check.id: [each.nodeid for each in check.tests if each.nodeid in wanted] for check in checks}
         judged = {check.id for check in checks if check.tests}
         shown = [name for name in own if own[name] or name in self.check_ids]
         shown += [name for name in self.check_ids if name not in own]
-        if not shown:  # a failure that names no criterion: what is red, else what selects one of the tests
+        if (
+            not shown
+        ):  # the failure names no criterion: use failing checks, else commands that select a test
             shown = [check.id for check in checks if check.counts_as.is_red]
         if not shown:
             commands = ((where, parsed(spec.cmd)) for where, spec in commands_of(self.todo))
@@ -165,13 +170,15 @@ class Situation:
         return tuple(found.values())
 
     def syntax_check(self, files: Sequence[str]) -> str | None:
-        """Return the command that compiles files of Python; ``None`` where there are none."""
+        """Return a command that compiles the Python files among ``files``; ``None`` if there are none."""
         python = [no_option(file) for file in files if file.endswith(PYTHON)]
         failing = next((spec.cmd for spec in self.failing_commands()), "")
         return shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
 
     def type_check(self, files: Sequence[str]) -> tuple[str, str, bool] | None:
-        """Return a command that checks types, whose it is, and whether the project uses it already."""
+        """Return a type-checking command, a phrase on its origin, and whether the project already uses
+        it.
+        """
         for command in self.known_commands():
             if command.tool.purpose is Purpose.TYPE_CHECK:
                 return command.text, "the type checker of the plan", True
@@ -187,35 +194,35 @@ class Situation:
 
     @cached_property
     def located_files(self) -> tuple[str, ...]:
-        """The files in which the failures of this kind are located, the one that decides first."""
+        """Files in which these failures are located, that of the deciding one first."""
         return _below_root(each.location.path if each.location else None for each in self.failures)
 
     @cached_property
     def files_with_findings(self) -> tuple[str, ...]:
-        """The located files and those that a tool complained of."""
+        """The located files and the files of tool findings."""
         commands = (each.command for each in self.observations if each.command is not None)
         found = [finding.path for command in commands for finding in command.findings]
         return _below_root((*self.located_files, *found))
 
     @cached_property
     def product_files(self) -> tuple[str, ...]:
-        """Files of the product that the failure shows."""
+        """Product files that appear in the failures' locations and stacks."""
         ran = (frame.path for frame in self.frames(Side.PRODUCT))
         found = _below_root((*self.located_files, *ran), at_most=None)
         return tuple(path for path in found if not is_test_path(path))
 
     @cached_property
     def promised_files(self) -> tuple[str, ...]:
-        """The artifacts of the todo and the file that it names to begin with."""
+        """Artifacts of the todo and its target file."""
         task = self.todo.controller_task_spec
         wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
         return _below_root([*wanted, task.target_file if task else None], at_most=None)
 
     def implicated_files(self) -> tuple[str, ...]:
-        """Return the files in which a wrong result may have its cause, but not those that are protected.
+        """Return the unprotected files that may contain the cause of a wrong result.
 
-        They are the product's, or the tests' where a test is surely at fault. Where it may be either, there
-        are none: the right repair must not be forbidden.
+        Product files, or test files if a test is certainly at fault. Empty if it may be either: a
+        restriction must never forbid the right repair.
         """
         found: list[str] = []
         if self.failure.owner is Owner.TEST:
@@ -253,12 +260,12 @@ class Situation:
 
     @cached_property
     def tree(self) -> Tree:
-        """Return what is known of the files that the failure speaks of."""
+        """Facts about the existence of files that the failure mentions."""
         return tree_of(self.context, self.observations)
 
     @cached_property
     def scope(self) -> EditScope:
-        """Return which files whoever repairs the todo may edit."""
+        """The files that the worker on the repair may edit."""
         return EditScope(
             allowed=self.todo.allowed_files,
             kept=self.plan.metadata.protected_files,
@@ -266,9 +273,11 @@ class Situation:
         )
 
     def module_file(self, module: str) -> str | None:
-        """Return the file of a module; ``None`` where nothing shows that it is the project's own.
+        """Return the file of a module, existing or to be written; ``None`` if it may not be the
+        project's own.
 
-        A file that the plan expects is taken as it is named; else the module stands where its package does.
+        An expected file of the plan wins; otherwise the module is placed in the folder of its top
+        package.
         """
         inner = module.replace(".", "/")
         for path in self.promised_files:
@@ -296,6 +305,6 @@ def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES)
 
 
 def quoted(text: str) -> str:
-    """Return untrusted text on one line of bounded length, without secrets."""
+    """Return untrusted text on one bounded line, without control characters and secrets."""
     line = " ".join(redact(clean(text[:_MAX_READ])).split())
     return line if len(line) <= _MAX_WORDS else f"{line[:_MAX_WORDS]}…"

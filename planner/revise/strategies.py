@@ -1,7 +1,7 @@
-"""From the category of a failure to the edits of the plan that it calls for.
+"""Revision strategies: the edits of the plan that each failure category calls for.
 
-None widens what the todo may change without a person's approval, or gives more time to product code that
-loops; what an edit tells to make or to change is checked by :mod:`planner.brief.instructions`.
+No strategy widens what a todo may change, or extends the time limit of looping product code, without a
+person's approval. Instructions inside of edits are checked by :mod:`planner.brief.instructions`.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure, Outcome
 
 REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
-"""Every rule of a revision with what it does, in the order of the strategies."""
+"""Rule ids of revisions with their explanations, in the order of the strategies."""
 
 QUARANTINE_DAYS = 14
 _MOST_QUARANTINED = 10
 _MOST_TESTS = 20
-"""So many tests of an older failure are named one by one; of more, their files are."""
+"""Up to this number, tests of a pre-existing failure are selected one by one; above, by file."""
 _LONGEST_NODEID = 1_000
 _LONGEST_NAME = 100
 _LONGEST_STEM = 180
-"""Of a todo's id, so much stands in the ids of its steps."""
+"""Number of characters of a todo's id that the ids of its steps repeat."""
 
 _NO_MODULE = re.compile(r"No module named '?(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?![\w.])'?")
 _NO_NAME = re.compile(
@@ -80,7 +80,7 @@ _PYTHON_MANIFESTS = (
     *("pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt", "requirements/**", "*.lock"),
 )
 _NODE_MANIFESTS = ("package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock")
-"""Where dependencies are declared."""
+"""Files that declare dependencies."""
 
 _ARTIFACT_PROBLEMS = {
     "missing": "does not exist",
@@ -94,20 +94,20 @@ _ARTIFACT_PROBLEMS = {
     "sha256": "has another content than promised",
 }
 _NOT_PROVING = ("all-skipped", "only-expected-failures")
-"""Rules of a diagnosis that say: the tests are there, and none of them proves anything."""
+"""Diagnosis rules for tests that exist but prove nothing."""
 
 
 def revise(situation: Situation) -> tuple[Edit, ...]:
-    """Return the edits that the failure calls for, in the order in which they apply after the branch.
+    """Return the edits for a failure, in the order in which to apply them after the branch was added.
 
-    Telling the branch what was seen is none of them. The same situation gives the same edits.
+    Deterministic. The description of the failure for the branch is added by the engine.
     """
     steps = () if situation.outcome.success else STRATEGIES.get(situation.failure.category, ())
     return tuple(edit for step in steps for edit in step(situation) if _is_right(edit, situation))
 
 
 def _is_right(edit: Edit, situation: Situation) -> bool:
-    """Return whether what an edit tells somebody agrees with the tree and with what they may edit."""
+    """Return whether the instructions in an edit agree with the files that exist and may be edited."""
     scope = situation.scope
     if isinstance(edit, NameArtifact):
         names = (edit.path,)
@@ -126,7 +126,7 @@ def _is_right(edit: Edit, situation: Situation) -> bool:
 
 
 def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
-    """Leave whoever looks for an unknown cause less to look at; that it is tried once the branch says."""
+    """Reduce the search space for an unknown cause: restrict the files, else isolate the failing tests."""
     why = "the cause is unknown, and the failure points to"
     narrower = tuple(
         _narrow(situation, Situation.implicated_files, "unknown-narrows-files", why, folders=True)
@@ -185,7 +185,7 @@ def _raise_limits(situation: Situation) -> Iterator[Edit]:
 
 
 def _hangs(situation: Situation) -> bool:
-    """Return whether it was ended elsewhere than in a test's own code, as far as a stack shows it."""
+    """Return whether the time limit struck outside of the test's own code, as far as a stack shows."""
     location = situation.failure.location
     if location is not None and not is_test_path(location.path):
         return True
@@ -202,9 +202,9 @@ def _hangs(situation: Situation) -> bool:
 def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
     failure = situation.failure
     if failure.owner is Owner.ENVIRONMENT:
-        return  # the tests are there and cannot run on this machine
+        return  # the tests exist but cannot run on this machine
     retargets = tuple(_retarget(situation))
-    if retargets:  # nobody is told to write what was probably misspelt
+    if retargets:  # probably a misspelling, so nobody should write that test
         yield from retargets
         return
     selectors = [each for seen in situation.observations for each in seen.selectors]
@@ -265,14 +265,14 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
 
 
 def near_selection(selector: Selector) -> str | None:
-    """Return the existing selection that was probably meant; never one that selects more."""
+    """Return the existing selection that was probably meant; never a wider one. ``None`` if unclear."""
     near = selector.nearest[0] if selector.nearest else None
     if near is None or selector.problem not in MISSING_TEST:
         return None
     path, colons, name = selector.text.partition("::")
     if selector.problem == "missing_file":
         folder, slash, file = path.rpartition("/")
-        # The names are those beside the missing file; a folder, or the same name elsewhere, is not meant.
+        # Suggestions are siblings of the missing file; folders and equal names elsewhere are not meant.
         is_beside = "/" not in near and near != file and "." in near
         if not is_beside or near.rpartition(".")[2] != file.rpartition(".")[2]:
             return None
@@ -410,7 +410,7 @@ def _settle_contract(situation: Situation) -> Iterator[Edit]:
     if fact is not None and fact.expected and fact.actual:
         name = quoted(fact.function or "the signature")
         what = f"{name} is promised as {quoted(fact.expected)} and found as {quoted(fact.actual)}"
-    # Of a contract that is there already, its being there would prove nothing.
+    # If the contract exists already, its existence cannot serve as the step's criterion.
     exists = situation.tree.exists(path)
     if exists is None:
         exists = fact is not None and fact.problem != "unreadable"
@@ -444,7 +444,7 @@ def _name_artifact(situation: Situation) -> Iterator[Edit]:
     tree = situation.tree
     for wanted, why, is_absent in _wanted_artifacts(situation):
         path = below_root(_fixed_part(wanted))
-        # What was missing and is there by now needs no edit.
+        # It was missing and exists by now: nothing to do.
         if path is None or (is_absent and tree.exists(path)):
             continue
         if not situation.scope.permits(path):
@@ -465,7 +465,7 @@ def _name_artifact(situation: Situation) -> Iterator[Edit]:
 
 
 def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
-    """Yield files that may be the missing one, the surest first, what is wrong, and if it is absent."""
+    """Yield path, problem and absence of files that may be the missing one, most certain first."""
     for observation in situation.observations:
         artifact, contract = observation.artifact, observation.contract
         if artifact is not None:
@@ -496,7 +496,7 @@ def _few(names: Iterable[str], most: int = 3) -> str:
 def _isolate(
     situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
-    """Leave the branch the failing tests; do nothing where no command is known to show them."""
+    """Restrict the branch to the failing tests; yields nothing if no command is known to select them."""
     tests = situation.isolated_commands()
     if tests:
         because = f"{why}: {_few(situation.failing_tests or [spec.cmd for spec in tests])}"
@@ -506,7 +506,10 @@ def _isolate(
 def _add_check(
     situation: Situation, cmd: str | None, rule: str, because: str, *, requires_approval: bool = False
 ) -> Iterator[AddCheck]:
-    """Put a command first, unless the branch has it, or is tested by convention, which it would end."""
+    """Add a command as the branch's first criterion.
+
+    Not if the branch has it already, or is tested by convention, which a first criterion would disable.
+    """
     branch = situation.branch
     if cmd is None or parsed(cmd) is None or wants_convention(branch):
         return
@@ -528,7 +531,7 @@ def _narrow(
     *,
     folders: bool = False,
 ) -> Iterator[NarrowFiles]:
-    """Let the branch change only these files, or their folders, where that is less."""
+    """Restrict the branch's ``allowed_files`` to these files or their folders, if that is narrower."""
     branch, files = situation.branch, files_of(situation)
     patterns = narrowed(branch.allowed_files, files, folders=folders) if files else None
     if patterns is not None:
@@ -537,10 +540,11 @@ def _narrow(
 
 
 def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool) -> tuple[str, ...] | None:
-    """Return the narrower allowlist, or ``None``. It never lets in what the old one does not.
+    """Return the narrower allowlist, or ``None`` if there is none. It never includes more than the old
+    one.
 
-    With ``folders``, patterns of the old list that match the files are kept as they are, as long as that is
-    fewer; else the folders within them.
+    With ``folders``, matching patterns of the old list are kept if that drops others; otherwise folders
+    within them are used.
     """
     patterns = (_pattern_of(file, folder=folders) for file in files)
     wanted = without_covered(pattern for pattern in patterns if pattern is not None)
@@ -560,7 +564,9 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
 
 
 def _pattern_of(path: str, *, folder: bool) -> str | None:
-    """Return the glob of one file, or of all in its folder; also where its name reads as a glob itself."""
+    """Return the glob of one file or of its folder; ``None`` if a name with wildcards leaves no literal
+    folder.
+    """
     is_plain = not is_glob(path) and not path.startswith("!")
     if is_plain and not (folder and "/" in path):
         return path
@@ -569,7 +575,7 @@ def _pattern_of(path: str, *, folder: bool) -> str | None:
 
 
 def _fixed_part(pattern: str) -> str:
-    """Return a path as it is; of a glob, the folder before its first wildcard."""
+    """Return a path unchanged; of a glob, the folder before its first wildcard."""
     parts = pattern.split("/")
     wild = (at for at, part in enumerate(parts) if is_glob(part))
     return "/".join(parts[: next(wild, len(parts))])
@@ -586,10 +592,10 @@ def _add_step(
     allowed_files: tuple[str, ...] = (),
     is_new: bool = False,
 ) -> Iterator[AddTodoBefore]:
-    """Put a temporary todo before the branch.
+    """Insert a temporary todo before the branch.
 
-    A step whose file ``is_new`` is proved by it; any other is done when its role says so. Where it has to
-    change what the todo may not, a person agrees first.
+    A step that creates a new file has it as criterion; any other is done when its role says so. A step
+    that must change files outside of the todo's allowlist needs approval.
     """
     branch, old, path = situation.branch, situation.todo.allowed_files, task.target_file
     fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
@@ -659,7 +665,7 @@ STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
     Category.METRIC_UNMET: (_isolate_what_records,),
     Category.UNKNOWN: (_narrow_or_isolate,),
 }
-"""What each category calls for, step by step. A category that is not here halts, or calls for no edit."""
+"""Strategies of each category, in order. Categories without an entry halt or need no edit."""
 
 
 # -- failures that were there before the work began ----------------------------------------------------
@@ -668,9 +674,10 @@ STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
 def set_apart(
     todo: Todo, outcome: Outcome, failures: Iterable[Failure], is_known: Callable[[str], bool]
 ) -> list[AddTodoBefore | AddDependency]:
-    """Return edits that give each failure a todo of its own, which the failed todo waits for.
+    """Return edits that give each pre-existing failure a todo of its own, on which the failed todo then
+    depends.
 
-    ``is_known`` tells whether there is a todo of that id already.
+    ``is_known`` returns whether a todo with that id exists already.
     """
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
@@ -698,12 +705,12 @@ def set_apart(
 
 
 def _proof(todo: Todo, outcome: Outcome, failure: Failure) -> dict[str, Any]:
-    """Return what proves that just this failure is fixed, the whole todo's criteria at worst."""
+    """Return criteria that prove the repair of this failure alone; as a last resort all of the todo's."""
     check = next((check for check in outcome.checks if check.id == failure.check_id), None)
     tests = failure.tests or failure.top_failing_tests
     if len(tests) > _MOST_TESTS:
         tests = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
-    # An outcome file may name anything.
+    # Outcome files are untrusted input: names must not leave the root or become options.
     is_inside = all(below_root(test.partition("::")[0]) and not test.startswith("-") for test in tests)
     cmd = shlex.join(["pytest", *tests]) if tests and is_inside else None
     if cmd is None or parsed(cmd) is None:

@@ -1,4 +1,4 @@
-"""Everything that runs inside a worker: it observes and writes records, and never decides."""
+"""Code that runs inside a worker. It observes the session and writes records; it never judges."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ _is_worker = False
 
 
 def in_worker() -> bool:
-    """Return whether this process runs tests for a parent."""
+    """Return whether this process is a worker of a run."""
     return _is_worker
 
 
 def become_worker() -> None:
-    """Mark this process as one that runs tests for a parent."""
+    """Mark this process as a worker of a run."""
     global _is_worker
     _is_worker = True

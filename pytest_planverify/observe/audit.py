@@ -1,7 +1,7 @@
-"""Watches what a session reaches for outside itself, by the audit events of the interpreter.
+"""Audit of a session's effects outside itself, by the interpreter's audit events.
 
-A hook that was added once cannot be removed. It returns at once for the events that tell of nothing of the
-kind, writes the others to the journal, each once and how often, and refuses what the plan denies.
+An audit hook can never be removed. It returns immediately for irrelevant events, writes relevant ones
+to the journal (each distinct event once, with a count), and refuses what the plan denies.
 """
 
 from __future__ import annotations
@@ -37,10 +37,14 @@ if TYPE_CHECKING:
     from types import FrameType
 
 WORKER_VARIABLE = "PLANVERIFY_SESSION"
-"""Under which an xdist worker finds its session's spec before it loads conftests; taken out at once."""
+"""Environment variable with the spec for an xdist worker, which reads and removes it before loading
+conftests.
+"""
 
 MOST_EVENTS = 2_000
-"""How many different events one process writes down; what is denied is refused beyond that, too."""
+"""Limit of distinct events that one process records. Denied events are refused and recorded beyond it,
+too.
+"""
 
 _PHASES = {
     "pytest_runtest_setup": "setup",
@@ -49,37 +53,37 @@ _PHASES = {
 }
 _RUNS_A_TEST = ("pytest_runtest_protocol", "runtestprotocol")
 _RUNS_THE_PROJECT = ("runner.py", "python.py", "fixtures.py", "unittest.py", "doctest.py")
-"""The modules of pytest whose hooks call tests and fixtures, whoever wrote those."""
+"""pytest modules whose hooks call tests and fixtures."""
 
 _TOOLS = ("execnet", "xdist", "coverage", "pytest_cov", "pytest_timeout", "pytest_rerunfailures")
-"""Packages that work for a session in ways of their own: other processes, threads, data files."""
+"""Plugins that use processes, threads or files for the session itself."""
 
 _PROJECT, _PYTEST, _PLUGGY, _TOOL, _OURS, _OTHER = range(6)
 
 _OUTERMOST = ("run_worker", "_serve_group", "leave_interpreter")
-"""Our own functions that a worker runs in, and what it does when its session is over."""
+"""Our own functions around a session; frames outside of them belong to whoever started the run."""
 
 Key = tuple[str, str, str | None, str | None, str | None, bool]
 
 
 class Audit:
-    """State that the session and its audit hook share."""
+    """State shared between the session and its audit hook."""
 
     def __init__(self) -> None:
         self.worker = ""
         self.nodeid: str | None = None
-        """The test that runs, or that was the last to run."""
+        """Node id of the running test, or of the last one."""
         self.flush: Callable[[], None] = lambda: None
-        """Write down how often each event was seen by now."""
+        """Write the current counts of repeated events."""
         self.files: ReadFiles
-        """What is read of the project."""
+        """Files of the project that were read."""
 
 
 _audit: Audit | None = None
 
 
 def watch(spec: WorkerSpec) -> Audit:
-    """Begin to watch this process."""
+    """Install the audit hook in this process."""
     global _audit
     _audit = Audit()
     _install(_audit, spec)
@@ -87,12 +91,12 @@ def watch(spec: WorkerSpec) -> Audit:
 
 
 def watching() -> Audit | None:
-    """Return the audit of this process, where it is watched."""
+    """Return this process's audit, or ``None``."""
     return _audit
 
 
 def watch_worker() -> None:
-    """Begin to watch this xdist worker, whose session's spec is in the environment."""
+    """Install the audit hook in this xdist worker, with the spec from the environment."""
     judges_at_start()
     text = os.environ.pop(WORKER_VARIABLE)
     if os.environ.get("PYTEST_XDIST_WORKER") and _audit is None:
@@ -100,7 +104,9 @@ def watch_worker() -> None:
 
 
 def _install(audit: Audit, spec: WorkerSpec) -> None:
-    """Add the hook. What it uses is bound here, where nothing that a test replaces can reach it."""
+    """Add the audit hook. All functions that it uses are bound here, out of reach of monkeypatches in
+    tests.
+    """
     roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
     roots = tuple(dict.fromkeys((*roots, *(resolve_path(root) or root for root in roots))))
     others = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
@@ -112,16 +118,16 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
     busy: set[int] = set()
 
     def tell(reached: Reached, origin: Origin, nodeid: str | None) -> bool:
-        """Write it down. Return whether it is denied."""
+        """Record an event; return whether the plan denies it."""
         denied = strict and not is_granted(reached)
         note(reached, origin, nodeid, denied)
         return denied
 
     def look(event: str, found: Sequence[Reached]) -> str | None:
-        """Return what is refused of it."""
+        """Record events; return the first denied target, if any."""
         frame = frame_of(2)
         if event == "os.posix_spawn" and frame.f_code.co_filename == subprocess:
-            return None  # it has told of itself already
+            return None  # subprocess.Popen has raised an event of its own before
         origin = origin_of(frame)
         if origin is None:
             return None
@@ -137,6 +143,7 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
             return
         __tracebackhide__ = True
         thread = ident()
+        # The hook's own file access raises events, too.
         if thread in busy:
             return
         busy.add(thread)
@@ -144,11 +151,11 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
             if (note := noting(event)) is not None:
                 try:
                     note(args)
-                except Exception:  # what it was cannot be told; the call itself is judged all the same
+                except Exception:  # unknown which file it was; the event itself is still judged
                     unread()
             found = reader(args)
             refused = look(event, found) if found else None
-        except Exception:  # odd arguments: the call itself will complain of them
+        except Exception:  # invalid arguments: the audited call will raise by itself
             if strict:
                 raise
             return
@@ -161,7 +168,7 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
     table["_thread.start_new_thread"] = table["_thread.start_joinable_thread"] = remember_thread
     audit.files = ReadFiles(roots)
     notes, unread = audit.files.notes(), audit.files.lose_track
-    # Of events that matter only for the files that are read, nothing is told.
+    # Events that only matter for the set of read files are not recorded.
     read, noting = {**dict.fromkeys(notes, _nothing), **table}.get, notes.get
     sys.addaudithook(hook)
 
@@ -173,13 +180,14 @@ def _nothing(args: tuple[Any, ...]) -> tuple[Reached, ...]:
 def _threads(
     audit: Audit,
 ) -> tuple[Callable[[Origin], str | None], Callable[[tuple[Any, ...]], tuple[Reached, ...]]]:
-    """Return what tells the test at work in the current thread, and what is told of threads that start.
+    """Return a function that finds the test of the current thread, and the reader of thread-start
+    events.
 
-    A thread works for the test that started it, also when another one runs by then.
+    Work of a thread is attributed to the test that started it, even if another test runs by then.
     """
     ident, main = get_ident, threading.main_thread()
     started = weakref.WeakKeyDictionary[Any, "str | None"]()
-    # Asking for the current thread by the usual way may make one.
+    # threading.current_thread() may create a dummy thread, and so change what the test sees.
     alive = cast("dict[int, threading.Thread]", threading._active)  # type: ignore[attr-defined]
 
     def nodeid_of(origin: Origin) -> str | None:
@@ -201,7 +209,7 @@ def _threads(
 def _noting(
     audit: Audit, spec: WorkerSpec, roots: tuple[str, ...]
 ) -> Callable[[Reached, Origin, str | None, bool], None]:
-    """Return what writes events down: the first of equal ones at once, how many there were in the end."""
+    """Return a function that records events: a new one immediately, the count of repeated ones on flush."""
     journal, pid = _Journal(spec), os.getpid
     counts: dict[Key, int] = {}
     repeated: set[Key] = set()
@@ -232,9 +240,10 @@ def _noting(
 
 
 class _Journal:
-    """The run's journal, opened again where what ran has closed it.
+    """The run's journal for audit events, reopened if tests closed its descriptor.
 
-    Not signed: children that a test forks write there, too, and nothing is gained by what is made up.
+    Unsigned, as forked children of tests write here, too. A forged event could only incriminate its
+    author.
     """
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -257,10 +266,10 @@ class _Journal:
 
 
 def spec_for_workers(spec: WorkerSpec) -> str:
-    """Return what a worker of pytest-xdist must know before it loads a conftest, fit for a variable."""
+    """Return what an xdist worker needs before it loads conftests, as text for an environment variable."""
     return replace(
         spec,
-        key="",  # a variable is there for everybody to read
+        key="",  # tests can read the environment
         args=tuple(f"--basetemp={folder}" for folder in _basetemp(spec.args)),
         selections=(),
         planned=(),
@@ -269,7 +278,7 @@ def spec_for_workers(spec: WorkerSpec) -> str:
 
 
 def _basetemp(args: tuple[str, ...]) -> list[str]:
-    """Return the folder that the command line names for the tests' temporary folders."""
+    """Return the folder of ``--basetemp`` on the command line, if given."""
     found = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--basetemp"]
     found += [word.partition("=")[2] for word in args if word.startswith("--basetemp=")]
     return [os.path.abspath(folder) for folder in found]
@@ -279,23 +288,23 @@ def _basetemp(args: tuple[str, ...]) -> list[str]:
 
 
 class Origin(NamedTuple):
-    """The project's frame that caused an audit event."""
+    """The project's code that caused an audit event."""
 
     in_test: bool
-    """A test was being set up, called or torn down."""
+    """Caused during a test's setup, call or teardown."""
     phase: str | None = None
     path: str | None = None
-    """The outermost file of the project: the test file or conftest that is imported, or that called."""
+    """Outermost project file on the stack: the test file or conftest that is imported or was called."""
     fixture: object = None
-    """The fixture definition of a wider scope than a test that was being set up or torn down."""
+    """Definition of the fixture being set up or torn down, if its scope is wider than a function."""
 
 
 def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin | None]:
-    """Return what tells the origin from the innermost frame; ``None`` of it is a tool's own doing.
+    """Return a function from the innermost frame to the :class:`Origin`, or ``None`` for a tool's own
+    doing.
 
-    It is told from the calls that are on the way: the innermost one that somebody answers for decides. The
-    files of the project lie below the roots. Calls outside the session are not looked at: they are those of
-    whoever started the run.
+    The innermost frame of a known owner decides. Files below ``roots`` belong to the project. Frames
+    outside of the session are ignored.
     """
     owners, known = _owners(roots), dict[str, int]()
 
@@ -360,7 +369,7 @@ def _owners(roots: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
 
 
 def _folder(name: str) -> str:
-    """Return the folder of a package, or the file of a module, that stands beside pytest or is imported."""
+    """Return the folder (or file) of a package, imported or installed beside pytest."""
     module = sys.modules.get(name)
     file = getattr(module, "__file__", None)
     if file is None:

@@ -1,8 +1,8 @@
-"""Capture a failure while it happens: from pytest's items, calls and reports to plain facts.
+"""Capture of a failure while it happens: from pytest's items, calls and reports to plain facts.
 
-The facts have the fields of :mod:`planner.model.evidence`. A session must not import the libraries that
-those models are made of, for the project under test may be one of them: it writes plain data, and the
-parent reads it back. The objects asked are the tests' own: they may raise, or take for ever.
+Facts have the fields of :mod:`planner.model.evidence`, but are plain data: a session must not import
+pydantic, as the project under test may itself be pydantic. The parent parses them. The inspected
+objects belong to the tests, so each access may raise or block: see :func:`guarded`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLAIN_MODULES = frozenset(
      "itertools", "math", "operator", "pytest", "random", "re", "statistics", "string", "textwrap",
      "typing", "unittest"}
 )  # fmt: skip
-"""Modules that give what their callers put in: they read no file and start nothing."""
+"""Standard modules without side effects: they read no files and start no processes."""
 
 _REACHING = {"__import__", "breakpoint", "compile", "eval", "exec", "globals", "input", "open", "vars"}
 _PLAIN_BUILTINS = frozenset(dir(builtins)) - _REACHING
@@ -46,10 +46,11 @@ _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_self_contained(source: str | bytes, function: str, owner: str | None = None) -> bool:
-    """Return whether a test function, of a class where ``owner`` names one, uses its own file alone.
+    """Return whether a test function (of class ``owner``, if given) depends on nothing but its own
+    file.
 
-    All names that it reads, and those that what it calls in the file reads, must be bound there, or be
-    those of builtins and plain modules. In doubt it is not. Never raises.
+    All names that it uses, directly or through functions of the file, must be bound in the file, or be
+    builtins or names of side-effect-free standard modules. ``False`` in doubt. Never raises.
     """
     bound = _bindings(source)
     waiting = list(bound.get(owner or function, ()))
@@ -72,9 +73,9 @@ def is_self_contained(source: str | bytes, function: str, owner: str | None = No
     return True
 
 
-@lru_cache(maxsize=2)  # all failures of a file follow one another
+@lru_cache(maxsize=2)  # failures arrive file by file
 def _bindings(source: str | bytes) -> dict[str, list[ast.stmt]]:
-    """Return the statements of a module by the names that they bind; none of what does not parse."""
+    """Return a module's statements by the names that they bind; empty if it does not parse."""
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -87,7 +88,7 @@ def _bindings(source: str | bytes) -> dict[str, list[ast.stmt]]:
 
 
 def _is_given_values(statements: list[ast.stmt], function: str) -> bool:
-    """Return whether all that the test is given stands in its decorators; nothing comes from fixtures."""
+    """Return whether the test's arguments come from its decorators only, not from fixtures."""
     for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, _FUNCTION) and node.name == function:
             calls = (each for each in node.decorator_list if isinstance(each, ast.Call) and each.args)
@@ -110,7 +111,9 @@ def _imported(statement: ast.stmt) -> Iterator[set[str]]:
 
 
 def _bound_names(statement: ast.stmt, *, within: bool = False) -> Iterator[str]:
-    """Yield the names that a statement binds in its module; ``within`` also those of its own scopes."""
+    """Yield the names that a statement binds at module level, with ``within`` also those in nested
+    scopes.
+    """
     if isinstance(statement, _DEFINITION):
         yield statement.name
         if not within:
@@ -149,11 +152,11 @@ _ENVELOPES = frozenset(
     {"CollectError", "ConftestImportFailure", "PytestUnhandledThreadExceptionWarning"}
     | {"PytestUnraisableExceptionWarning"}
 )
-"""Exceptions that only carry another one."""
+"""Exceptions that merely wrap another one."""
 
 
 class Facts(dict[str, Any]):
-    """A JSON object whose members are also attributes; one that is not there is ``None``."""
+    """A JSON object with attribute access; a missing member reads as ``None``."""
 
     __slots__ = ()
 
@@ -169,7 +172,7 @@ class Facts(dict[str, Any]):
 def test_evidence(
     item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport, project: ProjectMap
 ) -> Facts:
-    """Return what is known of a failed set-up, call or teardown of a test."""
+    """Return the facts of a failed setup, call or teardown of a test."""
     project = _with_module_of(item, project)
     error = call.excinfo.value if call.excinfo is not None else None
     facts = _evidence(
@@ -204,7 +207,7 @@ test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins 
 def collection_evidence(
     collector: pytest.Collector, report: pytest.CollectReport, project: ProjectMap
 ) -> Facts:
-    """Return what is known of a failed collection; its error is that of the report's ``call``."""
+    """Return the facts of a failed collection, from the error in the report's ``call``."""
     project = _with_module_of(collector, project)
     call = cast("pytest.CallInfo[Any] | None", getattr(report, "call", None))
     error = call.excinfo.value if call is not None and call.excinfo is not None else None
@@ -219,7 +222,7 @@ def collection_evidence(
 
 
 def startup_evidence(error: BaseException, project: ProjectMap) -> Facts:
-    """Return what is known of an error that kept a session from starting, or ended it."""
+    """Return the facts of an error that prevented or aborted the session."""
     return _evidence(EvidenceKind.SESSION, Phase.SESSION, error, project)
 
 
@@ -245,10 +248,10 @@ def _evidence(
 def _reported(
     report: pytest.TestReport | pytest.CollectReport, error: BaseException | None, project: ProjectMap
 ) -> dict[str, Any]:
-    """Return what a report shows, and the product's part in the error."""
+    """Return a report's text and captured output, and facts on the product's part in the error."""
     try:
         rendering = str(report.longrepr or "")
-    except Exception as failure:  # the rendering quotes the objects of the test
+    except Exception as failure:  # rendering calls repr() of test objects
         rendering = f"<rendering raised {type(failure).__name__}>"
 
     def output(stream: str) -> str:
@@ -265,7 +268,7 @@ def _reported(
 
 
 def headline(error: Facts) -> str:
-    """Return the line that a person would quote: ``AssertionError: assert 32.1 == 28.5``."""
+    """Return the one-line summary of an error: ``AssertionError: assert 32.1 == 28.5``."""
     lines = [line for line in error.message.splitlines() if line.strip()]
     first = lines[0].strip() if lines else ""
     compared = next((line.strip() for line in lines[1:] if line.startswith("assert ")), "")
@@ -274,7 +277,7 @@ def headline(error: Facts) -> str:
 
 
 def _with_module_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
-    """Count the file that the node was collected from as a test, unless only its docstrings are."""
+    """Mark the file of a collected node as a test file, except for doctests of product modules."""
     is_python = isinstance(node, (pytest.Function, pytest.Class, pytest.Module))
     if is_python and not isinstance(node, pytest.Package):
         real = os.path.realpath(node.path)
@@ -284,7 +287,7 @@ def _with_module_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -
 
 
 def _timeout_of(chain: tuple[Facts, ...]) -> float | None:
-    """Return the limit in seconds that pytest-timeout enforced, ``None`` where it did not raise this."""
+    """Return the limit in seconds if pytest-timeout raised the error, else ``None``."""
     frames = chain[0].frames[-5:] if chain else ()
     if any(each.module == "pytest_timeout" or each.path.endswith("pytest_timeout.py") for each in frames):
         found = _LIMIT.match(chain[0].message)
@@ -297,7 +300,7 @@ def _names(names: Iterable[object]) -> tuple[str, ...]:
 
 
 def _known_fixtures(error: Any) -> tuple[str, ...]:
-    """Return all fixtures that the test could ask for, if it asked for one that is not there."""
+    """Return the names of available fixtures, if the error is a failed fixture lookup."""
     if not isinstance(error, pytest.FixtureLookupError):
         return ()
     try:
@@ -307,7 +310,7 @@ def _known_fixtures(error: Any) -> tuple[str, ...]:
             found = {definition.argname for definition in manager._get_all_fixture_defs_for_node(node)}
         else:
             found = set(manager._arg2fixturedefs)
-    except AttributeError:  # private to pytest: without it the diagnosis knows no nearest name
+    except AttributeError:  # private API of pytest: without it no nearest name is suggested
         return ()
     return tuple(sorted(_names(found)))
 
@@ -318,14 +321,16 @@ def _known_fixtures(error: Any) -> tuple[str, ...]:
 def exception_facts(
     error: BaseException, project: ProjectMap
 ) -> tuple[tuple[Facts, ...], tuple[Facts, ...]]:
-    """Return the chain of exceptions, the one that surfaced first, and the leaves of every group in it."""
+    """Return facts on the chain of exceptions, the surfacing one first, and on the leaves of all groups
+    in it.
+    """
     chain = chain_of(error)
     leaves = [leaf for link in chain for leaf in _leaves_of(link)]
     return tuple(_fact(link, project) for link in chain), tuple(_fact(leaf, project) for leaf in leaves)
 
 
 def chain_of(exception: BaseException) -> tuple[BaseException, ...]:
-    """Return the exception, its cause or context, and so on; wrappers of the framework are taken off."""
+    """Return the exception and its causes or contexts in order, without framework wrappers."""
     chain: list[BaseException] = []
     seen: set[int] = set()
     current: BaseException | None = exception
@@ -342,7 +347,7 @@ def chain_of(exception: BaseException) -> tuple[BaseException, ...]:
 
 
 def _leaves_of(exception: BaseException) -> tuple[BaseException, ...]:
-    """Return the leaves of an exception group and of its groups; nothing for another exception."""
+    """Return the leaves of a nested exception group; empty for other exceptions."""
     leaves: list[BaseException] = []
     seen = {id(exception)}
     waiting = deque(_members(exception))
@@ -362,7 +367,7 @@ def _leaves_of(exception: BaseException) -> tuple[BaseException, ...]:
 
 
 def _fact(exception: BaseException, project: ProjectMap) -> Facts:
-    """Return all that can be told about one exception. Never raises."""
+    """Return all facts on one exception. Never raises."""
     kind = type(exception)
     frames = tuple(_frames_of(exception.__traceback__, project))
     details = guarded(lambda: _details(exception, project), cast("dict[str, Any]", {}))
@@ -378,9 +383,9 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
 
 
 def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
-    """Yield the outermost call first; of a deep traceback the first and the last frames.
+    """Yield a traceback's frames, outermost first; of a deep one only the first and last frames.
 
-    How pytest came to call the project is left out: that is the same each time, and most of a record.
+    Leading frames of pytest are dropped: they are always the same and would be most of the record.
     """
     entries = list(_entries(traceback))
     codes = ((entry.tb_frame.f_code, entry.tb_frame.f_globals) for entry in entries)
@@ -399,7 +404,7 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
 
 
 def message_of(exception: BaseException) -> str:
-    """Return ``str(exception)``, clipped, and safe from what a ``__str__`` may do."""
+    """Return ``str(exception)``, clipped; safe against a misbehaving ``__str__``."""
     plain = isinstance(type(exception).__str__, (types.WrapperDescriptorType, types.MethodDescriptorType))
     if plain and all(type(argument) in _PLAIN for argument in exception.args):
         return readable(guarded(lambda: str(exception), ""))
@@ -407,7 +412,7 @@ def message_of(exception: BaseException) -> str:
 
 
 def _wrapped(exception: BaseException) -> BaseException | None:
-    """Return what an envelope carries."""
+    """Return the exception inside a wrapper."""
     name = _qualified(type(exception))
     if name == "doctest.UnexpectedException":
         info = getattr(exception, "exc_info", None)
@@ -445,7 +450,7 @@ def _import_error(exception: ImportError, project: ProjectMap) -> dict[str, Any]
         if not own or name is None:
             return {"name": name, "path": None}
         package, _, module = name.rpartition(".")
-        # A folder src or lib in front of the package belongs to the path that one is told to write.
+        # A source folder before the package is part of the path that would have to be created.
         folder = (project.locate(package) or "").removesuffix("/__init__.py") if package else ""
         place = f"{folder}/{module}.py" if folder and not folder.endswith(".py") else None
         return {"name": name, "path": project.locate(name), "place": place}
@@ -509,7 +514,7 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
-    """Return whose the function is that a call did not fit, found by the name in the message."""
+    """Return the owner of the function that a call did not fit, looked up by the name in the message."""
     callee = callee_of(message_of(exception))
     entries = list(_entries(exception.__traceback__))
     for value in _callables(entries[-1].tb_frame, callee) if callee and entries else ():
@@ -522,7 +527,7 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
-    """Yield functions of that qualified name that the frame can reach by the names in its code."""
+    """Yield functions with that qualified name that the frame's code can refer to."""
     owner, _, name = qualname.rpartition(".")
     for value in _named_values(frame, [*_named_globals(frame), *_local_values(frame)]):
         if isinstance(value, types.FunctionType) and value.__qualname__ == qualname:
@@ -586,7 +591,7 @@ def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], projec
 
 
 def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, ...]:
-    """Return where the product's functions and classes are defined that the raising test frame names."""
+    """Return the definitions of the product functions and classes that the raising test frame names."""
     raising: types.FrameType | None = None
     for frame in (entry.tb_frame for entry in _entries(exception.__traceback__)):
         if project.side(frame.f_code.co_filename, _module_name(frame.f_globals)) is Side.TEST:
@@ -602,7 +607,7 @@ def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, .
 
 
 def definition(value: object, project: ProjectMap) -> Facts | None:
-    """Return where a function or class of the product is defined, ``None`` for anything else."""
+    """Return where a product function or class is defined; ``None`` for anything else."""
     code = _code_of(value)
     if code is None:
         return None
@@ -629,7 +634,7 @@ def _local_values(frame: types.FrameType) -> list[object]:
 
 
 def _named_values(frame: types.FrameType, values: Iterable[object]) -> Iterator[object]:
-    """Yield the values, and of modules among them the attributes that the frame's code names."""
+    """Yield the values, and for modules among them the attributes that the frame's code names."""
     names = frame.f_code.co_names[:_MOST_NAMES]
     for value in values:
         yield value
@@ -638,7 +643,7 @@ def _named_values(frame: types.FrameType, values: Iterable[object]) -> Iterator[
 
 
 def _code_of(value: object) -> types.CodeType | None:
-    """Return the code of a function, of a method, or of a class's first function; may raise."""
+    """Return the code object of a function, method, or a class's first function. May raise."""
     if isinstance(value, type):
         members = (vars(value).get("__init__"), *vars(value).values())
         return next((m.__code__ for m in members if isinstance(m, types.FunctionType)), None)
@@ -660,7 +665,7 @@ def _qualified(kind: type) -> str:
 
 
 def readable(text: object, limit: int = LONGEST_MESSAGE) -> str:
-    """Return text that every encoder takes: no lone surrogates, and no longer than a limit."""
+    """Return text without lone surrogates, clipped to ``limit``: every encoder accepts it."""
     string = text if isinstance(text, str) else ""
     if len(string) > limit:
         string = f"{string[:limit]}… ({len(string)} characters)"
@@ -668,7 +673,7 @@ def readable(text: object, limit: int = LONGEST_MESSAGE) -> str:
 
 
 def guarded(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
-    """Return the answer, or something else where asking raises: the other facts stand."""
+    """Return ``ask()``, or ``otherwise`` if it raises, so that one bad object costs one fact only."""
     try:
         return ask()
     except Exception:
@@ -676,7 +681,9 @@ def guarded(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
 
 
 def _within_limit(ask: Callable[[], str]) -> str:
-    """Ask in a thread of its own: a ``__str__`` that never returns must not hold up the run."""
+    """Call ``ask`` in a thread with a time limit: a ``__str__`` that never returns must not block the
+    run.
+    """
     answers: list[str] = []
 
     def run() -> None:

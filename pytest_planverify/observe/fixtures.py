@@ -1,4 +1,4 @@
-"""The fixtures that this plugin gives to tests. They work in any run, with or without a plan."""
+"""Fixtures for tests. They work in any run, with or without a plan."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.recorder import Recorder
 
 RECORDER = "planverify-recorder"
-"""Name under which the recorder of a plan's session is registered."""
+"""Plugin name of the recorder."""
 
 
 class PlanverifyFixture:
-    """The value of the fixture: a test's way to tell the plan, and to be told."""
+    """Value of the ``planverify`` fixture."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._item: pytest.Item = request.node  # pyright: ignore[reportUnknownMemberType]  # pytest leaves it untyped
         self._recorder: Recorder | None = request.config.pluginmanager.get_plugin(RECORDER)
 
     def metric(self, name: str, value: float) -> None:
-        """Record a number that the plan's ``metrics`` may ask for, as ``record_property`` does."""
+        """Record a number for the plan's ``metrics``, like ``record_property``."""
         self._item.user_properties.append((name, value))
 
     @property
     def fixture_path(self) -> Path | None:
-        """The data file that the criterion names; ``None`` where no plan or no file asks for the test."""
+        """Path of the criterion's data file; ``None`` without a plan or a data file."""
         path = None if self._recorder is None else self._recorder.fixture_path
         return None if path is None else Path(path)
 
@@ -41,9 +41,9 @@ def planverify(request: pytest.FixtureRequest) -> PlanverifyFixture:
 
 
 class SuitePropertyRecorder:
-    """Stands in for pytest's ``record_testsuite_property`` in a plan's session.
+    """Replacement of pytest's ``record_testsuite_property`` in a worker.
 
-    pytest's own writes to the JUnit file only, and nothing on xdist workers.
+    The original only writes to the JUnit file, and nothing on xdist workers.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -51,7 +51,7 @@ class SuitePropertyRecorder:
 
     @pytest.fixture(scope="session")
     def record_testsuite_property(self, request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-        """Record a number for every test that uses the fixture which records it."""
+        """Record a number for the whole suite."""
         from _pytest.junitxml import xml_key
 
         xml = request.config.stash.get(xml_key, None)

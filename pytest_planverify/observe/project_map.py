@@ -1,4 +1,4 @@
-"""Ownership of files: product and tests, libraries, the standard library, the framework."""
+"""Ownership of files: product, tests, libraries, standard library, or test framework."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PYTHON_FILES = ("test_*.py", "*_test.py")
-"""What test files are called where the project does not say otherwise."""
+"""pytest's default patterns of test files."""
 
 _FRAMEWORK = frozenset(
     {"pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_planverify", "planner", "py", "iniconfig"}
@@ -36,16 +36,16 @@ _STDLIB = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectMap:
-    """The names and files by which the side of a file is decided."""
+    """Names and files that decide the side of a file."""
 
     root: Path
-    """Absolute and resolved; paths below it are shown relative to it."""
+    """Absolute, resolved root; paths below it are shown relative to it."""
     first_party: frozenset[str] = frozenset()
     """Top-level names of the project's own packages and modules."""
     test_packages: frozenset[str] = frozenset()
     """Top-level names that only tests provide."""
     test_files: frozenset[str] = frozenset()
-    """Absolute names of files that hold collected tests, whatever they are called."""
+    """Absolute paths of files with collected tests, whatever their names."""
     _sides: dict[tuple[str, str], Side] = field(
         default_factory=dict[tuple[str, str], Side], compare=False, repr=False
     )
@@ -53,10 +53,10 @@ class ProjectMap:
 
     @classmethod
     def discover(cls, root: Path | str, *, planned: Iterable[str] = ()) -> ProjectMap:
-        """Look into the root, its ``src`` and its test folders, and nowhere deeper.
+        """Inspect the root, its ``src`` and its test folders, no deeper.
 
-        ``planned`` are paths below the root that the plan expects, whether or not they exist yet; their
-        top-level names are the project's own too.
+        ``planned`` are expected paths below the root; their top-level names count as first-party before
+        they exist.
         """
         top = Path(os.path.realpath(root))
         found = [each for folder in (top, top / "src", top / "lib") for each in _modules(folder)]
@@ -68,12 +68,12 @@ class ProjectMap:
         return cls(root=top, first_party=frozenset(product), test_packages=frozenset(tests - product))
 
     def with_tests(self, files: Iterable[str | os.PathLike[str]]) -> ProjectMap:
-        """Return the same map where these files are known to hold collected tests."""
+        """Return a copy in which these files count as tests."""
         known = self.test_files | {os.path.realpath(file) for file in files}
         return self if known == self.test_files else replace(self, test_files=known, _sides={})
 
     def side(self, filename: str, module: str | None = None) -> Side:
-        """Return on which side a file is; ``module`` decides for code that has no file."""
+        """Return the side of a file; ``module`` decides for code without a file."""
         key = (filename, module or "")
         side = self._sides.get(key)
         if side is None:
@@ -81,7 +81,7 @@ class ProjectMap:
         return side
 
     def relative(self, filename: str) -> str:
-        """Return the path relative to the root where it is below it, else as it is."""
+        """Return the path relative to the root if it lies below, else unchanged."""
         shown = self._shown.get(filename)
         if shown is None:
             real = filename if filename.startswith("<") else os.path.realpath(filename)
@@ -92,7 +92,9 @@ class ProjectMap:
         return shown
 
     def locate(self, module: str) -> str | None:
-        """Return where a module of the project stands, relative to the root, importable or not."""
+        """Return the path of a project module relative to the root, importable or not; ``None`` if
+        unknown.
+        """
         tail = module.replace(".", os.sep)
         for folder in ("", "src", "lib", "tests", "test"):
             path = self.root / folder / tail
@@ -154,7 +156,7 @@ def _is_framework(package: str) -> bool:
 
 
 def _library_package(real: str) -> str | None:
-    """The top-level name of what is installed, for a file below a folder of installed packages."""
+    """Return the top-level name of the installed distribution that a file belongs to, or ``None``."""
     parts = Path(real).parts
     for at in range(len(parts) - 2, -1, -1):
         if parts[at] in _LIBRARIES:
@@ -171,7 +173,7 @@ def _is_test_file(name: str) -> bool:
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Yield the importable names in a folder, and whether each is a folder itself; bounded."""
+    """Yield importable names in a folder with whether each is a folder; bounded."""
     for name in _entries(folder):
         if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
             yield name[:-3], False
@@ -182,7 +184,7 @@ def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _entries(folder: Path) -> list[str]:
-    """Return the names in a folder; none of what is no folder."""
+    """Return the names in a folder; empty if it is none."""
     try:
         return os.listdir(folder)[:_MOST_ENTRIES]
     except OSError:
@@ -190,7 +192,9 @@ def _entries(folder: Path) -> list[str]:
 
 
 def _importable_beside_tests(folder: Path) -> Iterator[str]:
-    """Helper modules, and packages where the folder is none itself: others only share a library's name."""
+    """Yield helper modules, and packages if the folder itself is not a package: inside of one they are
+    not top-level.
+    """
     is_package = (folder / "__init__.py").exists()
     for name, is_folder in _modules(folder):
         if not is_folder or (not is_package and (folder / name / "__init__.py").exists()):
@@ -208,7 +212,7 @@ def _planned_name(path: str) -> tuple[str, bool]:
 
 
 def _declared(pyproject: Path) -> tuple[str, ...]:
-    """The import name that the project's own name suggests."""
+    """Return the import name that the project's distribution name suggests."""
     try:
         with pyproject.open("rb") as file:
             project: object = tomllib.load(file).get("project")

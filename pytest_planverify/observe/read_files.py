@@ -1,9 +1,9 @@
-"""The files of the project that a worker reads, by the audit events of its interpreter.
+"""Record of the project files that a worker reads, by audit events of its interpreter.
 
-A verdict holds as long as these are unchanged. Where the events cannot tell, that is said: a process that
-was started may have read anything, and code that is not Python may have read any file of data.
+A verdict is valid as long as these files are unchanged. If the events do not suffice, that is recorded:
+a started process may read anything, and native code may read data files past the interpreter.
 
-Every function that is called here was bound when the session began, as a test may replace those of ``os``.
+All functions used here are bound when the session begins, as tests may monkeypatch those of ``os``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 MOST_FILES = 5_000
-"""A worker that reads more files of the project is taken to rest on all of them."""
+"""Above this number the verdict is taken to depend on all files of the project."""
 
 _MOST_OPENED = 50_000
 _EMPTYING = os.O_TRUNC | os.O_EXCL
@@ -36,25 +36,25 @@ _OPENING_BY_PYTHON = frozenset(
     | {"markupsafe", "msgpack", "multidict", "numpy", "orjson", "pandas", "propcache", "psutil"}
     | {"pydantic_core", "regex", "rpds", "ujson", "wrapt", "yaml", "yarl"}
 )
-"""Packages with extension modules that open files only through the interpreter, or not at all."""
+"""Packages whose extension modules open files only through the interpreter, or not at all."""
 
 _NATIVE = ("sqlite3.connect", "ctypes.dlopen")
 
 
 class ReadFiles:
-    """Notes what this process opens."""
+    """Records the files that this process opens."""
 
     def __init__(self, roots: Sequence[str]) -> None:
-        """Return what lies below the ``roots`` counts wherever that is, also among temporary files."""
+        """Files below ``roots`` count, even if a root lies in a temporary folder."""
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
         self._opened: set[str] = set()
         self._emptied: set[str] = set()
-        """Files that were written before they were read: they are the worker's own."""
+        """Files written before they were read: the worker's own output."""
         self._unknown: str | None = None
         self._native = False
 
     def notes(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
-        """Return by the name of an audit event what takes note of it."""
+        """Return the handlers by name of audit event."""
         return {
             **dict.fromkeys(_STARTING, lambda _: self._lose("it started a process")),
             **dict.fromkeys(_CONNECTING, lambda _: self._lose("it opened a connection")),
@@ -65,11 +65,13 @@ class ReadFiles:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return the members of the record ``files_read``."""
+        """Return the members of the ``files_read`` record."""
         temporary = (f"{folder.rstrip('/')}/" for folder in temporary_folders())
         self._foreign = (*_SYSTEM, f"{sys.base_prefix}/", *temporary)
         modules = list(_files_of(new_modules()))
-        opened = filter(None, map(self._project_file, tuple(self._opened)))  # a thread may still add some
+        opened = filter(
+            None, map(self._project_file, tuple(self._opened))
+        )  # copied, as a thread may still add entries
         files = {*filter(_is_first_party, modules), *opened}
         if _before.has_project:
             self._unknown = self._unknown or "the project was imported before the worker began"
@@ -85,7 +87,7 @@ class ReadFiles:
         return {"files": sorted(files), "native": native}
 
     def lose_track(self) -> None:
-        """Take note that a file may have been read of which nothing is known."""
+        """Record that an unknown file may have been read."""
         self._unknown = self._unknown or "it opened a file in a way that is not understood"
 
     def _lose(self, reason: str) -> None:
@@ -108,11 +110,11 @@ class ReadFiles:
                     self._opened.clear()
 
     def _resolved(self, path: Any, mode: object) -> str:
-        """Return the absolute path; of ``os.open`` no event says whether it was given a ``dir_fd``."""
+        """Return the absolute path, or an empty text if unknown: events of ``os.open`` omit ``dir_fd``."""
         name = _absolute(path)
         if mode is None and name != path:
             if sys._getframe(3).f_code.co_filename.endswith(("/shutil.py", "/os.py")):
-                return ""  # a folder that is removed or walked
+                return ""  # relative to a directory descriptor
             if not lexists(name):
                 self._unknown = "it opened a file below a folder that is held open"
         return name
@@ -125,7 +127,9 @@ class ReadFiles:
         self._native = True
 
     def _project_file(self, path: str) -> str | None:
-        """Return the file of the project that an opened one stands for, with the source of bytecode."""
+        """Return the project file behind an opened path, mapping bytecode to its source; ``None`` for
+        others.
+        """
         if _is_installed(path):
             return None
         path = normpath(path)
@@ -143,7 +147,7 @@ class ReadFiles:
 
 
 class _Before(NamedTuple):
-    """The modules that were loaded when a worker was prepared."""
+    """The modules that were loaded when the worker was prepared."""
 
     names: frozenset[str] = frozenset()
     has_project: bool = False
@@ -154,7 +158,7 @@ _before = _Before()
 
 
 def note_modules() -> None:
-    """Remember what is loaded before the project is."""
+    """Remember the loaded modules before the project's are imported."""
     global _before
     modules = list(_files_of(sys.modules.items()))
     _before = _Before(
@@ -163,10 +167,10 @@ def note_modules() -> None:
 
 
 def new_modules() -> list[tuple[str, ModuleType]]:
-    """Return what was loaded since :func:`note_modules`, in its order.
+    """Return modules loaded since :func:`note_modules`, in order of import.
 
-    The newest first, for to look at what a server had would copy the pages that it lies in. Old names that
-    were loaded again stand among them.
+    Only the tail of ``sys.modules`` is visited: touching the server's modules would copy their memory
+    pages. Reloaded old names are included.
     """
     found: list[tuple[str, ModuleType]] = []
     least = len(sys.modules) - len(_before.names)
@@ -179,7 +183,7 @@ def new_modules() -> list[tuple[str, ModuleType]]:
 
 
 def _files_of(modules: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Return the files of modules, but not the program that was started."""
+    """Yield the files of modules, except for the started program."""
     program = vars(sys.modules["__main__"]).get("__file__")
     for _, module in list(modules):
         file: object = vars(module).get("__file__") if isinstance(module, ModuleType) else None  # pyright: ignore
@@ -188,7 +192,7 @@ def _files_of(modules: Iterable[tuple[str, object]]) -> Iterator[str]:
 
 
 def _is_installed(file: str) -> bool:
-    """Return whether it is, as its name stands; of one that climbs out of a folder that is not told."""
+    """Return whether the path, as written, lies in a folder of installed packages."""
     return environment_files()(file) and "/../" not in file
 
 
@@ -200,7 +204,7 @@ _STANDARD = os.path.dirname(os.__file__) + "/"
 
 
 def _is_native(file: str) -> bool:
-    """Return whether it is an extension module that may open files past the interpreter."""
+    """Return whether a file is an extension module that may open files past the interpreter."""
     if not file.endswith(tuple(EXTENSION_SUFFIXES)):
         return False
     _, installed, path = file.rpartition("-packages/")

@@ -1,7 +1,7 @@
-"""The plugin of a session that runs for a plan: selects, observes, and writes records; never decides.
+"""Recorder: the plugin of a worker's session. It narrows the selection, observes, and writes records.
 
-It is registered in the session's process and, with pytest-xdist, in each worker. Workers select and
-gather evidence; only the process that reports are sent to writes down results.
+It is registered in the session's process and, with pytest-xdist, in each xdist worker. xdist workers
+select tests and capture evidence; only the controlling process writes results.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ WORKER_INPUT = "planverify"
 
 
 class Recorder:
-    """Observes one worker's session for the parent.
+    """Plugin that observes one worker's session for the parent.
 
-    A server registers it before it forks; only :meth:`begin`, in the worker, gives it a spec and a journal.
+    A server registers it before forking; :meth:`begin` then gives it the spec and the journal in the
+    worker.
     """
 
     spec: WorkerSpec
@@ -44,7 +45,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.worker = ""
-        """The worker of pytest-xdist that this process is, where it is one."""
+        """Id of the xdist worker that this process is; empty in the controlling process."""
         self._ledger: ResultLedger | None = None
         self.soft_limits = SoftLimits()
         self._stacks: Any = None
@@ -57,7 +58,7 @@ class Recorder:
     # -- configuration ---------------------------------------------------------------------------
 
     def begin(self, spec: WorkerSpec, journal: JournalWriter, worker: str = "") -> None:
-        """Observe for this spec from now on."""
+        """Start observing, in the worker."""
         self.spec, self.journal, self.worker = spec, journal, worker
         self._root = Path(spec.root)
         self._nodeids = NodeIds(spec.root, spec.root)
@@ -65,7 +66,7 @@ class Recorder:
             self.adopt(self._config)
 
     def adopt(self, config: pytest.Config) -> None:
-        """Take over a configuration, which may be older than the worker."""
+        """Set the configuration, which in a forked worker was created by the server."""
         self._config = config
         if hasattr(self, "spec"):
             self._nodeids = NodeIds(str(config.rootpath), self.spec.root)
@@ -74,12 +75,12 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         if hasattr(self, "spec"):
-            self.watch_for_crashes()  # once more: pytest has a plugin of its own for it
+            self.watch_for_crashes()  # again, as pytest's own faulthandler plugin has redirected it
             if self.spec.collect_only:
                 config.option.collectonly = True
 
     def watch_for_crashes(self) -> None:
-        """Let the stacks be written down when a signal ends the process."""
+        """Enable faulthandler, so that a fatal signal leaves stacks in the worker's file."""
         if self._stacks is None:
             name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
             self._stacks = open(name, "w")  # noqa: SIM115  # it is written to until the process ends
@@ -99,11 +100,11 @@ class Recorder:
             self._write("session_started", pid=os.getpid())
 
     def nodeid_of(self, item: pytest.Item) -> str:
-        """Return the node id as the plan's root sees it."""
+        """Return the item's node id relative to the plan's root."""
         return self._nodeids.of(item.nodeid)
 
     def write_executed(self, nodeid: str, functions: object, ran: object) -> None:
-        """Write down the functions of the product that a test executed."""
+        """Record the product functions that a test executed."""
         self._write("executed", nodeid=nodeid, functions=functions, ran=ran)
 
     def _write(self, kind: str, **facts: object) -> None:
@@ -161,11 +162,11 @@ class Recorder:
 
     @property
     def fixture_path(self) -> str | None:
-        """The data file that the criterion names."""
+        """Path of the criterion's data file, or ``None``."""
         return self.spec.fixture_path if hasattr(self, "spec") else None
 
     def record_metric(self, name: str, value: object) -> None:
-        """Write down a number recorded for the suite."""
+        """Record a number for the whole suite."""
         self._write("metric", name=str(name), value=writable(value))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -188,7 +189,7 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        board.put(SETUP)  # also of a further attempt, which no protocol announces
+        board.put(SETUP)  # reruns do not pass through the protocol hook
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self) -> None:
@@ -199,10 +200,10 @@ class Recorder:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if call.when == "setup" and report.outcome == "passed":  # else what ends the process began in it
+        if call.when == "setup" and report.outcome == "passed":
             board.put(CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
-            # What the test has replaced for itself, such as os.path.exists, is still replaced here.
+            # Monkeypatches of the test, for example of os.path.exists, are still active here.
             evidence = self._evidence_of(item, call, report)
             setattr(report, EVIDENCE, evidence)
         if call.excinfo is not None or self._failures.raised:
@@ -218,7 +219,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """The innermost look at a test's body: nothing that others do with its answer is done yet."""
+        """Observe the test body's result innermost, before other plugins can change it."""
         self.tampering.body_begins(pyfuncitem)
         try:
             result = yield
@@ -230,7 +231,7 @@ class Recorder:
 
     @property
     def project(self) -> ProjectMap:
-        """Return whose file is whose, found out when the first failure asks."""
+        """Map of file ownership, built lazily at the first failure."""
         if self._project is None:
             from pytest_planverify.observe.project_map import ProjectMap
 
@@ -239,7 +240,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
-        """Whoever turns a report round has done so by the end."""
+        """Process a report last, after all plugins that may have changed it."""
         try:
             yield
         finally:

@@ -1,13 +1,13 @@
-"""A pytest plugin that writes the reports of a worker into a file, for the reporting session to replay.
+"""Plugin that writes a worker's reports to a file, for replay in the reporting session.
 
-One JSON line a record, in the order of events. What pytest-xdist sends to its controller is what is written
-here: test reports, collection reports that did not pass, warnings.
+One JSON line per record, in order of events: what pytest-xdist would send to its controller, that is
+test reports, failed collection reports and warnings.
 """
 
 from __future__ import annotations
 
 import os
-from json import dumps  # as it is now: a test may have replaced functions of these modules
+from json import dumps  # bound early: tests may monkeypatch these modules
 from os import close as close_file
 from os import getpid
 from os import open as open_file
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
 _UNSENT = ("node",)
-"""Attributes of reports that mean something in their own process only: the connection to a xdist worker."""
+"""Attributes of reports that are only valid in their own process."""
 
 _KNOWN = ("location", "keywords", "outcome", "when", "sections", "duration", "start", "stop", "wasxfail")
-"""Attributes of reports that are written where the whole cannot be."""
+"""Attributes to fall back to if a report cannot be serialized completely."""
 
 
 def register(config: pytest.Config, path: Path) -> None:
-    """Have the session's reports written to an absolute path; with pytest-xdist its controller writes."""
+    """Register a relay that writes to an absolute path; with pytest-xdist only the controller writes."""
     if not hasattr(config, "workerinput") and not config.pluginmanager.hasplugin("planverify-relay"):
         config.pluginmanager.register(Relay(config, path), "planverify-relay")
 
 
 class Relay:
-    """Writes what reporters are told."""
+    """Writes the session's reports to a file."""
 
     def __init__(self, config: pytest.Config, path: Path) -> None:
         self._config = config
@@ -49,10 +49,10 @@ class Relay:
         self._write("session", rootdir=str(config.rootpath), cwd=os.getcwd())
 
     def _write(self, kind: str, **values: object) -> None:
-        """Append one record by one system call, so that a crash takes no lines with it.
+        """Append one record by a single system call, so that a crash loses no complete record.
 
-        The file is opened each time, for a test may close descriptors that it does not know. A copy of
-        the process, which a test has forked and which goes on with the session, writes nothing.
+        The file is opened each time, as tests may close unknown descriptors. Forked children of tests
+        write nothing.
         """
         if getpid() != self._pid:
             return
@@ -65,7 +65,7 @@ class Relay:
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         self._write("start", nodeid=nodeid, location=location)
 
-    @pytest.hookimpl(trylast=True)  # after plugins that amend reports
+    @pytest.hookimpl(trylast=True)  # after plugins that modify reports
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._write("report", data=self._serialized(report))
 
@@ -93,7 +93,7 @@ class Relay:
     def pytest_sessionfinish(self) -> None:
         from _pytest.junitxml import xml_key
 
-        xml: Any = self._config.stash.get(xml_key, None)  # fixtures write there, and not into reports
+        xml: Any = self._config.stash.get(xml_key, None)  # fixtures write there instead of into reports
         properties: list[tuple[str, str]] = [] if xml is None else xml.global_properties
         for name, value in properties:
             self._write("suite_property", name=name, value=value)
@@ -103,7 +103,7 @@ class Relay:
             data: dict[str, Any] | None = self._config.hook.pytest_report_to_serializable(
                 config=self._config, report=report
             )
-        except Exception:  # a plugin's own kind of failure, which only it can print
+        except Exception:  # a plugin's own kind of longrepr
             data = None
         if data is None:
             data = {name: value for name, value in vars(report).items() if name in _KNOWN}
@@ -116,12 +116,10 @@ class Relay:
 
 
 def dump_line(record: dict[str, Any]) -> bytes:
-    """Write a record as a line of JSON; what of its data cannot be written is replaced by a word on it."""
+    """Return a record as a line of JSON, with placeholders for unserializable data."""
     try:
         text = dumps(record, default=str)
-    except (
-        BaseException
-    ):  # objects of strangers: circles, odd keys, a __str__ that raises or ends the program
+    except BaseException:  # arbitrary objects: cycles, odd keys, a __str__ that raises or exits
         kept = {name: writable(value) for name, value in record.get("data", {}).items()}
         if properties := record.get("data", {}).get("user_properties"):
             kept["user_properties"] = [(str(name), writable(value)) for name, value in properties]

@@ -1,14 +1,14 @@
-"""Turns the reports of a session into journal records: one when a test starts, one when it is over.
+"""Translation of a session's reports into journal records, at the start and the end of each test.
 
-A failing phase is written the moment it is reported, so that a process that dies in the teardown has
-not taken the failure with it.
+A failing phase is written as soon as it is reported, so that a process that dies in the teardown does
+not take the failure with it.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from json import dumps, loads  # as they are now: a test may have replaced them while it is reported
+from json import dumps, loads  # bound early: a test may have monkeypatched the module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from pytest_planverify.journal import JournalWriter
 
 EVIDENCE = "planverify_evidence"
-"""Attribute of a report that carries its evidence, as one string of JSON so that it survives xdist."""
+"""Attribute of a report with its evidence, as a JSON string so that xdist can transfer it."""
 
 
 def writable(value: object) -> Any:
-    """Return a recorded value as JSON can hold it, or a word on one that cannot be shown."""
+    """Return a recorded value as JSON can represent it, or a placeholder if it cannot."""
     try:
         return loads(dumps(value, default=str))
-    except BaseException:  # a test's own object may do anything when it is shown, even end the program
+    except BaseException:  # repr() of a test's object may raise anything, even SystemExit
         return f"a {type(value).__name__} that cannot be shown"
 
 
 class NodeIds:
-    """Translates node ids, which are relative to pytest's rootdir, to those relative to the plan's root."""
+    """Converts node ids relative to pytest's rootdir into ones relative to the plan's root."""
 
     def __init__(self, rootdir: str, root: str) -> None:
         self._strip = ""
@@ -45,7 +45,7 @@ class NodeIds:
                 self._prefix = below + "/"
 
     def of(self, nodeid: str) -> str:
-        """Return the node id as the plan's root sees it; one from elsewhere stays as it is."""
+        """Return the converted node id; one outside of the root is returned unchanged."""
         if self._strip:
             return nodeid.removeprefix(self._strip)
         return self._prefix + nodeid if self._prefix else nodeid
@@ -53,7 +53,7 @@ class NodeIds:
 
 @dataclass(slots=True)
 class _Running:
-    """The reports so far of a test that is not over."""
+    """The reports so far of an unfinished test."""
 
     duration: float = 0.0
     outcome: str = ""
@@ -62,7 +62,7 @@ class _Running:
 
 
 class ResultLedger:
-    """Follows each test from its first report to its last."""
+    """Tracks each test from its first report to its last, and writes the records."""
 
     def __init__(self, journal: JournalWriter, nodeids: NodeIds) -> None:
         self._journal = journal
@@ -70,24 +70,24 @@ class ResultLedger:
         self._running: dict[str, _Running] = {}
 
     def add(self, report: pytest.TestReport) -> None:
-        """Take one report: a phase, a subtest, an attempt that will be rerun, or a worker's crash."""
+        """Process one report: a phase, a subtest, an attempt to be rerun, or an xdist worker's crash."""
         nodeid = report.nodeid
         running = self._running.get(nodeid)
         if running is None:
             running = self._running[nodeid] = _Running()
         if hasattr(report, "context"):
-            # A subtest: its time is part of its test's, and only its failure says anything of the test.
+            # A subtest: its duration is part of its test's, and only its failure matters.
             if report.outcome == "failed":
                 self._fail(report, running)
             return
         running.duration += report.duration or 0.0
-        if report.outcome not in ("passed", "failed", "skipped"):  # of a plugin that runs it again
+        if report.outcome not in ("passed", "failed", "skipped"):  # "rerun", of a rerun plugin
             running.reruns += 1
             running.outcome = ""
             self._failure(report, attempt=running.reruns)
             return
         if report.outcome != "failed" and (evidence := getattr(report, EVIDENCE, None)):
-            # It was a failure when it was made, and somebody has turned it round since.
+            # The report was a failure when created; a plugin has changed it since.
             nodeid = self._nodeids.of(nodeid)
             self._journal.write(
                 "hidden_failure", worker="", nodeid=nodeid, count=1, runs=1, evidence=evidence
@@ -101,7 +101,7 @@ class ResultLedger:
             if running.outcome == "xpassed":
                 running.reason = str(report.wasxfail)  # pyright: ignore
         if report.when == "teardown" and running.reruns and not running.outcome:
-            return  # of an attempt that is followed by another
+            return  # the attempt is followed by another
         if report.when == "teardown" or report.when not in ("setup", "call", "teardown"):
             self._finish(report, running)
 
@@ -130,7 +130,7 @@ class ResultLedger:
         nodeid = report.nodeid
         self._running.pop(nodeid, None)
         if not running.outcome:
-            # No report of a call: pytest was told to set up only, and a body that never ran proves nothing.
+            # No call report, as with --setup-only: a body that never ran proves nothing.
             running.outcome, running.reason = "skipped", "its body was not run, only its fixtures"
         body = (
             f'"nodeid": {dumps(self._nodeids.of(nodeid))}, '
@@ -147,13 +147,13 @@ class ResultLedger:
 
 
 def skip_reason(longrepr: object) -> str:
-    """Return why something was skipped, from the ``longrepr`` of its report."""
+    """Return the skip reason from a report's ``longrepr``."""
     text = longrepr[-1] if isinstance(longrepr, tuple) else longrepr or ""  # pyright: ignore
     return str(text).removeprefix("Skipped: ")  # pyright: ignore
 
 
 def _bare(report: pytest.TestReport) -> dict[str, Any]:
-    """The little that a report without evidence says, such as that of a crashed worker."""
+    """Return the minimal facts of a report without evidence, for example of a crashed xdist worker."""
     text = str(report.longrepr)[-20_000:] if report.longrepr else ""
     return {
         "kind": "test",

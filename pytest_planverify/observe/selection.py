@@ -1,4 +1,4 @@
-"""Selection of tests: what the user of a run leaves out, and names like one that does not exist."""
+"""Selection of tests: the narrowing that a user requests for a run, and similar names for a missing one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing) -> list[str]:
-    """Leave out the items that the user of this run does not ask for. Return their node ids."""
+    """Deselect items that the user of this run did not request; return their node ids."""
     keyword = Expression.compile(narrowing.keyword) if narrowing.keyword else None
     markexpr = Expression.compile(narrowing.markexpr) if narrowing.markexpr else None
 
@@ -40,7 +40,7 @@ def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing
 
 
 def alike_names(text: str, root: Path) -> list[str]:
-    """Return the tests of the file that a node id names which look like the one that it asks for."""
+    """Return similar test names in the file of a node id that was not found."""
     base, _, parameters = text.partition("[")
     file, *names = base.split("::")
     wanted = "::".join(names) + (f"[{parameters}" if parameters else "")
@@ -48,7 +48,7 @@ def alike_names(text: str, root: Path) -> list[str]:
 
 
 def _alike(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
-    """Return the names most alike, apart from what all tests have in common."""
+    """Return the most similar names, ignoring the common prefix of tests."""
     bare = {_bare(name): name for name in sorted(names, reverse=True)}
     return [bare[each] for each in difflib.get_close_matches(_bare(wanted), bare, n=3, cutoff=cutoff)]
 
@@ -58,7 +58,7 @@ def _bare(name: str) -> str:
 
 
 def _names_in(path: Path) -> set[str]:
-    """Return the test functions and methods that the text of a file shows."""
+    """Return the test functions and methods defined in a file, from its text."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -74,7 +74,7 @@ def _names_in(path: Path) -> set[str]:
 
 
 def alike_paths(path: Path) -> list[str]:
-    """Return names beside a path that does not exist which look like it, the most alike first."""
+    """Return similar names beside a missing path, most similar first."""
     folder = path.parent
     while not folder.is_dir():
         folder = folder.parent

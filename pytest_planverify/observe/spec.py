@@ -1,4 +1,4 @@
-"""The instructions of one worker: plain data that crosses a pipe, a file or an xdist channel."""
+"""Instructions for one worker: plain data that crosses a pipe, a file or an xdist channel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ HARMLESS_PLUGINS = frozenset(
         "requests_mock", "respx", "typeguard", "xdist",
     }
 )  # fmt: skip
-"""Plugins whose part in configuration and session start is the same for every worker of a group."""
+"""Plugins whose configuration and session start do not depend on the individual command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
-    """Tests that the user of this run leaves out: never failed, never green, just not run."""
+    """The user's selection for this run. Tests outside of it count as not run, never as passed or
+    failed.
+    """
 
     keyword: str | None = None
     markexpr: str | None = None
@@ -33,76 +35,78 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """All that must be equal for two commands to start alike, so that one server can fork both."""
+    """Everything that must be equal for two commands to be forked from one server."""
 
     root: str
     """The plan's root, the working directory."""
     options: tuple[str, ...] = ()
     """The command's options without its positional arguments, ``-k``, ``-m`` and ``--deselect``."""
     probe: tuple[str, ...] = ()
-    """Positional arguments of one of the commands: pytest finds rootdir and ini file by them."""
+    """Positional arguments of one of the commands, from which pytest determines rootdir and ini file."""
     rootdir: str = ""
     inifile: str | None = None
     env: tuple[tuple[str, str], ...] = ()
     as_module: bool = False
     """Started as ``python -m pytest``: the working directory is on ``sys.path``."""
     script_paths: tuple[str, ...] = ()
-    """Entries of ``sys.path`` that only say how this run itself was started."""
+    """Entries of ``sys.path`` that are due to how this run was started."""
     unwarmed: str | None = None
-    """Why pytest cannot be configured ahead of the command."""
+    """Reason why pytest cannot be configured before the command is known; ``None`` if it can."""
     modules: tuple[str, ...] = ()
-    """Third-party modules that earlier workers imported, to be imported once for all."""
+    """Third-party modules to preload, learned from earlier workers."""
 
     @property
     def key(self) -> Start:
-        """The same without what only helps, for comparison."""
+        """The value without optional optimizations, for comparison."""
         return dataclasses.replace(self, probe=(), modules=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSpec:
-    """One criterion's worker: an ordinary pytest session with exactly its command's arguments."""
+    """Instructions for the worker of one criterion: a pytest session with exactly its command's
+    arguments.
+    """
 
     worker_id: str
-    """Names the worker within the run and in its records."""
+    """Id of the worker within the run."""
     check: str
-    """Names the criterion: plan, todo and check id."""
+    """The criterion as plan, todo and check id."""
     start: Start
     args: tuple[str, ...]
     """The arguments of ``pytest.main``."""
     selections: tuple[str, ...] = ()
-    """Those of them that name what to collect."""
+    """The positional ones among them."""
     keyword: str | None = None
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
     journal: str
     key: str = ""
-    """Signs the records of the worker."""
+    """Secret key that signs the worker's records."""
     log: str | None
     """File of the worker's own output; ``None`` leaves it on the terminal."""
     stacks: str
-    """File that faulthandler writes to when the process is made to end."""
+    """File for faulthandler's stacks."""
     board: str
-    """File whose byte at ``slot`` tells the phase of the running test."""
+    """Board file whose byte at ``slot`` shows the phase of the running test."""
     slot: int = 0
     env: tuple[tuple[str, str], ...] = ()
-    """Variables of this worker alone."""
+    """Environment variables of this worker only."""
     relay: str | None = None
-    """File that takes the serialized reports, for the reporters of the user."""
+    """File for serialized reports, if user reporters are active."""
     limit_seconds: float | None = None
-    """The criterion's limit, enforced softly inside; ``None`` where a debugger may stop the clock."""
+    """The criterion's limit, enforced as soft limit; ``None`` under a debugger."""
     fixture_path: str | None = None
     """Absolute path of the data file that the criterion names."""
     narrowing: Narrowing = Narrowing()
     collect_only: bool = False
     confirming: bool = False
-    """The command has been run before, and nobody reads how its failures are rendered now."""
+    """The run confirms an earlier failure; its rendered tracebacks are not shown."""
     recorded_tests: tuple[str, ...] = ()
-    """The tests of which the functions that they execute are written down."""
+    """Node ids whose executed product functions are recorded."""
     planned: tuple[str, ...] = ()
-    """Paths below the root that the plan expects, whether or not they exist yet."""
+    """Paths that the plan expects below the root, existing or not."""
     sandbox: tuple[Sandbox, ...] = ()
-    """The grants of the top plan and of the one whose command runs."""
+    """Sandbox rules of the top plan and of the plan that owns the command."""
 
     @property
     def root(self) -> str:
@@ -115,7 +119,7 @@ class WorkerSpec:
 
     @classmethod
     def from_json(cls, text: str) -> WorkerSpec:
-        """Return the spec that :meth:`to_json` wrote."""
+        """Parse the output of :meth:`to_json`."""
         data = _frozen(json.loads(text))
         data["start"] = Start(**data["start"])
         data["narrowing"] = Narrowing(**data["narrowing"])
@@ -124,7 +128,7 @@ class WorkerSpec:
 
 
 def _frozen(value: Any) -> Any:
-    """Return JSON with tuples in the place of arrays."""
+    """Convert JSON arrays to tuples, recursively."""
     if isinstance(value, dict):
         return {name: _frozen(each) for name, each in cast("dict[str, Any]", value).items()}
     return tuple(map(_frozen, cast("list[Any]", value))) if isinstance(value, list) else value

@@ -1,9 +1,9 @@
-"""Record which lines of the product each test executes, so that a fault can be located.
+"""Recorder of the product lines that each test executes, for fault localization.
 
-Only a confirmation is recorded, and only the tests that the parent asks for. From Python 3.12 on
-``sys.monitoring`` tells of each line once; before that a trace function does, which lets go of a function
-when it has seen enough of it. Where something else traces already nothing is recorded: what a test says
-must not depend on it.
+Only confirmations are recorded, and only tests that the parent selects. Python 3.12 and newer use
+``sys.monitoring``, which reports each line once; older versions use a trace function that detaches from
+a function after enough calls. Nothing is recorded if another tracer is active: recording must never
+change a test's result.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 _TOOL = "planverify"
 _FREE_TOOLS = (4, 3)
-"""Numbers of ``sys.monitoring`` that no tool of the standard library has."""
+"""Tool ids of ``sys.monitoring`` that are not reserved."""
 
 _LONGEST_STACK = 200
 _MOST_CALLS, _MOST_LINES = 30, 400
-"""How many calls of a function, and lines of it, the trace function looks at in one test."""
+"""Limits of calls per function, and of lines, that the trace function follows in one test."""
 
 
 _TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
 _LARGEST = 1 << 20
 _TELLS_OF_FAILURE = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
-"""Modules that render the values of an assertion that has failed: what they call is no part of the test."""
+"""Modules that render the values of a failed assertion; calls from there do not belong to the test."""
 
 
 class Ran(NamedTuple):
-    """A function that was executed."""
+    """A product function that was executed."""
 
     code: CodeType
     depth: int
-    """How many functions of the product were on the way to its first call."""
+    """Number of product functions on the stack at its first call."""
     lines: set[int]
 
 
 class SpectrumRecorder:
-    """Writes down what each of some tests executed, when it is over."""
+    """Plugin that records what each selected test executed."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -70,7 +70,7 @@ class SpectrumRecorder:
         try:
             return (yield)
         finally:
-            if self._was_watched:  # that a test executed nothing of the product is a fact, too
+            if self._was_watched:  # an empty result is a fact, too
                 self._write(nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -99,14 +99,14 @@ class SpectrumRecorder:
         if known is None:
             try:
                 known = self._recorder.project.side(file) is Side.PRODUCT
-            except Exception:  # it must not surface in what the test runs
+            except Exception:  # must never surface in the traced test
                 known = False
             self._sides[file] = known
         return known
 
     def _project_traces(self) -> bool:
-        """Return whether code of the project asks for tracers itself, and so might notice this one."""
-        if len(sys.modules) == self._modules:  # asked for each test: nothing was imported meanwhile
+        """Return whether project code uses tracing itself and might notice this tracer."""
+        if len(sys.modules) == self._modules:  # cached while nothing new is imported
             return False
         self._modules = len(sys.modules)
         for module in list(sys.modules.values()):
@@ -134,14 +134,14 @@ class SpectrumRecorder:
 
 
 def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:
-    """Return what this interpreter has to look with."""
+    """Return the recording mechanism for this Python version."""
     return _Monitor(is_product) if sys.version_info >= (3, 12) else _Tracer(is_product)
 
 
 class _Monitor:
-    """By ``sys.monitoring``: a line that has been seen costs nothing for the rest of the test.
+    """Recording by ``sys.monitoring``; a line seen once costs nothing afterwards.
 
-    ``start`` returns whether it can look, ``stop`` the functions of the product that were executed.
+    ``start`` returns whether recording is possible, ``stop`` the executed product functions.
     """
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
@@ -167,7 +167,7 @@ class _Monitor:
     def stop(self) -> list[Ran]:
         monitoring, events = self._monitoring, self._monitoring.events
         if monitoring.get_tool(self._tool) != _TOOL:
-            return []  # the test has taken the tool away
+            return []  # the test freed our tool id
         monitoring.set_events(self._tool, events.NO_EVENTS)
         for event in (events.PY_START, events.LINE):
             monitoring.register_callback(self._tool, event, None)
@@ -189,7 +189,7 @@ class _Monitor:
 
 
 class _Tracer:
-    """By ``sys.settrace``, before Python 3.12."""
+    """Recording by ``sys.settrace``, before Python 3.12; same interface as :class:`_Monitor`."""
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
         self._is_product = is_product
@@ -207,7 +207,7 @@ class _Tracer:
 
     def stop(self) -> list[Ran]:
         if sys.gettrace() is not self._hook:
-            return []  # the test has one of its own
+            return []  # the test installed its own tracer
         sys.settrace(None)
         return list(self._found.values())
 
@@ -246,7 +246,7 @@ def _line_tracer(lines: set[int]) -> Callable[..., Any]:
 
 
 def _depth(frame: FrameType, is_product: Callable[[str], bool]) -> int:
-    """Return how many functions of the product are on the way to a frame."""
+    """Return the number of product functions on the stack above a frame."""
     depth = 0
     caller = frame.f_back
     for _ in range(_LONGEST_STACK):

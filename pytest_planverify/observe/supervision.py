@@ -1,10 +1,9 @@
-"""Supervision of a test by the parent: a byte for the phase, a signal for the soft limit.
+"""Supervision by the parent: a shared byte for the test phase, and a signal for the soft time limit.
 
-What ends a process leaves no time to write: a byte of a mapped file, which is already there, tells where
-the process stood. The soft limit is pytest-timeout's failure, raised when the parent sends a signal: it
-ends the test whose body runs, and the session goes on. Nothing of it is to be seen before, neither a timer
-nor a mark. What it cannot end (C code that holds the interpreter, fixtures, imports) the parent ends with
-the whole process.
+A dying process cannot write a record, but a byte in a mapped file is already there and shows the phase.
+The soft limit raises pytest-timeout's failure on a signal from the parent, which ends the running test
+body while the session continues. Until then nothing is visible to tests, neither a timer nor a marker.
+Whatever it cannot interrupt (native code, fixtures, imports) the parent ends by killing the process.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SIGNAL: int | None = signal.SIGRTMIN + 11 if hasattr(signal, "SIGRTMIN") else None
-"""Meant for nothing else; ``None`` where the platform has no signals to spare."""
+"""Real-time signal of the soft limit; ``None`` on platforms without such signals."""
 
 NONE, SETUP, CALL, TEARDOWN = range(4)
 
 PHASE_NAMES = {SETUP: "setup", CALL: "call", TEARDOWN: "teardown"}
 
 SLOTS = 256
-"""Workers that run at once have slots of their own, as long as these are not more."""
+"""Number of slots on the board; concurrent workers use distinct ones up to this number."""
 
 
 def prepare_board(path: str | Path) -> None:
-    """Make the file, unless it is as it was made: what ran before may have emptied or removed it."""
+    """Create the board file unless it is intact: earlier tests may have truncated or removed it."""
     with suppress(OSError):
         if os.stat(path).st_size == SLOTS:
             return
@@ -51,18 +50,18 @@ class PhaseBoard:
         self._slot = 0
 
     def open(self, path: str, slot: int) -> None:
-        """Write to that slot of the board from now on; without the file nothing is told."""
+        """Write to that slot from now on; without the file, phases are not reported."""
         with suppress(OSError, ValueError), open(path, "r+b") as file:
             self._memory, self._slot = mmap.mmap(file.fileno(), SLOTS), slot
             if hasattr(os, "register_at_fork"):
-                # A copy of this process, which a test forks and which goes on, writes nothing.
+                # A child that a test forks must not write to the parent's slot.
                 os.register_at_fork(after_in_child=self._leave_board)
 
     def _leave_board(self) -> None:
         self._memory = bytearray(SLOTS)
 
     def put(self, phase: int) -> None:
-        """Say which phase begins."""
+        """Report the phase that begins."""
         self._memory[self._slot] = phase
 
 
@@ -71,26 +70,28 @@ board = PhaseBoard()
 
 
 class SoftLimits:
-    """Ends the body of the test that runs too long; a plugin of pytest."""
+    """Plugin that ends the body of a test at the soft limit."""
 
     def __init__(self) -> None:
         self._limit = 0.0
         self._item: pytest.Item | None = None
 
     def listen(self, seconds: float) -> bool:
-        """Listen to the parent; ``seconds`` is the limit to be told of. Return whether that is possible."""
+        """Install the signal handler; ``seconds`` is the limit to report. Return whether it was
+        possible.
+        """
         self._limit = seconds
         if SIGNAL is None:
             return False
         try:
             signal.signal(SIGNAL, self._end_test)
-        except ValueError:  # not the main thread
+        except ValueError:  # signal handlers can only be set in the main thread
             return False
         return True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Note that the body of a test runs."""
+        """Mark that a test body is running."""
         self._item = item
         try:
             return (yield)
@@ -100,6 +101,6 @@ class SoftLimits:
     def _end_test(self, number: int, frame: object) -> None:
         __tracebackhide__ = True
         if self._item is not None:
-            # Not before: pytest wants to be the first to import its plugins.
+            # Imported late, as pytest must import plugins first to rewrite their assertions.
             fail: Any = vars(import_module("pytest_timeout"))["timeout_sigalrm"]
             fail(self._item, SimpleNamespace(timeout=self._limit, disable_debugger_detection=False))

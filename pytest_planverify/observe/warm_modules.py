@@ -1,9 +1,9 @@
-"""Third-party modules that a server imports once for all of its workers.
+"""Preloading of third-party modules, imported once by a server for all of its workers.
 
-They are not left in ``sys.modules``, where a worker would find them whatever its project looks like. A
-finder asks the ordinary finders first and hands a module out only where they would have loaded the same
-file under the same conditions: so a project's own ``yaml.py``, or a ``conftest.py`` that sets
-``MPLBACKEND``, has the effect that it has when the command runs alone.
+Preloaded modules are removed from ``sys.modules`` and served by a finder on the worker's own import. It
+first asks the ordinary finders and serves a module only if they would load the same file under the same
+conditions. So a project's own ``yaml.py``, or a conftest that sets ``MPLBACKEND``, has the same effect
+as when the command runs alone.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 MOST_MODULES = 5_000
 
 _READ_BY_C = ("OMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "MALLOC_", "KMP_", "LC_", "LANG", "TZ")
-"""Beginnings of variables that libraries read past ``os.environ`` while they are loaded."""
+"""Prefixes of variables that native code reads at load time, unnoticed by ``os.environ``."""
 
 _Filter = tuple[Any, "re.Pattern[str] | None", type[Warning], "re.Pattern[str] | None", int]
 
 
 class Unfit(Exception):
-    """A module cannot be imported ahead of its worker: its import has effects besides its names."""
+    """Raised for a module that must not be preloaded, as its import has side effects."""
 
     def __init__(self, module: str, effect: str) -> None:
         super().__init__(f"{module}: importing it changes {effect}")
@@ -46,7 +46,7 @@ class Unfit(Exception):
 
 
 def imported_modules() -> list[str]:
-    """Return the installed modules that were imported since the session was prepared, in their order."""
+    """Return installed modules imported since the session was prepared, in import order."""
     found: list[str] = []
     for name, module in new_modules():
         spec = getattr(module, "__spec__", None)
@@ -60,28 +60,28 @@ def imported_modules() -> list[str]:
 
 
 class ModuleShelf:
-    """The modules of one server, each as far as its own import loads others."""
+    """The preloaded modules of one server, with what each import loaded in turn."""
 
     def __init__(self) -> None:
         self._modules: dict[str, types.ModuleType] = {}
         self._loaded_by: dict[str, str | None] = {}
-        """By module, the one whose code was being run when it was loaded."""
+        """By module, the module whose code was executing when it was loaded."""
         self._units: dict[str, list[str]] = {}
-        """By module, itself and all that its import loads, in order."""
+        """By module, itself and all modules that its import loads, in order."""
         self._needs: dict[str, set[str]] = {}
-        """By module, the others whose objects it holds, and those that its code imports."""
+        """By module, the modules that it imports or whose objects it holds."""
         self._refused: set[str] = set()
-        """Outermost packages that are left to the ordinary import."""
+        """Top-level packages left to the ordinary import."""
         self._filters: dict[str, list[_Filter]] = {}
-        """By module, the filters of warnings that its import put before the others, the last one first."""
+        """By module, the warning filters that its import inserted in front, newest first."""
         self._environment: dict[str, str | None] = {}
         self._restart: Callable[[str], object] = lambda reason: None
         self._tell: Callable[[str], object] = lambda name: None
         self.collecting = True
-        """No test has begun yet, so that the worker may still be replaced by another."""
+        """No test has started, so the worker may still be replaced."""
 
     def fill(self, names: Iterable[str]) -> None:
-        """Import modules and put them on the shelf. Raises :class:`Unfit`."""
+        """Import modules and put them on the shelf. Raises :class:`Unfit` for one with side effects."""
         loaded = frozenset(sys.modules)
         read: set[str] = set()
         imports = _Imports(self._loaded_by)
@@ -93,7 +93,7 @@ class ModuleShelf:
                 with warnings.catch_warnings(record=True) as raised:
                     warnings.simplefilter("always")
                     filters = list(warnings.filters)
-                    with suppress(ImportError):  # the worker had another search path
+                    with suppress(ImportError):  # the worker that reported it had another search path
                         importlib.import_module(name)
                     count = len(warnings.filters) - len(filters)
                     if count < 0 or warnings.filters[count:] != filters:
@@ -105,7 +105,7 @@ class ModuleShelf:
                 for effect, value in state.items():
                     if now.get(effect) != value:
                         raise Unfit(name, effect)
-                for each in reversed(list(sys.modules)):  # some put modules there by hand
+                for each in reversed(list(sys.modules)):  # modules inserted by hand bypass the finders
                     if each in loaded or each in self._loaded_by:
                         break
                     self._loaded_by[each] = name
@@ -114,7 +114,7 @@ class ModuleShelf:
         self._take_away(loaded, imports.asked_for)
 
     def _take_away(self, loaded: frozenset[str], asked_for: dict[str, set[str]]) -> None:
-        """Leave the process as if nothing had been imported."""
+        """Remove all preloaded modules from the process, as if nothing had been imported."""
         self._modules = {name: module for name, module in sys.modules.items() if name not in loaded}
         for name, module in self._modules.items():
             del sys.modules[name]
@@ -126,23 +126,24 @@ class ModuleShelf:
             if is_late and vars(holder).get(child) is module:
                 try:
                     delattr(holder, child)
-                except AttributeError:  # an object that stands for a module, and passes nothing on
+                except AttributeError:  # a proxy object in place of a module
                     raise Unfit(package, "the module itself") from None
         for name, module in self._modules.items():
             owners = {_module_of(value) for value in list(vars(module).values())}
             self._needs[name] = (owners | asked_for.get(name, set())) & self._modules.keys() - {name}
 
     def _loaders(self, name: str) -> list[str]:
-        """Return the module, the one that loaded it, and so on."""
+        """Return the module, the module that loaded it, and so on."""
         found = [name]
         while (each := self._loaded_by.get(found[-1])) is not None and each not in found:
             found.append(each)
         return found
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
-        """Serve imports of this process.
+        """Start serving imports in this worker.
 
-        ``restart`` replaces a worker that cannot use what is here; ``tell`` is told of extension modules.
+        ``restart`` requests a replacement for a worker whose conditions differ; ``tell`` is called for
+        each extension module served.
         """
         self._restart, self._tell = restart, tell
         if self._modules:
@@ -151,7 +152,7 @@ class ModuleShelf:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module on the shelf, if the other finders find the same."""
+        """Return a spec for a preloaded module if the ordinary finders would load the same file."""
         if name not in self._modules:
             return None
         units, wanted = self._with_needs(name)
@@ -162,14 +163,14 @@ class ModuleShelf:
         module = self._modules[name]
         for unit in units:
             self._install(unit)
-        del sys.modules[name]  # the import that asks for it puts it there
+        del sys.modules[name]  # inserted by the import in progress
         original = cast("ModuleSpec", module.__spec__)
         spec = ModuleSpec(name, cast("Any", _Ready(module, original)), origin=original.origin)
         spec.submodule_search_locations = original.submodule_search_locations
         return spec
 
     def _install(self, unit: str) -> None:
-        """Put a module and those that its import loads where that import would have put them."""
+        """Insert a module and those that its import loads, as that import would have done."""
         names = [name for name in self._units[unit] if name in self._modules]
         if _has_extensions(self._modules[name] for name in names):
             self._tell(unit)
@@ -183,9 +184,9 @@ class ModuleShelf:
                 warnings.filterwarnings(action, next(texts), category, next(texts), line)
 
     def _with_needs(self, name: str) -> tuple[list[str], set[str]]:
-        """Return the modules to hand out, packages before what is below them, and all that they need.
+        """Return the modules to serve together, packages first, and all modules that they need.
 
-        What was handed out before is not needed any more; what was refused is.
+        Modules served before count as satisfied; refused ones do not.
         """
         units: dict[str, None] = {}
         wanted: set[str] = set()
@@ -203,15 +204,15 @@ class ModuleShelf:
         return [unit for unit in units if unit in self._modules], wanted
 
     def _is_open(self, name: str) -> bool:
-        """Return whether a module was on the shelf and has not been handed out."""
+        """Return whether a module was preloaded and has not been served."""
         return name in self._modules or (name in self._needs and name.partition(".")[0] in self._refused)
 
     def _is_same(self, name: str, path: Sequence[str] | None) -> bool:
-        """Check that the ordinary finders, under the conditions of the shelf, would load that file."""
+        """Return whether the ordinary finders, in the shelf's environment, would load the same file."""
         if any(os.environ.get(key) != value for key, value in self._environment.items()):
             return False
         known = getattr(self._modules[name], "__spec__", None)
-        if known is None or known.name != name or not known.has_location:  # no finder has found it
+        if known is None or known.name != name or not known.has_location:  # not from a finder
             return True
         package = name.rpartition(".")[0]
         parent = sys.modules.get(package) or self._modules.get(package)
@@ -224,7 +225,9 @@ class ModuleShelf:
         return False
 
     def _refuse(self, name: str) -> None:
-        """Leave a package to the ordinary import; an extension module cannot be loaded a second time."""
+        """Leave a package to the ordinary import; extension modules, which cannot be loaded twice, need
+        a new worker.
+        """
         top = name.partition(".")[0]
         gone = [each for each in self._modules if each.partition(".")[0] == top]
         modules = [self._modules.pop(each) for each in gone]
@@ -234,7 +237,7 @@ class ModuleShelf:
 
 
 class _Ready:
-    """A loader of a module that is loaded."""
+    """Loader of a module that is already executed."""
 
     def __init__(self, module: types.ModuleType, spec: ModuleSpec) -> None:
         self._module, self._spec = module, spec
@@ -253,13 +256,13 @@ def _has_extensions(modules: Iterable[types.ModuleType]) -> bool:
 
 def _module_of(value: object) -> str:
     name: object = ""
-    with suppress(Exception):  # objects of strangers
+    with suppress(Exception):  # attribute access on arbitrary objects may raise
         name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
     return name if isinstance(name, str) else ""
 
 
 def _process_state() -> dict[str, object]:
-    """Return what an import may change besides the names that it defines."""
+    """Return everything besides names that an import may change in the process."""
     import locale
     import logging
     import random
@@ -284,16 +287,16 @@ def _process_state() -> dict[str, object]:
 
 
 class _Imports:
-    """Notes who loads a module and, also of one that is loaded already, whose code asks for it."""
+    """Records which module loads and which code requests each module."""
 
     def __init__(self, loaded_by: dict[str, str | None]) -> None:
-        """``loaded_by`` takes for each module the one whose code was being run when it was loaded."""
+        """``loaded_by`` is filled: by module, the module whose code was executing when it was loaded."""
         self._loaded_by = loaded_by
         self.asked_for: dict[str, set[str]] = {}
 
     @contextmanager
     def noted(self) -> Generator[None]:
-        """Take notes meanwhile."""
+        """Record imports inside of the context."""
         machinery: Any = _bootstrap
         importing, by_name = builtins.__import__, machinery._gcd_import
 
@@ -318,7 +321,7 @@ class _Imports:
             sys.meta_path.remove(cast("Any", self))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Find none; this is asked first for each module that is loaded."""
+        """Record who loads a module, as first of the finders; find nothing."""
         self._loaded_by.setdefault(name, self._importer())
 
     def _ask(self, name: str, package: str | None, level: int, names: Iterable[str]) -> None:
@@ -328,7 +331,7 @@ class _Imports:
                 self.asked_for.setdefault(importer, set()).update([full, *(f"{full}.{n}" for n in names)])
 
     def _importer(self) -> str | None:
-        """Return the module whose code is being run, whichever function it has called."""
+        """Return the module whose top-level code is executing, through any function calls."""
         frame: types.FrameType | None = sys._getframe(2)
         while frame is not None:
             name = frame.f_globals.get("__name__")
@@ -340,7 +343,7 @@ class _Imports:
 
 @contextmanager
 def _recording_environment(read: set[str]) -> Generator[None]:
-    """Note the variables that are read through ``os.environ``."""
+    """Record the variables that are read through ``os.environ`` inside of the context."""
     kind = cast("Any", type(os.environ))
     original = kind.__getitem__
 

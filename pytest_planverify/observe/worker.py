@@ -1,9 +1,9 @@
-"""One worker's session: ordinary pytest, with the recorder inside.
+"""Session of one worker: ordinary pytest with the recorder as a plugin.
 
-A worker runs ``pytest.main`` as a whole, or it is forked by a server that has taken the same steps up to a
-point which no project takes part in: pytest is configured, its plugins are loaded, and the session has
-begun, but no conftest and no test file has been imported. A conftest that wanted a say in one of those
-steps is noticed when it is loaded, and the worker asks to be replaced by one that starts earlier.
+A worker either calls ``pytest.main`` from the beginning, or is forked by a server that has prepared
+pytest up to a point that does not depend on the project: configured, with plugins loaded and the
+session started, but without any conftest or test file. If a conftest implements a hook that the server
+has already called, the worker asks to be replaced by one that is forked earlier.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
 HARNESS_EXIT = 70
-"""Exit status of a worker whose own set-up failed before pytest was reached."""
+"""Exit status of a worker that failed before it called pytest."""
 RESTART_EXIT = 71
 """Exit status of a worker that asks to be replaced."""
 
 
 class Level(IntEnum):
-    """The stage of a server when it forks."""
+    """How far a server prepares pytest before it forks workers."""
 
     IMPORTED = 0
     """pytest and its plugins are imported; the worker runs ``pytest.main``."""
     PARSED = 1
-    """Options and ini file are parsed, and the plugins are registered."""
+    """Options and the ini file are parsed; plugins are registered."""
     STARTED = 2
-    """The plugins are configured, and the session has begun."""
+    """Plugins are configured and ``pytest_sessionstart`` has been called."""
 
 
 class CannotServe(Exception):
-    """A server cannot go as far as it was asked to: something wants to take part in an earlier step."""
+    """Raised in a server that cannot prepare itself as far as requested."""
 
     def __init__(self, level: Level, reason: str, module: str | None = None) -> None:
         super().__init__(reason)
         self.level = level
-        """How far it may go."""
+        """The highest level that is possible."""
         self.module = module
-        """A third-party module that must not be imported ahead."""
+        """A third-party module that must not be preloaded, if that was the reason."""
 
 
 _PARSING_HOOKS = ("addoption", "load_initial_conftests", "cmdline_parse", "cmdline_main")
@@ -71,11 +71,11 @@ _LATE_HOOKS = {
     Level.PARSED: tuple(f"pytest_{name}" for name in _PARSING_HOOKS),
     Level.STARTED: ("pytest_configure", "pytest_sessionstart", "pytest_plugin_registered"),
 }
-"""Hooks that a conftest implements in vain when it is loaded at that level."""
+"""Hooks that were already called at each level, so that a conftest loaded afterwards would miss them."""
 
 
 def run_worker(spec: WorkerSpec) -> int:
-    """Run the session as a whole. Return its exit status."""
+    """Run a complete session; return its exit status."""
     _become(spec.start)
     note_modules()
     with _whole_session(spec, ModuleShelf()) as session:
@@ -84,8 +84,9 @@ def run_worker(spec: WorkerSpec) -> int:
 
 
 def session_of_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> Session:
-    """Return the session that a group's workers have in common until ``wait`` returns, in workers only.
+    """Prepare the session that a group of commands shares; return it in the workers.
 
+    ``wait`` blocks in the server and returns once in each forked worker, with that worker's spec.
     Raises :class:`CannotServe`, in the server only.
     """
     _become(start)
@@ -98,7 +99,7 @@ def session_of_group(start: Start, level: Level, wait: Callable[[], WorkerSpec])
 
 
 def register_in_xdist_worker(config: pytest.Config) -> None:
-    """Observe in a worker of pytest-xdist, whose spec came through its channel."""
+    """Register the recorder in a worker of pytest-xdist, which receives the spec in its ``workerinput``."""
     worker_input = getattr(config, "workerinput", {})
     text = worker_input.get(WORKER_INPUT)
     if text is None:
@@ -113,14 +114,19 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
 
 
 def leave_interpreter() -> None:
-    """Do what an interpreter does when its program is over: wait for threads, call what was registered."""
+    """Do what the interpreter does at exit, as the forked process leaves by ``os._exit``: join threads,
+    run ``atexit`` callbacks.
+    """
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         with suppress(Exception):
             step()
 
 
 class _Steps:
-    """Follows pytest on its way to the tests; registered under no name that a project could ask for."""
+    """Plugin that follows pytest's start up to the collection, and forks at the server's level.
+
+    It is registered without a name, so that no project can look it up.
+    """
 
     def __init__(
         self,
@@ -131,7 +137,7 @@ class _Steps:
     ) -> None:
         self.recorder = Recorder()
         self.journal: JournalWriter | None = None
-        """Of the worker, once this process is one."""
+        """Journal of the worker; ``None`` in a server."""
         self.failure: CannotServe | None = None
         self._shelf = shelf
         self._level = level
@@ -144,7 +150,7 @@ class _Steps:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
-        """Write down what keeps a session from starting, which pytest only prints."""
+        """Record errors of pytest's start, which pytest itself only prints."""
         try:
             config = yield
             self.recorder.adopt(config)
@@ -163,7 +169,7 @@ class _Steps:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config: pytest.Config) -> Generator[None, object, object]:
-        """Keep a server from loading conftests."""
+        """Suppress the loading of conftests in a server."""
         known = early_config.known_args_namespace
         given = known.noconftest
         if self._wait is not None:
@@ -176,15 +182,19 @@ class _Steps:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
+        """Refuse sessions that cannot be forked; fork here at the level ``PARSED``."""
         if self._wait is None:
             return
+        # Processes, threads and data files that plugins open at their start must belong to the worker,
+        # not to a server that outlives it.
         if getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None):
             self._give_up(CannotServe(Level.IMPORTED, "the session starts processes of its own"))
         if getattr(config.option, "cov_source", None):
             self._give_up(CannotServe(Level.IMPORTED, "the session measures coverage"))
         reruns: Any = sys.modules.get("pytest_rerunfailures")
         if reruns is not None and getattr(config.option, "max_suite_reruns", None) is None:
-            # Let it count reruns as without pytest-xdist, which it serves by a thread.
+            # With pytest-xdist installed it would start a thread to count reruns across processes, and
+            # a process with threads must not be forked.
             reruns.HAS_PYTEST_HANDLECRASHITEM = False
         if self._level is Level.PARSED:
             self._become_worker(config)
@@ -193,17 +203,18 @@ class _Steps:
                 self._require_harmless(config, hook, Level.PARSED)
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Pass the reports on to the reporters of the user, if there are any."""
+        """Register the relay of reports, if user reporters are active, and cheapen confirmations."""
         spec = getattr(self.recorder, "spec", None)
         if spec is not None and spec.relay is not None:
             relay.register(config, Path(spec.relay))
         if spec is not None and spec.confirming and config.option.tbstyle in ("auto", "long"):
-            # By default pytest parses each file of a traceback anew, which can take as long as all tests.
+            # Nobody reads tracebacks of a confirmation, and the default style parses every source file
+            # in them, which may take as long as the tests.
             config.option.tbstyle = "native"
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> Generator[None]:
-        """Fork when all others are through, as with the header, for which all plugins' metadata is read."""
+        """Fork after all other plugins have started the session."""
         yield
         if self._wait is not None and self._level is Level.STARTED:
             if threading.active_count() > 1:
@@ -212,9 +223,10 @@ class _Steps:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Leave out the summary of Hypothesis where no test used it.
+        """Skip Hypothesis's summary in sessions that did not use Hypothesis.
 
-        Its plugin imports all of Hypothesis, for half a second of each worker, to find nothing to say.
+        Its pytest plugin would import all of Hypothesis, half a second in each worker, to report
+        nothing.
         """
         plugins = session.config.pluginmanager
         plugin = sys.modules.get("_hypothesis_pytestplugin")
@@ -224,7 +236,7 @@ class _Steps:
     # -- in a worker that was forked on the way ---------------------------------------------------
 
     def _become_worker(self, config: pytest.Config) -> None:
-        """Wait to be forked, and catch up with what the worker's own command says."""
+        """Wait for the fork, then apply the options, streams and conftests of the worker's own command."""
         assert self._wait is not None
         assert self._start is not None
         try:
@@ -237,7 +249,7 @@ class _Steps:
         capture.stop_global_capturing()
         _begin(spec, self, self._shelf)
         _take_arguments(config, spec)
-        capture.start_global_capturing()  # with files of its own: those of the server are shared by all
+        capture.start_global_capturing()  # the server's capture files would be shared by all workers
         self._load_conftests(config)
         capture.suspend_global_capture()
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")
@@ -249,16 +261,18 @@ class _Steps:
             _forget_exceptions(config)
 
     def _load_conftests(self, config: pytest.Config) -> None:
-        """Load the conftests as pytest does, under its filters of warnings and with captured streams."""
+        """Load conftests as pytest does: captured, and under pytest's warning filters."""
         manager = config.pluginmanager
         plugins = manager.get_plugins()
         before = set(map(id, plugins))
         taking_part = {id(config), id(manager.getplugin("warnings"))}
         done = [each for each in plugins if id(each) not in taking_part]
+        # Only pytest's own implementation and the warnings plugin run now; all other implementations of
+        # the hook have been called in the server.
         load = manager.subset_hook_caller("pytest_load_initial_conftests", done)
         try:
             load(early_config=config, args=list(config.invocation_params.args), parser=config._parser)
-        except BaseException as error:  # pytest has a way to tell of it that is over by now
+        except BaseException as error:  # only an earlier level reports it as pytest does
             _restart(self.journal, Level.IMPORTED, f"a conftest raised {type(error).__name__}")
         for plugin in config.pluginmanager.get_plugins():
             for level, hooks in _LATE_HOOKS.items() if id(plugin) not in before else ():
@@ -267,7 +281,9 @@ class _Steps:
                         _restart(self.journal, Level(level - 1), f"a conftest has {hook}")
 
     def _require_harmless(self, config: pytest.Config, hook: str, level: Level) -> None:
-        """Give up where a plugin that is not known implements the hook."""
+        """Give up if an unknown plugin implements a hook that the server would call once for all
+        workers.
+        """
         for implementation in getattr(config.hook, hook).get_hookimpls():
             plugin = implementation.plugin
             module = str(getattr(plugin, "__name__", type(plugin).__module__)).partition(".")[0]
@@ -280,21 +296,21 @@ class _Steps:
 
 
 def _fill(shelf: ModuleShelf, start: Start) -> None:
-    """Do what is left to do before the first fork."""
+    """Preload modules and take the reference state of tampering checks, right before the first fork."""
     try:
         shelf.fill(start.modules)
     except Unfit as unfit:
         raise CannotServe(Level.STARTED, str(unfit), unfit.module) from unfit
     note_modules()
-    for _ in range(2):  # what plugins have changed of pytest as they were configured is no project's doing
+    for _ in range(2):  # patches that plugins applied while they were configured are not the project's
         judges_at_start().compare("session")
 
 
 class Session:
-    """A context around a call of pytest, which tells how that ended.
+    """Context manager around a call of pytest that records how it ended.
 
-    The call itself is the caller's. A test that recurses up to the limit has one call less for each that
-    is below it, and should have as many as when its command runs alone.
+    The caller makes the call itself, which keeps our frames off the stack: a test that recurses up to
+    the limit must get nearly as deep as when its command runs alone.
     """
 
     def __init__(self, steps: _Steps, args: Sequence[str]) -> None:
@@ -334,7 +350,7 @@ def _whole_session(spec: WorkerSpec, shelf: ModuleShelf) -> Session:
 
 
 def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
-    """Be this worker from now on."""
+    """Turn this process into the worker of ``spec``."""
     if spec.log is not None:
         _redirect(spec.log)
     os.environ.update(spec.env)
@@ -353,14 +369,16 @@ def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
 
 
 def _restart(journal: JournalWriter | None, level: Level | None, reason: str) -> NoReturn:
-    """Ask to be replaced by a worker that starts earlier, or without modules imported ahead."""
+    """Ask the parent for a replacement that starts earlier (``None``: without preloaded modules), and
+    exit.
+    """
     assert journal is not None
     journal.write("restart", level=None if level is None else int(level), reason=reason)
     os._exit(RESTART_EXIT)
 
 
 def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
-    """Let the configuration say what it says when it is made of the worker's own arguments."""
+    """Patch the configuration to what the worker's own arguments would have produced."""
     option, known = config.option, config.known_args_namespace
     for namespace in (option, known):
         namespace.file_or_dir = list(spec.selections)
@@ -384,14 +402,14 @@ def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
     cache: Any = getattr(config, "cache", None)
     last_failed: Any = config.pluginmanager.getplugin("lfplugin")
     newest: Any = config.pluginmanager.getplugin("nfplugin")
-    if cache is not None and last_failed is not None:  # another worker may have written it since
+    if cache is not None and last_failed is not None:  # may have been rewritten since the server read it
         last_failed.lastfailed = cache.get("cache/lastfailed", {})
     if cache is not None and newest is not None:
         newest.cached_nodeids = set(cache.get("cache/nodeids", []))
 
 
 def _forget_exceptions(config: pytest.Config) -> None:
-    """Drop what pytest has noted of exceptions that nobody caught in the server."""
+    """Clear the unraisable and thread exceptions that pytest collected in the server."""
     for module, name in (
         ("_pytest.unraisableexception", "unraisable_exceptions"),
         ("_pytest.threadexception", "thread_exceptions"),
@@ -412,8 +430,8 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
 
 
 def _become(start: Start) -> None:
-    """Change folder, environment and search path to those of the group."""
-    for name in ("evidence", "project_map"):  # as long as ours is the package `planner`
+    """Change working directory, environment and ``sys.path`` to those of the group."""
+    for name in ("evidence", "project_map"):  # before our package `planner` is removed below
         import_module(f"pytest_planverify.observe.{name}")
     become_worker()
     os.chdir(start.root)
@@ -428,15 +446,18 @@ def _become(start: Start) -> None:
     sys.argv[:] = [pytest.__path__[0] + "/__main__.py" if start.as_module else f"{folder}/pytest"]
     from _pytest.assertion.rewrite import AssertionRewritingHook
 
+    # pytest installed this hook with our start-up options; the worker's own pytest installs a new one.
     sys.meta_path[:] = [
         finder for finder in sys.meta_path if not isinstance(finder, AssertionRewritingHook)
     ]
     for name in [name for name in sys.modules if name.partition(".")[0] == "planner"]:
-        del sys.modules[name]  # the project may have a package of that name; everything needed is loaded
+        del sys.modules[name]  # the project may have its own; all that we need of ours is loaded
 
 
 def _search_path(entries: Sequence[str], start: Start, env: dict[str, str]) -> list[str]:
-    """Return ``sys.path`` as the command itself would have it: how this run was started does not count."""
+    """Return ``sys.path`` as the command alone would see it, without entries due to the start of this
+    run.
+    """
     kept = list(entries)
     for entry in start.script_paths:
         if entry in kept:
@@ -452,6 +473,7 @@ def _named_paths(text: str) -> list[str]:
 
 
 def _redirect(log: str) -> None:
+    """Point the three standard descriptors, and new stream objects for them, to the log (stdin to null)."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -459,9 +481,10 @@ def _redirect(log: str) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     os.close(null)
-    # The process keeps these streams until it ends. Their names and encodings are those of a command alone.
+    # They live as long as the process, hence no context manager. Names and encodings must equal those
+    # of a process started from a shell, as tests may look at them.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        before = getattr(sys, name)  # none where it was closed when the run was started
+        before = getattr(sys, name)  # None if the descriptor was closed when the run started
         mode, buffering = ("w", 1) if number else ("r", -1)
         stream: Any = open(  # noqa: SIM115
             number,
