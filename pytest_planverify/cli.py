@@ -56,7 +56,7 @@ COMMANDS: dict[str, Entry] = {
     "hook": Entry("", "Keep a coding agent from stopping before all is done."),
     "mcp": Entry("", "Serve coding agents by the Model Context Protocol."),
 }
-"""The commands that are not of ``planner``; without a module they stand below."""
+"""Commands that do not belong to ``planner``; those without a module are defined below."""
 
 GROUPS = {
     "Every day": ("init", "new", "decompose", "verify", "run", "next", "status", "answer"),
@@ -65,23 +65,23 @@ GROUPS = {
     "Prove the checks": ("baseline", "qualify", "recover"),
     "Coding agents": ("hook", "mcp"),
 }
-"""In which order the commands are shown; those in no group, for programs mostly, come last in one line."""
+"""Command groups in display order. Ungrouped commands, mostly for programs, are listed last on one line."""
 
 _GROUPED = [name for names in GROUPS.values() for name in names]
 
 
 class Program(LazyGroup):
-    """The commands of both programs; help speaks of ``planverify``, whichever a command is of."""
+    """The commands of both programs; help texts name ``planverify``."""
 
     accepted = "command and no plan"
     entries: Mapping[str, Entry] = {**PLANNER_COMMANDS, **COMMANDS}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order in which they are shown."""
+        """Return command names in display order."""
         return [*_GROUPED, *(name for name in self.entries if name not in _GROUPED)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the command of that name."""
+        """Import and return the command of that name."""
         command = super().get_command(ctx, cmd_name)
         holders = () if command is None else (command, *getattr(command, "commands", {}).values())
         for each in (each for holder in holders for each in (holder, *holder.params)):
@@ -91,13 +91,13 @@ class Program(LazyGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that the first word names; a plan in its place, there or not, is verified."""
+        """Find the command of the first word; a plan (existing or not) in its place means ``verify``."""
         if args and args[0] not in self.entries and args[0].partition(SEPARATOR)[0].endswith(PLAN_ENDINGS):
             args = ["verify", *args]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands by groups, a line each."""
+        """Write the commands by groups, one line each."""
         width = max(map(len, self.entries))
         for title, members in GROUPS.items():
             lines = (f"  {name:<{width}}  {self.entries[name].help}\n" for name in members)
@@ -115,9 +115,9 @@ app = program_app(
 
 
 def main() -> None:
-    """Run the command with the words of the command line; ends the process."""
+    """Run the command line, then end the process."""
     call_program("planverify", PLANNER_COMMANDS)
-    with suppress(ValueError):  # only the main thread may
+    with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _interrupt)
     guarded(lambda: app(prog_name="planverify"))
 
@@ -144,9 +144,9 @@ def verify(
     Without a plan the one of the ini file or of a usual name is verified: planverify.yaml, plan.yaml or
     todo.yaml. All options of pytest work: planverify verify plan.yaml -x -n 4 --planverify-scope claimed.
     """
-    # -P: a pytest.py of the project must not stand in for the one that judges it.
+    # -P: a pytest.py in the project must not shadow the real one.
     command = [sys.executable, "-P", "-m", "pytest", "--planverify", *(words or ())]
-    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
         command += ["-p", "pytest_planverify.plugin"]
     process = subprocess.Popen(command)
 
@@ -156,7 +156,7 @@ def verify(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
     status = process.wait()
-    return status if status >= 0 else 128 - status  # as shells say that a signal ended it
+    return status if status >= 0 else 128 - status  # like a shell: 128 + signal number
 
 
 @app.command(
@@ -396,7 +396,7 @@ def recover(
 
 
 AGENT_SECONDS = 540.0
-"""Hooks are given ten minutes by the agents that call them."""
+"""Seconds a hook may take; coding agents allow ten minutes."""
 SecondsOption = Annotated[float, option("--max-seconds SECONDS", "A verification takes no longer.", min=1)]
 
 

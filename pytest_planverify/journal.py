@@ -1,9 +1,9 @@
-"""The append-only record of a run: one JSON object a line, written as it happens.
+"""Journal of a run: an append-only file with one JSON object per line, written as events happen.
 
-Every line is one ``write`` to a file opened for appending, so that the processes of a run may share
-the file and a killed run loses at most the line being written. Each record carries its tag in
-``record`` and the session that wrote it in ``session``; the first record of a run names the format's
-version. Readers pass over tags and keys that they do not know.
+Each line is a single ``write`` to a file opened for appending, so all processes of a run can share the
+file and a killed run loses at most its last line. Each record has its tag in ``record`` and its writer
+in ``session``; the first one of a run has the version of the format. Readers ignore unknown tags and
+keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from errno import EEXIST
 from hashlib import blake2b
 from itertools import count
-from json import dumps  # as it is now: tests may replace the functions of these modules for a while
+from json import dumps  # bound early: tests may monkeypatch these modules
 from os import getpid
 from os import write as write_bytes
 from typing import TYPE_CHECKING, Any
@@ -38,26 +38,26 @@ _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
 _MAC_BYTES = 8
 _NEVER_ELSEWHERE = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
 _HIGH = 200
-"""The lowest number of the journal's descriptor, where the system grants so many."""
+"""Minimum number of the journal's file descriptor, if the system allows it."""
 _REMEMBERED = 64
-"""So many of the bytes that were read last are compared when more is read."""
+"""Number of bytes read last that are compared before reading on, to detect overwriting."""
 _HEAD = 200
-"""So many bytes of a line hold its tag and the session that wrote it."""
+"""Number of leading bytes of a line that contain its tag and session."""
 _SIGNATURE = b', "mac": "'
 _DECODE = json.JSONDecoder().decode
 
 
 class JournalWriter:
-    """Appends records. Cheap to open; never buffers.
+    """Appends records; cheap to open, unbuffered.
 
-    Where a process was killed in the middle of a line, that line is ended first: it must not cost the next
-    record as well.
+    If a killed process left an incomplete line, it is terminated first, so that it does not corrupt the
+    next record.
     """
 
     def __init__(self, path: str | Path, session: str, key: str = "") -> None:
-        """With a ``key`` each record is numbered and signed, so that none is forged or missed.
+        """With a ``key`` records are numbered and signed, so that forged and missing ones are detected.
 
-        Raises ``OSError``, also where something stands in the journal's place that is no plain file.
+        Raises ``OSError``, also if the path is not a regular file.
         """
         self._descriptor = _out_of_the_way(_open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
         self._session = dumps(session)
@@ -69,15 +69,15 @@ class JournalWriter:
             write_bytes(self._descriptor, b"\n")
 
     def write(self, record: str, **facts: object) -> None:
-        """Append one record with the time of now."""
+        """Append one record with the current time."""
         body = dumps(facts, default=str)
         self.write_raw(record, body[1:-1])
 
     def write_raw(self, record: str, body: str) -> None:
-        """Append one record whose further members are already JSON: ``"a": 1, "b": 2``.
+        """Append one record whose further members are JSON text already: ``"a": 1, "b": 2``.
 
-        In a copy of the process, which a test has forked and which goes on with the session, only what was
-        measured is written: what becomes of the tests is for the process to tell whose session it is.
+        Forked children of tests may only write audit events: results belong to the process of the
+        session.
         """
         if record not in _FROM_ANY_PROCESS and getpid() != self._pid:
             return
@@ -88,23 +88,23 @@ class JournalWriter:
             line += f', "pen": "{self._pen}", "number": {self._written}'
             line += f', "mac": "{_mac(line.encode("utf-8", "backslashreplace"), self._key)}"'
         rest = (line + "}\n").encode("utf-8", "backslashreplace")
-        while rest:  # a write may be cut short, as by a signal
+        while rest:  # a write may be partial, as after a signal
             rest = rest[write_bytes(self._descriptor, rest) :]
 
     @property
     def descriptor(self) -> int:
-        """The open file."""
+        """The open file descriptor."""
         return self._descriptor
 
     def close(self) -> None:
-        """Close the file; writing again is an error."""
+        """Close the file; further writes are errors."""
         os.close(self._descriptor)
 
 
 class JournalTail:
-    """Reads the records that were appended since the last look.
+    """Reads the records appended since the last read.
 
-    It holds the file open: what is written to it is still read when its name has been removed.
+    It keeps the file open: records written to it are read even after its name was removed.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -114,21 +114,23 @@ class JournalTail:
         self._rest = b""
         self._read_last = b""
         self.lost = False
-        """The file was cut off, or written over, after something had been read of it."""
+        """The file was truncated or overwritten after it had been read."""
         self.line = b""
-        """The record that was yielded last, as it was written."""
+        """The line of the record yielded last."""
         self.only = b""
-        """Text that a line holds near its beginning, unless it is passed over unread."""
+        """Text near the beginning of relevant lines; others are skipped unparsed."""
 
     def follow(self, *, create: bool = False) -> None:
-        """Turn to the file that bears the name now, if it is another; ``create`` makes a missing one."""
+        """Switch to the file that has the name now, if it is another one; ``create`` creates a missing
+        one.
+        """
         if create:
             descriptor = _open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             if not os.fstat(descriptor).st_size:
-                write_bytes(descriptor, b"\n")  # of an empty file nobody could tell that it was cut
+                write_bytes(descriptor, b"\n")  # truncation of an empty file would go unnoticed
             os.close(descriptor)
         try:
-            # Unbuffered, for a buffer would still show what has been cut off.
+            # Unbuffered, as a buffer would still contain truncated data.
             stream = os.fdopen(_open(self._path, os.O_RDONLY), "rb", buffering=0)
         except FileNotFoundError:
             return
@@ -139,12 +141,12 @@ class JournalTail:
         self._stream, self._offset, self._rest, self._read_last = stream, 0, b"", b""
 
     def read(self) -> Iterator[Record]:
-        """Yield each complete record that has been written since; a torn last line waits."""
+        """Yield each complete record written since the last read; an incomplete last line waits."""
         if self._stream is None:
             self.follow()
         if self._stream is None:
             return
-        # One that was cut may have grown to the same size again: equal sessions write equally long records.
+        # A truncated file may have grown to the same size: equal sessions write equally long records.
         if os.fstat(self._stream.fileno()).st_size < self._offset or not self._is_as_it_was():
             self.lost = True
             self._offset, self._rest, self._read_last = 0, b"", b""
@@ -165,7 +167,7 @@ class JournalTail:
                 yield record
 
     def skip(self) -> None:
-        """Pass over what is there by now; whether that was cut is of no interest any more."""
+        """Skip all current contents, ignoring whether they were cut."""
         if self._stream is not None:
             self._offset = os.fstat(self._stream.fileno()).st_size
             self._stream.seek(max(self._offset - _REMEMBERED, 0))
@@ -173,20 +175,20 @@ class JournalTail:
         self._rest, self.lost = b"", False
 
     def _is_as_it_was(self) -> bool:
-        """Return whether the last line read still stands there: a truncated file may have grown again."""
+        """Return whether the bytes read last are still in place: a truncated file may have grown again."""
         assert self._stream is not None
         self._stream.seek(self._offset - len(self._read_last))
         return self._stream.read(len(self._read_last)) == self._read_last
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
 
 
 def read_journal(path: str | Path) -> list[Record]:
-    """Return every complete record of a journal; lines that are no records are passed over."""
+    """Return all complete records of a journal; other lines are skipped."""
     tail = JournalTail(path)
     try:
         return list(tail.read())
@@ -195,7 +197,7 @@ def read_journal(path: str | Path) -> list[Record]:
 
 
 def is_signed(line: bytes, key: str) -> bool:
-    """Return whether a line was written by somebody who has the key."""
+    """Return whether a line was signed with the key."""
     body, separator, rest = line.rpartition(_SIGNATURE)
     return bool(separator) and rest == f'{_mac(body, key.encode())}"}}'.encode()
 
@@ -205,7 +207,7 @@ def _mac(data: bytes, key: bytes) -> str:
 
 
 def _open(path: str | Path, flags: int) -> int:
-    """Open a plain file; never wait for whoever holds the other end of a pipe, and follow no link."""
+    """Open a regular file; never block on a pipe nor follow a link."""
     descriptor = os.open(path, flags | _NEVER_ELSEWHERE, 0o600)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -214,7 +216,9 @@ def _open(path: str | Path, flags: int) -> int:
 
 
 def _out_of_the_way(descriptor: int) -> int:
-    """Return the file under a high number, which whoever closes all others does not hand to the next."""
+    """Duplicate the descriptor to a high number, which programs that close and reuse low ones do not
+    hit.
+    """
     if fcntl is None:
         return descriptor
     with suppress(OSError):
@@ -225,7 +229,7 @@ def _out_of_the_way(descriptor: int) -> int:
 
 
 def _is_torn(descriptor: int) -> bool:
-    with suppress(OSError):  # what is no file has no end to look at
+    with suppress(OSError):  # not seekable
         size = os.fstat(descriptor).st_size
         return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     return False

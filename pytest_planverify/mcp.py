@@ -1,7 +1,8 @@
-"""``planverify mcp``: the commands for coding agents that ask by the Model Context Protocol, over stdio.
+"""``planverify mcp``: the commands as tools for coding agents, by the Model Context Protocol over
+stdio.
 
-The SDK is an optional dependency; only the command ``mcp`` imports this module. Each tool is a command of
-``planverify`` in a child process. Plans are those below the folder in which the server was started.
+The SDK is an optional dependency, imported by this module only. Each tool runs a command of
+``planverify`` in a child process. Plans must lie below the folder in which the server was started.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from mcp.server.mcpserver import Context, MCPServer  # the SDK reads the annotations
+from mcp.server.mcpserver import Context, MCPServer  # the SDK inspects annotations at run time
 from mcp.server.mcpserver.exceptions import ResourceError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
@@ -44,18 +45,18 @@ to get a green."""
 MOST_FAILURES = 10
 MOST_OF_A_RESOURCE = 10_000_000
 STOP_SECONDS = 20
-"""How long a call that was cancelled is waited for, while its processes are being ended."""
+"""Seconds to wait for a cancelled call while its processes are ended."""
 
 
 class _Cancelled(Exception):
-    """The agent wants no answer any more."""
+    """The agent cancelled the call."""
 
 
 class PlanServer:
-    """The tools and resources of one folder; each method without an underscore is one."""
+    """Tools and resources for one folder; each method without an underscore is one."""
 
     def __init__(self, root: Path, plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
-        """``plan`` is meant where a call names none; a verification may take so many ``seconds``."""
+        """``plan`` is the default of calls; ``seconds`` limits a verification."""
         self._root = root.resolve()
         self._plan = plan
         self._allow_approvals = allow_approvals
@@ -169,7 +170,7 @@ class PlanServer:
         return await self._run(words)
 
     async def _run(self, words: Callable[[], list[str]]) -> CallToolResult:
-        """Run a command. What the agent has named stands behind ``--`` or ``=``, and is no option."""
+        """Run a command. Words of the agent follow ``--`` or ``=``, so they cannot be options."""
         return await _in_thread(lambda watch: _said(run_planverify(words(), self._root, watch=watch)))
 
     def _words(self, plan: str | None) -> list[str]:
@@ -177,22 +178,22 @@ class PlanServer:
         return [] if named is None else [named]
 
     def _named(self, plan: str | None) -> str | None:
-        """Return the plan that a call names, else that of the server. Raises ``UsageMistake``."""
+        """Return the plan of the call, or the server's. Raises ``UsageMistake``."""
         if plan is not None:
             return self._confined(plan)
         return None if self._plan is None else str(self._plan)
 
     def _chosen(self, plan: str | None) -> Path:
-        """Return the file of the plan that is meant. Raises ``UsageMistake`` where there is none."""
+        """Return the file of the plan. Raises ``UsageMistake`` if there is none."""
         named = self._named(plan)
         return choose_plan(None if named is None else Path(named)).path
 
     def _confined(self, word: str) -> str:
-        """Return a word that names a file, if anything, below the root. Raises ``UsageMistake``."""
+        """Return the word if it names no file outside of the root. Raises ``UsageMistake``."""
         path = word.partition("::")[0]
         try:
             is_below = (self._root / path).resolve().is_relative_to(self._root)
-        except (OSError, ValueError):  # too long, or a zero byte
+        except (OSError, ValueError):  # name too long, or a null byte
             is_below = False
         if word.startswith("-") or not is_below:
             raise UsageMistake(f"{path}: names no file below {self._root}; name one that is there")
@@ -200,12 +201,12 @@ class PlanServer:
 
 
 def serve(plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
-    """Answer calls on standard input until it ends."""
+    """Serve calls on standard input until it is closed."""
     PlanServer(Path.cwd(), plan, allow_approvals=allow_approvals, seconds=seconds).build().run("stdio")
 
 
 async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
-    """Do the work of a call beside others. Where it is cancelled, what it has started ends first."""
+    """Run the work of a call in a thread; on cancellation, first wait until its processes have ended."""
     stopped, ended = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -240,7 +241,7 @@ def _said(result: CommandResult, structured: dict[str, Any] | None = None) -> Ca
 
 
 def _verdicts(found: CommandResult) -> dict[str, Any]:
-    """Return the verdicts of a verification for programs; nothing is accepted without outcomes."""
+    """Return a verification's verdicts as structured data; without outcomes nothing is accepted."""
     held: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.status}
     if found.document is not None:
         outcomes = found.document.outcomes
@@ -264,7 +265,7 @@ def _in_short(failure: Failure) -> dict[str, str]:
 
 
 def _client(ctx: Context[Any, Any]) -> str:
-    """Return the name by which a decision of the agent is recorded."""
+    """Return the client's name, under which its decisions are recorded."""
     told = ctx.session.client_params
     name = "unknown" if told is None else one_line(told.client_info.name, limit=80)
     return f"{name} (mcp)"
@@ -278,7 +279,7 @@ def _for_a_person(command: str) -> str:
 
 
 def _asks_no_person(plan: Path, todo: str) -> bool:
-    """Return whether all that is asked about a todo is asked of other roles than a person's."""
+    """Return whether all open questions of a todo are for roles other than ``human``."""
     state = PlanRun.open(plan).state
     todo_id = known_todo(state, todo)
     specs = state.records[todo_id].todo.acceptance_criteria.manual

@@ -1,7 +1,7 @@
-"""The command line and the ini file, read once into frozen :class:`Settings`.
+"""Command line and ini file, read once into frozen :class:`Settings`.
 
-What the user gives besides this plugin's own options is sorted into what narrows the run, what the
-parent does itself, and what every session is passed.
+Everything beyond this plugin's own options is split into what narrows the run, what the parent handles
+itself, and what every session receives.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
 
 GIVEN = pytest.StashKey["Given"]()
-"""What the parent was started with, put aside before the repository could be looked at."""
+"""The original command line, stashed before anything of the repository is loaded."""
 
 
 class Given(NamedTuple):
-    """The command line as it was before the parent's own arguments took its place."""
+    """The original command line, before the parent's own arguments replaced it."""
 
     positional: tuple[str, ...]
     options: dict[str, Any]
-    """Every option as pytest understood it, those of the ini file's ``addopts`` included."""
+    """All options as parsed by pytest, including the ini file's ``addopts``."""
 
 
 class PlanArgument(NamedTuple):
-    """One plan of the command line, or some todos of it."""
+    """A plan on the command line, or some of its todos."""
 
     path: Path
     shown: str
     todo_ids: tuple[str, ...]
     """Empty for the whole plan."""
     boundary: Path
-    """The plan's root may not lie outside this folder."""
+    """Folder that must contain the plan's root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """The words that the user typed besides this plugin's own options, each where it belongs."""
+    """The words of the command line besides this plugin's own options, sorted by purpose."""
 
     plan_words: tuple[str, ...] = ()
     worker_args: tuple[str, ...] = ()
-    """Passed on to every worker."""
+    """Arguments for every worker."""
     collect_only: bool = False
     last_failed: bool = False
     maxfail: int = 0
@@ -64,15 +64,15 @@ class CommandLine:
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
     workers: int = 1
-    """How many workers run at once."""
+    """Number of concurrent workers."""
     interactive: bool = False
-    """The workers keep the terminal: output is not captured, or a debugger may take over."""
+    """Workers keep the terminal, for uncaptured output or a debugger."""
     debugger: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(CommandLine):
-    """Everything that the user decided for this run."""
+    """All settings of this run."""
 
     plans: tuple[PlanArgument, ...]
     invocation_dir: Path
@@ -84,30 +84,30 @@ class Settings(CommandLine):
     confirmations: int
     confirmation_seconds: float
     resume: bool
-    """Take over the verdicts of a run that was killed."""
+    """Continue a killed run with its verdicts."""
     baseline: str | None
-    """The revision to compare with, in place of the baseline that was recorded."""
+    """Git revision to compare with instead of the recorded baseline."""
     recording: bool
-    """The run is made to be compared with: it compares with nothing itself, and writes no reports."""
+    """The run records a baseline: it compares with none and writes no reports."""
     worked: tuple[str, ...]
-    """Further todos that have done work by now, as the driver of a run knows."""
+    """Further todos that have been worked on, as known by a driver."""
     baseline_file: Path | None
-    """The baseline to compare with where none was recorded, as the driver of a run keeps one."""
+    """Baseline file of a driver, used if none was recorded."""
     verbosity: int
 
     @property
     def narrows(self) -> bool:
-        """Return whether the user left tests out, so that no green of this run is of a whole criterion."""
+        """Return whether the user excluded tests, so that no pass covers a whole criterion."""
         return bool(self.keyword or self.markexpr or self.deselect)
 
     @property
     def may_stop_or_narrow(self) -> bool:
-        """Return whether criteria may be left without an answer of this run, and so keep the last one."""
+        """Return whether criteria may stay without a verdict of this run and keep their last one."""
         return self.narrows or self.last_failed or bool(self.maxfail)
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare the options in ``pytest --help``'s own group."""
+    """Declare the options in their own group of ``pytest --help``."""
     group = parser.getgroup("planverify", "verification of plans")
     group.addoption(
         "--planverify",
@@ -183,7 +183,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def take_over(early_config: pytest.Config, args: list[str]) -> None:
-    """Put the command line aside, so that the parent parses nothing that belongs to the repository."""
+    """Stash the command line, so that the parent parses and loads nothing of the repository."""
     from pytest_planverify.observe import in_worker
 
     if in_worker():
@@ -194,13 +194,13 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
     _spare_preparing(early_config)
     early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
     known.noconftest = True
-    # What of the command line also shapes the parent's own terminal output.
+    # Options that also affect the parent's own output.
     words = map(str, early_config.invocation_params.args)
     args[:] = ["--planverify", *(word for word in words if word.startswith("--color="))]
 
 
 def _spare_rewriting(config: pytest.Config) -> None:
-    """Import this plugin's modules as any others: the parent runs no test whose asserts need rewriting."""
+    """Exclude this plugin's modules from assertion rewriting: the parent runs no tests."""
     from _pytest.assertion.rewrite import assertstate_key
 
     state = config.stash.get(assertstate_key, None)
@@ -210,26 +210,27 @@ def _spare_rewriting(config: pytest.Config) -> None:
 
 
 def _spare_preparing(config: pytest.Config) -> None:
-    """Let plugins prepare only the sessions: they import a project's settings, or start to measure.
+    """Disable the preparations of other plugins in the parent.
 
-    What they had done to this process would be inherited, and done once more.
+    They import a project's settings or start measurements; workers would inherit the effects and repeat
+    them.
     """
     for implementation in config.hook.pytest_load_initial_conftests.get_hookimpls():
         plugin = implementation.plugin
         module = str(getattr(plugin, "__name__", type(plugin).__module__))
         wraps = implementation.wrapper or implementation.hookwrapper
         if not wraps and not module.startswith("_pytest."):
-            # pluggy knows no way to leave one out of a call that has begun
+            # pluggy cannot skip an implementation in a call that has begun
             implementation.function = _prepare_nothing  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _prepare_nothing(*arguments: object) -> None:
-    """Do nothing in the place of a plugin."""
+    """Do nothing, in place of a plugin's hook."""
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Sort the command line. Raises :class:`pytest.UsageError` for what cannot be meant."""
-    # A run without a plan does without these.
+    """Return the settings. Raises :class:`pytest.UsageError` for invalid combinations."""
+    # Imported late: runs without a plan do not need these.
     from planner.errors import CommandSyntaxError
     from pytest_planverify.checks.intermediate_process import can_fork
     from pytest_planverify.reports.choice import parse_report
@@ -260,7 +261,7 @@ def read_settings(config: pytest.Config) -> Settings:
         isolate=given.options["planverify_isolate"] or not can_fork(),
         keep_going=given.options["planverify_keep_going"],
         scope=given.options["planverify_scope"],
-        # Standard output lies in no folder.
+        # "-" is standard output, not a path.
         outcomes=None if outcomes is None else Path(outcomes) if outcomes == "-" else directory / outcomes,
         reports=reports,
         confirmations=confirmations,
@@ -276,9 +277,10 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def require_known_options(config: pytest.Config, settings: Settings, root: Path) -> None:
-    """Refuse options that no worker could know. Raises :class:`pytest.UsageError`.
+    """Refuse options that no worker can know. Raises :class:`pytest.UsageError`.
 
-    An option may be one of a conftest, which only workers load: its text must name it.
+    Options may be declared in conftests, which only workers load; so their text is searched for the
+    option.
     """
     import copy
     import difflib
@@ -304,9 +306,9 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
 
 
 def spare_required_plugins(config: pytest.Config | None) -> None:
-    """Leave it to the workers to find that a plugin is missing which the project requires.
+    """Ignore ``required_plugins`` in the parent, so that workers report a missing plugin.
 
-    pytest would stop the parent before it has read the plan, and nobody would be told whose fault it is.
+    pytest would stop the parent before the plan is read, without any diagnosis.
     """
     words = () if config is None else config.invocation_params.args
     if config is not None and "--planverify" in words:
@@ -331,14 +333,14 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
 
 
 def _expression(option: str, text: str | None) -> str | None:
-    """Return the expression, once it is known to be one: a session that ignored it would run too much."""
+    """Return a ``-k`` or ``-m`` expression after checking its syntax: ignoring it would run too much."""
     from _pytest.mark.expression import Expression
 
     if text is None or not text.strip():
         return None
     try:
         Expression.compile(text)
-    except SyntaxError as error:  # the type of pytest's own error is not the same in all versions
+    except SyntaxError as error:  # base class of pytest's error in all versions
         raise pytest.UsageError(f"{option}: {text!r} is no expression: {error}") from None
     return text
 
@@ -366,7 +368,7 @@ _LEFT_OUT = frozenset(
     | {"--cache-clear", "--continue-on-collection-errors"}
     | {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
 )
-"""What would change which tests of a criterion run, and how pytest-xdist hands out tests."""
+"""Options that would change a criterion's selection, or the distribution of pytest-xdist."""
 _OTHER_MACHINES = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
 _PATH_VALUES = frozenset(
     {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
@@ -374,13 +376,13 @@ _PATH_VALUES = frozenset(
 
 
 def sort_words(words: Iterable[object], directory: Path, positional: Collection[str]) -> CommandLine:
-    """Sort the words of a command line.
+    """Sort the words of a command line by purpose.
 
-    Raises :class:`pytest.UsageError` for what cannot be meant, and ``CommandSyntaxError`` for an option
-    that lacks its value, where the plugin that it belongs to is not there to say so.
+    Raises :class:`pytest.UsageError` for invalid words, and ``CommandSyntaxError`` for an option that
+    lacks its value while its plugin is absent.
 
-    ``positional`` are the words that pytest's own parser took for arguments. It knows the options of every
-    plugin, so a plan among them is never the value of an option that the catalog does not know.
+    ``positional`` are the positional arguments as parsed by pytest, which knows the options of all
+    plugins: a plan among them cannot be the value of an unknown option.
     """
     from planner.catalog.pytest_arguments import split_options
 
@@ -390,7 +392,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     for option in given:
         name, taken, value = option.name, option.words, option.value
         if taken[:-1] == ("--cov",) and value in positional and looks_like_plan(taken[-1]):
-            found = replace(found, plan_words=(*found.plan_words, taken[-1]))  # its value may be left out
+            found = replace(found, plan_words=(*found.plan_words, taken[-1]))  # its value is optional
             taken, value = (name,), None
         match name:
             case "":
@@ -429,7 +431,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 pass
             case _:
                 if name in _PATH_VALUES:
-                    # Sessions run in the plan's root, so a path is made independent of the folder.
+                    # Sessions run in the plan's root, so relative paths become absolute.
                     path = str(directory / str(value))
                     taken = (f"{name}={path}",) if name.startswith("--") else (name, path)
                 debugs = name in ("--pdb", "--trace")
@@ -446,12 +448,12 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
 
 
 def looks_like_plan(word: str) -> bool:
-    """Return whether a word of the command line names a plan, or a todo of one."""
+    """Return whether a word may name a plan, or todos of one."""
     return word.partition("::")[0].endswith(PLAN_SUFFIXES)
 
 
 def worker_count(text: str) -> int:
-    """Return how many workers ``-n`` asks for. Raises :class:`pytest.UsageError`."""
+    """Return the number of workers for ``-n``. Raises :class:`pytest.UsageError`."""
     if text in ("auto", "logical"):
         return min(
             len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,

@@ -40,7 +40,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, args: list[str]
 ) -> Generator[None, object, object]:
-    """Keep the parent from loading anything of the repository; watch a session's worker before it does."""
+    """Keep the parent from loading anything of the repository; start auditing in xdist workers."""
     if "PLANVERIFY_SESSION" in os.environ:
         from pytest_planverify.observe.audit import watch_worker
 
@@ -68,7 +68,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Observe in the workers of a session that runs for a plan."""
+    """Register the recorder in the workers of a session that runs for a plan."""
     if "planverify" in getattr(config, "workerinput", ()):
         from pytest_planverify.observe.worker import register_in_xdist_worker
 

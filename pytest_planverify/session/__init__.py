@@ -1,1 +1,1 @@
-"""The parent: plans sessions, forks and watches them, and is the one that says the verdict."""
+"""Session: the parent process plans worker sessions, forks and watches them, and decides all verdicts."""

@@ -1,4 +1,4 @@
-"""The checks of a plan: looked at here where they are no worker's, masked where a failure blocks them."""
+"""Checks of a plan: evaluation of criteria that need no worker, and blocking by failed dependencies."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class PlanResult:
     flat: FlatPlan
     todos: list[Todo]
     checks: dict[str, dict[str, CheckRun]]
-    """By todo id and check id."""
+    """By todo id, then check id."""
     asked: frozenset[str] | None = None
-    """The todos that were asked for; ``None`` is all of them."""
+    """Ids of the requested todos; ``None`` means all."""
     failed: set[str] = field(default_factory=set[str])
-    """The todos that have failed by now, and the parents above them."""
+    """Ids of todos that have failed so far, with the parents above them."""
     blocked: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By todo id, the failed todos in its way."""
+    """By todo id, the failed todos that block it."""
     notes: list[str] = field(default_factory=list[str])
     records: list[WorkerRecord] = field(default_factory=list["WorkerRecord"])
-    """The workers whose answers count, for those who ask who had a say in them."""
+    """Records of the workers whose verdicts count; the guards inspect what influenced them."""
     unexplained: str | None = None
-    """Why the run is not accepted though no criterion is red: an option of the user's asks for more."""
+    """Reason why the run fails although no criterion does, for example a coverage threshold."""
 
     @property
     def plan(self) -> LoadedPlan:
@@ -52,14 +52,14 @@ class PlanResult:
 
     @property
     def by_id(self) -> dict[str, Todo]:
-        """The todos by their ids."""
+        """Todos by id."""
         return {each.id: each for each in self.todos}
 
     def settle(self, todos: Iterable[Todo]) -> None:
-        """Take note of those that have failed: a check is red, and nothing blocks them.
+        """Update the failed and blocked todos: a todo failed if a check failed and nothing blocks it.
 
-        Each todo comes after those that it depends on. With a todo fails every parent above it, so that
-        what depends on the parent is blocked.
+        ``todos`` must be in dependency order. A failed todo fails every parent above it, which blocks
+        their dependents.
         """
         by_id = self.by_id
         parents = {each: parent for parent, below in self.flat.children.items() for each in below}
@@ -72,16 +72,17 @@ class PlanResult:
                     name = parents.get(name)
 
     def blockers(self, todo: Todo) -> tuple[str, ...]:
-        """Return the failed todos in the way; what was not asked for blocks nothing that was."""
+        """Return the failed todos that block a todo; one that was not requested blocks nothing."""
         among = self.by_id
         if self.asked is not None and todo.id in self.asked:
             among = {name: each for name, each in among.items() if name in self.asked}
         return blockers(todo.id, self.failed & among.keys(), among)
 
     def fill_in(self, why: Callable[[str, str], str], *, keep_going: bool) -> list[tuple[Todo, CheckRun]]:
-        """Lay ``blocked`` over what a failed todo is in the way of. Return the checks that are missing.
+        """Mark the checks of blocked todos as ``blocked``; return a check for each criterion that has
+        none.
 
-        ``why`` says of a todo and a criterion why it was not run.
+        ``why`` returns the reason why a criterion (todo id, check id) was not run.
         """
         missing: list[tuple[Todo, CheckRun]] = []
         for todo in self.todos:
@@ -109,7 +110,7 @@ def check_run(
     witness: Witness | None = None,
     fixture: tuple[FixtureUse, Evidence | None] | None = None,
 ) -> CheckRun:
-    """Make the check of a judged criterion; a data file that cannot be used fails it as well."""
+    """Return the check of a judged criterion; an unusable data file fails it, too."""
     verdict, evidence = judgement.verdict, judgement.evidence
     use, unusable = fixture or (None, None)
     if unusable is not None and verdict is not Verdict.NOT_RUN:
@@ -142,12 +143,12 @@ def check_run(
 
 
 def skipped(criterion: Criterion, reason: str, verdict: Verdict = Verdict.NOT_RUN) -> CheckRun:
-    """Make the check of a criterion that was not looked at, and say why."""
+    """Return the check of a criterion that was not evaluated, with the reason."""
     return CheckRun(check=_check(criterion, verdict, reason))
 
 
 def _check(criterion: Criterion, verdict: Verdict, reason: str | None, **more: Any) -> Check:
-    from planner.model.outcome import Check  # once there is something to tell: a run begins sooner
+    from planner.model.outcome import Check  # imported late, to start the first worker sooner
 
     spec = criterion.spec
     if isinstance(spec, CommandSpec):
@@ -158,18 +159,20 @@ def _check(criterion: Criterion, verdict: Verdict, reason: str | None, **more: A
 
 
 def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
-    """The same check where a failed dependency stands before it: what it said is not counted."""
+    """Return the check as blocked by failed dependencies: its own verdict does not count."""
     update = {"verdict": Verdict.BLOCKED, "reason": blocked_reason(blocked)}
     return CheckRun(check=run.check.model_copy(update=update), properties=run.properties)
 
 
 def is_settled(check: Check) -> bool:
-    """Return whether a verdict is an answer. A flaky check in quarantine is run again: that may end."""
+    """Return whether a verdict needs no further run. A quarantined flaky check is run again, as
+    quarantine ends.
+    """
     return check.verdict is Verdict.PASSED or check.counts_as.is_red
 
 
 def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
-    """Return a flaky check as the plan's quarantine has it today."""
+    """Return a flaky check under the plan's current quarantine entries."""
     from datetime import UTC, datetime
 
     tests = {name for piece in run.evidence for name in (piece.nodeid, *piece.tests) if name}
@@ -187,10 +190,10 @@ def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
 
 
 def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quarantine | None:
-    """Return the entry that ends first of those that hold for the tests of a check.
+    """Return the quarantine entry that covers a check's tests and ends first.
 
-    An entry holds for its node id and for all parameters of it, and the longest for each test counts.
-    ``None`` where the plan says nothing of one of the tests: a check is quarantined as a whole or not.
+    An entry covers its node id with all parameters; of several for one test the longest counts.
+    ``None`` if a test has no entry: a check is quarantined as a whole or not at all.
     """
     held: list[Quarantine] = []
     for test in tests:
@@ -202,12 +205,12 @@ def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quar
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:
-    """Return whose failure is in the way."""
+    """Return a phrase that names the blocking todos."""
     return f"blocked by {', '.join(blocked)}"
 
 
 def recorded_values(runs: Iterable[CheckRun]) -> dict[str, list[Any]]:
-    """Every value that a todo's tests recorded, by name, in the order of the checks."""
+    """Return all values that a todo's tests recorded, by name, in the order of the checks."""
     values: dict[str, list[Any]] = {}
     for run in runs:
         for name, value in run.properties:
@@ -222,9 +225,9 @@ def evaluate(
     before: Sequence[CheckRun],
     answers: Callable[[], AnswersOnFile],
 ) -> CheckRun:
-    """Look at a criterion that is no command, after the todo's commands in ``before``.
+    """Evaluate a criterion that is not a command, given the todo's command checks in ``before``.
 
-    Paths start from the root of the todo's own plan. ``answers`` returns those of people.
+    Paths are relative to the root of the todo's own plan. ``answers`` loads people's answers.
     """
     from pytest_planverify.checks.artifact import check_artifact
     from pytest_planverify.checks.manual import check_manual

@@ -1,4 +1,4 @@
-"""Starts workers cold: each in an interpreter of its own, as its command would be started from a shell."""
+"""Cold workers: each in a new interpreter, as if its command were started from a shell."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _PROGRAM = "pytest_planverify.session.cold_worker"
 
 
 class ColdWorker:
-    """The parent's handle on one worker; stands where a :class:`~.fork_server.ForkedWorker` stands."""
+    """The parent's handle on one cold worker; same interface as :class:`~.fork_server.ForkedWorker`."""
 
     def __init__(self, folder: Path) -> None:
-        """The spec of the worker is written into the folder."""
+        """``folder`` receives the file with the worker's spec."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._said: queue.Queue[bytes] = queue.Queue()
-        """Lines from the interpreter: the process id of the session, and how that ended."""
+        """Lines that the interpreter prints: the session's process id, then how it ended."""
         self.token: str | None = f"{os.getpid()}-{uuid.uuid4().hex}"
-        """Stands in the environment of what is started, and finds again what left its tree."""
+        """Token in the environment of all started processes, to find those that left the process tree."""
 
     @property
     def pid(self) -> int:
-        """The process below which all is found that the worker started."""
+        """Process id of the ancestor of all processes that the worker started."""
         return 0 if self._process is None else self._process.pid
 
     def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
-        """Start the worker. Return its process id. Raises :class:`ForkServerDied` if it cannot be."""
+        """Start the worker; return its process id. Raises :class:`ForkServerDied` if that fails."""
         path = self._folder / f"{spec.worker_id}.spec.json"
         with open(
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
@@ -55,7 +55,7 @@ class ColdWorker:
                 [sys.executable, "-P", "-m", _PROGRAM, *flags, str(path)],
                 cwd=spec.root,
                 env={**os.environ, **dict(spec.start.env), TOKEN_VARIABLE: self.token or ""},
-                stdin=stream,  # let go of by a parent that dies
+                stdin=stream,  # closed by the kernel when the parent dies
                 stdout=stream,
                 stderr=None if stream is None else subprocess.DEVNULL,
                 start_new_session=own_session,
@@ -71,7 +71,7 @@ class ColdWorker:
         raise ForkServerDied(f"{sys.executable} did not start a worker")
 
     def poll(self, seconds: float) -> Exited | None:
-        """Return how the worker ended, or ``None`` if it still runs after so many seconds."""
+        """Return how the worker ended, or ``None`` if it still runs after ``seconds``."""
         assert self._process is not None
         if self._process.stdout is None:
             try:
@@ -89,7 +89,7 @@ class ColdWorker:
         return Exited(**json.loads(said))
 
     def close(self) -> None:
-        """Let go of the process, which has ended."""
+        """Release the ended process and its pipes."""
         for stream in () if self._process is None else (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):

@@ -1,8 +1,7 @@
-"""A worker in an interpreter of its own: ``python -m pytest_planverify.session.cold_worker SPECFILE``.
+"""Entry point of a cold worker: ``python -m pytest_planverify.session.cold_worker SPECFILE``.
 
-The session is a child of the process that was started, which waits for it and tells on standard output how
-it ended: so a test may do what it likes to whoever started it. Where nothing can be forked, the child is
-another interpreter.
+The session runs in a child of the started process, which waits for it and reports its end on standard
+output; so tests may even kill their parent. On platforms without fork the child is another interpreter.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from pytest_planverify.checks.intermediate_process import can_fork, leave_as
 from pytest_planverify.session.fork_server import Exited, _become_subreaper, _die_with, _wait
 
 INNER = "--inner"
-"""Be the child."""
+"""Option: run the session in this process, as the child."""
 TERMINAL = "--terminal"
-"""The session keeps the terminal: tell how it ended by ending in the same way."""
+"""Option: the session owns the terminal, so report its end by the own exit status instead of output."""
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Run the session of the spec that is named last in a child and tell how it ended, or be that child."""
+    """Run the session of the spec file in a child and report its end, or be that child."""
     *flags, path = arguments
     if INNER in flags:
         _run(path)
@@ -67,7 +66,7 @@ def _guard_process(path: str, *, tells: bool) -> Exited:
 
 
 def _end_with_parent(pid: int) -> None:
-    """The parent holds the other end of standard input, and lets go of it only when it has died."""
+    """Kill the session when standard input closes: the parent holds the other end until it dies."""
     with contextlib.suppress(OSError):
         while os.read(0, 1):
             pass
@@ -87,7 +86,7 @@ def _run(path: str) -> NoReturn:
 
         with open(path, encoding="utf-8") as file:
             spec = WorkerSpec.from_json(file.read())
-        os.unlink(path)  # what signs the records is not for the tests to read
+        os.unlink(path)  # tests must not read the key that signs the records
         code = run_worker(spec)
         leave_interpreter()
     except BaseException:

@@ -1,8 +1,8 @@
-"""Confirmation of a red: its command once more, cold and alone.
+"""Confirmation of a failed command: run it again, cold and alone.
 
-The same answer makes the red deterministic, another makes it flaky: of the command, and of each test that
-was red. Where chance is in the code, a few more runs decide. A hang is not confirmed by hanging again. The
-evidence stays that of the first run.
+The same result makes the failure deterministic, another makes it flaky, for the command and for each
+failed test. If the code involves chance, a few more runs decide. Hangs are not confirmed by hanging
+again. The evidence stays that of the first run.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 
 
 MOST_FURTHER_SECONDS = 10.0
-"""So long may runs take together that can only tell of some of the red tests."""
+"""Total time of further runs as long as only some of the failed tests depend on chance.
 
-_OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
+Beyond it, a further run is made only if all tests that failed each time depend on chance.
+"""
+
+_KINDS_OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
 MOST_ASKED = 50
-"""Of so many pieces of evidence the code is read for chance: each costs milliseconds."""
+"""Maximum number of pieces of evidence whose code is searched for chance; each costs milliseconds."""
 
 
 @dataclass(slots=True)
 class ConfirmationBudget:
-    """Seconds that all confirmations of a run have together; what could not be confirmed is told."""
+    """Seconds for all confirmations of a run, and how many were refused for lack of it."""
 
     seconds: float = 900.0
     spent: float = 0.0
@@ -51,15 +54,18 @@ class ConfirmationBudget:
 
 
 def is_worth_confirming(judgement: Judgement) -> bool:
-    """Return whether a second look may change a red.
+    """Return whether another run may change a failed verdict.
 
-    It cannot where a file does not exist, where something was reached for already, or where records of the
-    run were touched; and a hang would only cost its limit again.
+    It cannot if a file does not exist, access was denied or the run's records were touched. A hang
+    would only cost its time limit again.
     """
     if not judgement.is_red or not judgement.evidence:
         return False
-    settled = (EvidenceKind.SANDBOX, EvidenceKind.HYGIENE)
-    if any(each.kind in settled or each.timed_out or each.swallowed_timeout for each in judgement.evidence):
+    deterministic = (EvidenceKind.SANDBOX, EvidenceKind.HYGIENE)
+    if any(
+        each.kind in deterministic or each.timed_out or each.swallowed_timeout
+        for each in judgement.evidence
+    ):
         return False
     return not all(
         each.selectors and all(selector.problem == "missing_file" for selector in each.selectors)
@@ -77,10 +83,11 @@ def confirm(
     company: bool = False,
     executed: Sequence[Executed] = (),
 ) -> Judgement:
-    """Settle a red. ``again`` runs the command once more; it is asked once, or up to ``most`` times.
+    """Decide whether a failure is deterministic or flaky. ``again`` runs the command once more, up to
+    ``most`` times.
 
-    ``company`` says that other criteria ran at the same time as the first run. ``executed`` grows by what
-    each further run has recorded.
+    ``company`` tells that other criteria ran concurrently with the first run. ``executed`` holds the
+    recordings of the further runs made so far.
     """
     if not budget.allows():
         first.reason = f"{first.reason or 'seen once'}; not confirmed, because the time for it is used up"
@@ -94,8 +101,9 @@ def confirm(
         judgement = again()
         took = time.monotonic() - started
         budget.spent += took
-        late = any(each.timed_out for each in judgement.evidence)  # on a busy machine: not the same red
-        if judgement.verdict is not Verdict.PASSED and (late or not judgement.is_red):
+        # On a busy machine the run may time out, which is not the failure that is to be confirmed.
+        timed_out = any(each.timed_out for each in judgement.evidence)
+        if judgement.verdict is not Verdict.PASSED and (timed_out or not judgement.is_red):
             unanswered = True
             break
         repeated.append(_Repeated(judgement))
@@ -109,10 +117,16 @@ def confirm(
             break
     first.runs, first.reds = 1 + len(repeated), 1 + sum(each.judgement.is_red for each in repeated)
     where = "company" if company else "alone"
-    seen = Confirmation(where=where, passed=False, duration_ms=first.duration_ms)
+    first_run = Confirmation(where=where, passed=False, duration_ms=first.duration_ms)
     first.evidence = tuple(
         each.model_copy(
-            update={"confirmations": (*each.confirmations, seen, *(run.told_of(each) for run in repeated))}
+            update={
+                "confirmations": (
+                    *each.confirmations,
+                    first_run,
+                    *(run.confirmation_of(each) for run in repeated),
+                )
+            }
         )
         for each in first.evidence
     )
@@ -132,27 +146,29 @@ def _may_change(
     *,
     is_cheap: bool,
 ) -> bool:
-    """Return whether a further run may tell something new of a command that was red each time.
+    """Return whether a further run may add information on a command that failed each time.
 
-    It may turn green where all that was red each time asks for chance. Where only some does, it may show
-    that some to be flaky, which is worth a ``cheap`` run.
+    It may pass if everything that failed involves chance. If only some of it does, a further run may
+    show that to be flaky, which is only worth a cheap one.
     """
-    still_red = [each for each in first.evidence if not any(run.told_of(each).passed for run in repeated)]
+    still_red = [
+        each for each in first.evidence if not any(run.confirmation_of(each).passed for run in repeated)
+    ]
     draws = (depends_on_chance(each, root, recorded) for each in still_red[:MOST_ASKED])
     return any(draws) if is_cheap else bool(still_red) and all(draws)
 
 
 class _Repeated:
-    """A further run of the command."""
+    """One further run of the command."""
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
-        # Of a session that is red itself, as one that has died, no test is known to have passed.
-        is_of_tests = all(each.kind in _OF_TESTS for each in judgement.evidence)
+        # If the session itself failed, by dying for example, its passed tests prove nothing.
+        is_of_tests = all(each.kind in _KINDS_OF_TESTS for each in judgement.evidence)
         self._outcomes = {test.nodeid: test.outcome for test in judgement.tests if is_of_tests}
 
-    def told_of(self, piece: Evidence) -> Confirmation:
-        """Return what it says of a piece of evidence: of its test where that ran, else of the command."""
+    def confirmation_of(self, piece: Evidence) -> Confirmation:
+        """Return this run's result for a piece of evidence: its test's if that ran, else the command's."""
         outcome = self._outcomes.get(piece.nodeid or "")
         passed = not self.judgement.is_red
         if outcome is not None and (outcome.is_red or outcome.value in PROVING):

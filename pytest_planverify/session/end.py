@@ -1,4 +1,4 @@
-"""From plans that were run to what the user is told: outcome file, screen, exit status."""
+"""End of a run: from its results to the outcome file, the screen and the exit status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> int:
-    """Write and say what was found. Returns the exit status."""
+    """Write and show the outcomes of a run; return the exit status."""
     from pytest_planverify.reports.terminal import render_summary
 
     settings = facts.settings
@@ -76,14 +76,14 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             texts = longreprs.setdefault((each.plan_id, each.todo.id, piece.check_id), [])
             texts.append((piece.nodeid or piece.check_id, piece.longrepr))
     for each, part in zip(runs, parts, strict=True):
-        # Last, so that a journal with an end has all its files beside it.
+        # Last, so that a journal that has its end record has all of its files.
         each.journal.close(part)
     if report is not None and report.text:
         facts.tw.line(report.text)
     if not settings.recording:
         from pytest_planverify.reports.formats import report_input, tell_github, write_reports
 
-        # Once the outcomes are safe; a failure of a report is a line.
+        # After the outcomes are safely written; a report that fails costs one line.
         given = report_input(document, [each.flat for each in runs])
         for line in write_reports(given, settings.reports, runs[0].loaded.root):
             facts.tw.line(line)
@@ -101,7 +101,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
 
 
 def show_tree(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> int:
-    """Show what was collected. Returns the exit status."""
+    """Show the collected tests by criterion; return the exit status."""
     from pytest_planverify.reports.tree import render_tree
 
     problems_found = False
@@ -130,7 +130,7 @@ def show_tree(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool)
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Builder of the outcome document of all plans of a run, or of some of them."""
+    """Builds the outcome document of all plans of a run, or of some of them."""
 
     facts: RunFacts
     results: Sequence[Assembled]
@@ -141,7 +141,7 @@ class Documents:
     duration_ms: int
 
     def document(self, runs: Sequence[SessionRun]) -> OutcomeDocument:
-        """The outcomes of these plans; the exit status is what they alone call for."""
+        """Return the outcomes of these plans, with the exit status that they alone determine."""
         facts, settings = self.facts, self.facts.settings
         ids = {each.id for each in runs}
         results = [each for each in self.results if each.plan_id in ids]
@@ -149,7 +149,7 @@ class Documents:
         todos: dict[tuple[str | None, str], Todo] = {
             (each.plan_id, each.todo.id): each.todo for each in results
         }
-        # Todos that nobody asked for only keep their last verdicts.
+        # Todos that were not requested keep their last verdicts.
         asked = {(each.id, todo_id) for each in runs for todo_id in each.asked}
         counted = counting(outcomes, todos, settings.scope, todos.keys() - asked)
         unexplained = "; ".join(filter(None, (each.result.unexplained for each in runs))) or None
@@ -181,8 +181,9 @@ class Documents:
 def _write_documents(
     told: Documents, document: OutcomeDocument, runs: Sequence[SessionRun], parts: Sequence[OutcomeDocument]
 ) -> Iterator[str]:
-    """Write all of it to the file that the user names; else each plan's part into its folder, and what
-    belongs to a root as that root's latest. Returns where to read it, as the user is shown it.
+    """Write the outcome document to the requested file, else each plan's part to its folder and root.
+
+    Yields the written paths as shown to the user.
     """
     settings = told.facts.settings
     for each, part in zip(runs, parts, strict=True):
@@ -234,11 +235,12 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
 
 
 def _stale_copy(modules: Iterable[str], root: Path) -> Iterator[str]:
-    """Tell, once, where tests import the project from an installed copy that differs from its files.
+    """Yield one warning if tests import the project from an installed copy that differs from its
+    sources.
 
-    ``modules`` are the installed modules that the tests imported, by dotted name. Such tests say nothing of
-    the tree: what is changed there is green, or red, as before. A copy that is equal is no matter, as where
-    the project is installed anew for each run.
+    ``modules`` are the dotted names of installed modules that the tests imported. Results with such a
+    copy do not depend on the tree. An identical copy is no problem, as where the project is reinstalled
+    for each run.
     """
     bases = [base for base in (root, root / "src") if base.is_dir()]
     own_names = {path.stem for base in bases for path in base.iterdir()}
@@ -257,7 +259,7 @@ def _stale_copy(modules: Iterable[str], root: Path) -> Iterator[str]:
 
 
 def _source(name: str, folders: Sequence[Path]) -> Path | None:
-    """Return the source file of a module in the first folder that has one."""
+    """Return the source file of a module in the first folder that has it, or ``None``."""
     path = name.replace(".", "/")
     files = (folder / f"{path}{suffix}" for folder in folders for suffix in (".py", "/__init__.py"))
     return next((file for file in files if file.is_file()), None)

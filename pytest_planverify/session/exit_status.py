@@ -1,4 +1,4 @@
-"""The exit status of a run: the most serious of what its outcomes say."""
+"""Exit status of a run: the most serious condition among its outcomes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 _BUDGET = "budget"
-"""The id of the check that a spent budget adds to a todo."""
+"""Id of the check that a spent budget adds."""
 
 
 class ExitStatus(IntEnum):
-    """Exit status of a run; the first that applies, in the order of :func:`exit_status`."""
+    """Exit statuses of a run; :func:`exit_status` defines their precedence."""
 
     ACCEPTED = 0
     FAILED = 1
@@ -42,9 +42,9 @@ def exit_status(
     interrupted: bool = False,
     unexplained: bool = False,
 ) -> ExitStatus:
-    """The status that follows from the outcomes that count.
+    """Return the exit status for the outcomes that count.
 
-    ``unexplained`` says that a session failed for no test's reason: what would be 0 is then 1.
+    ``unexplained``: a session failed for no test's reason, which turns 0 into 1.
     """
     if interrupted:
         return ExitStatus.INTERRUPTED
@@ -72,13 +72,15 @@ def exit_status(
 
 
 def _is_violated(outcome: Outcome) -> bool:
-    """Return whether a guard but the budget's found a violation, or something was denied."""
+    """Return whether a guard other than the budget found a violation, or access was denied."""
     denied = any(event.denied for check in outcome.checks for event in check.events)
     return denied or _is_guilty(outcome, Family.SANDBOX)
 
 
 def _is_guilty(outcome: Outcome, family: Family) -> bool:
-    """A guard's check stands for what has happened, even where the todo is blocked."""
+    """Return whether a todo has a violation of that family; guards' checks count even if the todo is
+    blocked.
+    """
     return any(failure.category.facts.family is family for failure in outcome.failures) or any(
         each.kind is CheckKind.GUARD
         and (each.id == _BUDGET) is (family is Family.BUDGET)
@@ -93,9 +95,10 @@ def counting(
     scope: Scope,
     unasked: Collection[tuple[str | None, str]] = (),
 ) -> list[Outcome]:
-    """The outcomes that decide the exit status under that scope; those ``unasked`` for do not.
+    """Return the outcomes that determine the exit status under a scope, without ``unasked`` todos.
 
-    A violation and a spent budget decide whichever todo they were found in: the run of all ended with them.
+    Violations and spent budgets always count, whichever todo they were found in: they ended the whole
+    run.
     """
     asked = [entry for entry in outcomes if (entry.plan, entry.todo_id) not in unasked]
     if scope == "all":

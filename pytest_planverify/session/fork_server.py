@@ -1,10 +1,16 @@
-"""Processes that fork workers, taken from the parent before the parent imports anything of its own.
+"""The chain of processes that forks workers: base, servers and keepers, and the parent's handles on them.
 
-The parent forks one *base*. For each group of commands that start alike the base forks a *server*, which
-prepares pytest as far as no project takes part (see :mod:`pytest_planverify.observe.worker`). For each
-worker the server forks a *keeper*, which forks the worker, waits for it, and inherits what it leaves
-running. So a worker starts with exactly the modules that pytest and the installed plugins have imported,
-and a project that is itself a library which this plugin uses is tested in its own copy.
+The parent forks one *base*, before it imports the modules that only the parent needs. For each group of
+commands with an equal :class:`~pytest_planverify.observe.spec.Start` the base forks a *server*, which
+prepares pytest up to the last step in which no project code takes part (see
+:mod:`pytest_planverify.observe.worker`). For each worker the server forks a *keeper*, which forks the
+worker, waits for it, and inherits the processes that the worker leaves running.
+
+A worker therefore starts with exactly the modules that pytest and the installed plugins have imported. A
+project that is itself a library used by this plugin is tested in its own copy, not in the parent's.
+
+Requests and answers are pickled messages over socket pairs (section "messages"). Each request carries one
+end of a new connection, so that every server and every keeper talks to the parent on a socket of its own.
 """
 
 from __future__ import annotations
@@ -32,12 +38,16 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
-_CLOSING_SECONDS = 2.0
-"""How long an idle base may take to notice that it is no longer needed."""
-_LEAVING_SECONDS = 0.2
-"""How long what a worker started may take to end after it by itself."""
-_MEANT_FOR_WORKERS = (getattr(signal, "SIGTERM", None),)
-"""Signals that a test may send to whoever started it; servers have other ways to be told to end."""
+_CLOSE_SECONDS = 2.0
+"""How long an idle base may take to exit after it was told to, before it is killed."""
+_EXIT_SECONDS = 0.2
+"""How long servers, and processes that a worker started, may take to exit by themselves."""
+_SIGNALS_FOR_WORKERS = (getattr(signal, "SIGTERM", None),)
+"""Signals that a test may send to its parent or process group.
+
+The base, servers and keepers ignore them, and workers restore the default; servers are stopped by closing
+their connection instead.
+"""
 
 _PRELOAD = (
     "pytest_planverify.observe.worker",
@@ -47,51 +57,58 @@ _PRELOAD = (
     "pdb",
     "tomllib",
 )
-"""Modules that every session imports anyhow."""
+"""Modules that every session imports anyway; the base imports them once for all workers."""
 
 
 class ForkServerDied(Exception):
-    """A server, a keeper or the base is gone."""
+    """The base, a server or a keeper died or cannot be reached."""
 
 
 class CannotFork(Exception):
-    """A server cannot go as far as it was asked to."""
+    """A server cannot prepare pytest up to the requested level.
+
+    ``level`` is the highest level that it can reach; see :class:`pytest_planverify.observe.worker.Level`.
+    """
 
     def __init__(self, level: int, reason: str, module: str | None) -> None:
         super().__init__(reason)
         self.level = level
         self.module = module
-        """A third-party module that must not be imported ahead."""
+        """A third-party module that the server must not preload; ``None`` if no module is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The end of a worker's process: an exit code, or the number of a signal."""
+    """How a worker's process ended: its exit code, or the number of the signal that killed it.
+
+    Both are ``None`` if nobody could observe the end.
+    """
 
     code: int | None
     signal: int | None
     left_running: bool = field(default=False, compare=False)
-    """Processes that it started are still there."""
+    """Whether processes that the worker started may still be running."""
 
 
 class ForkServer:
-    """The parent's handle on the base."""
+    """The parent's handle on the base, which is forked when the handle is created."""
 
     def __init__(self) -> None:
-        for stream in filter(None, (sys.stdout, sys.stderr)):  # none where the shell has closed it
+        # Buffered output would be inherited by the base and its children, and could be written again there.
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None if the shell has closed the stream
             stream.flush()
         ours, theirs = socket.socketpair()
         parent = os.getpid()
         self._socket = ours
         self.pids: set[int] = set()
-        """The servers, and the keepers of workers: processes of ours that are not the project's."""
+        """Process ids of servers and keepers: processes of this plugin, not of the project under test."""
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
             try:
                 ours.close()
                 request = _serve_base(theirs, parent)
-                if request is not None:
+                if request is not None:  # this process is no longer the base but a server that it forked
                     _serve_group(*request)
                 code = 0
             except BaseException:
@@ -101,16 +118,20 @@ class ForkServer:
         theirs.close()
 
     def server(self, start: Start, level: int) -> Server:
-        """Let a server be made for a group; it gets ready meanwhile. Raises :class:`ForkServerDied`."""
-        return Server(_hand_over(self._socket, (start, level)), self.pids)
+        """Request a server for a group. Return at once; the server prepares itself in the meantime.
+
+        Raises :class:`ForkServerDied`.
+        """
+        return Server(_send_with_connection(self._socket, (start, level)), self.pids)
 
     def close(self) -> None:
-        """End the base and reap it, together with all that it has started."""
+        """Stop the base with all processes that it has started, and reap it."""
         with contextlib.suppress(OSError):
-            _send(self._socket, None)  # that it is over; an end without it is a parent that was killed
+            # Without this message the base takes the closed socket for the death of the parent.
+            _send(self._socket, None)
         self._socket.close()
         with contextlib.suppress(ChildProcessError):
-            deadline = time.monotonic() + _CLOSING_SECONDS
+            deadline = time.monotonic() + _CLOSE_SECONDS
             while not os.waitpid(self.pid, os.WNOHANG)[0]:
                 if time.monotonic() > deadline:
                     from pytest_planverify.checks.processes import end_process_tree
@@ -125,72 +146,86 @@ class Server:
     """The parent's handle on a process that forks the workers of one group."""
 
     def __init__(self, connection: socket.socket, pids: set[int]) -> None:
-        """``pids`` takes the processes of ours, once they are known."""
+        """Create a handle; the ids of the server and its keepers are added to ``pids`` once known."""
         self.pids = pids
         self._socket = connection
         self._is_ready = False
         self._lock = threading.Lock()
 
     def is_ready(self, seconds: float | None = None) -> bool:
-        """Wait until workers can be forked. Raises :class:`CannotFork` and :class:`ForkServerDied`."""
+        """Wait until the server can fork workers, for ``seconds`` at most; ``None`` waits without a limit.
+
+        Return ``False`` if the time has passed before. Raises :class:`CannotFork`, after which the server
+        is closed, and :class:`ForkServerDied`.
+        """
         with self._lock:
             if not self._is_ready:
                 if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
                     return False
-                said = _answer(self._socket)
-                if said[0] != "ready":
+                answer = _receive_answer(self._socket)
+                if answer[0] != "ready":
                     self.close()
-                    raise CannotFork(*said[1:])
+                    raise CannotFork(*answer[1:])
                 self._is_ready = True
-                self.pids.add(said[1])
+                self.pids.add(answer[1])
         return True
 
     def fork(self, spec: WorkerSpec, *, own_session: bool) -> socket.socket:
-        """Let a worker be forked. Return the connection with its keeper."""
+        """Request a worker. Return the connection to its keeper. Raises :class:`ForkServerDied`."""
         with self._lock:
-            return _hand_over(self._socket, (spec, own_session))
+            return _send_with_connection(self._socket, (spec, own_session))
 
     def close(self) -> None:
-        """Let the process end; workers that it has forked go on."""
+        """Close the connection, which makes the server exit; workers that it has forked continue."""
         self._socket.close()
 
 
 class ForkedWorker:
-    """The parent's handle on one forked worker, and on the keeper that has forked it."""
+    """The parent's handle on one forked worker and its keeper."""
 
     token: str | None = None
-    """It needs no mark: whatever leaves it comes to its keeper."""
+    """Always ``None``: no token is needed, as the keeper inherits what leaves the worker's tree."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._socket: socket.socket | None = None
         self.pid = 0
-        """The keeper's: the process below which all is found that the worker started."""
+        """Process id of the keeper: all processes that the worker started are its descendants."""
 
     def start(self, spec: WorkerSpec, *, own_session: bool) -> int:
-        """Fork it. Return its process id. Raises :class:`ForkServerDied`."""
+        """Fork the worker. Return its process id. Raises :class:`ForkServerDied`.
+
+        With ``own_session`` the worker leads a session of its own; else it joins the parent's process
+        group, and so keeps the terminal.
+        """
         connection = self._socket = self._server.fork(spec, own_session=own_session)
-        self.pid, worker = _answer(connection)
+        self.pid, worker = _receive_answer(connection)
         self._server.pids.add(self.pid)
         return int(worker)
 
     def poll(self, seconds: float) -> Exited | None:
-        """Return how it ended, or ``None`` if it still runs. Raises :class:`ForkServerDied`."""
+        """Return how the worker ended, or ``None`` if it still runs after ``seconds``.
+
+        Raises :class:`ForkServerDied`.
+        """
         assert self._socket is not None
         if not select.select([self._socket], [], [], max(seconds, 0))[0]:
             return None
-        exited: Exited = _answer(self._socket)
+        exited: Exited = _receive_answer(self._socket)
         return exited
 
     def close(self) -> None:
-        """Let the keeper end, which has had to wait until nothing is left of its worker."""
+        """Let the keeper exit; to be called when no process of the worker is left."""
         if self._socket is not None:
             self._socket.close()
         self._server.pids.discard(self.pid)
 
 
-def _hand_over(connection: socket.socket, request: object) -> socket.socket:
-    """Send a request with one end of a new connection. Return the other end."""
+def _send_with_connection(connection: socket.socket, request: object) -> socket.socket:
+    """Send a request with one end of a new connection. Return the other end.
+
+    Raises :class:`ForkServerDied`.
+    """
     ours, theirs = socket.socketpair()
     try:
         _send(connection, request, theirs.fileno())
@@ -202,7 +237,8 @@ def _hand_over(connection: socket.socket, request: object) -> socket.socket:
     return ours
 
 
-def _answer(connection: socket.socket) -> Any:
+def _receive_answer(connection: socket.socket) -> Any:
+    """Receive one message. Raises :class:`ForkServerDied` if the other side has closed the connection."""
     try:
         return _receive(connection)[0]
     except (EOFError, OSError) as error:
@@ -213,28 +249,34 @@ def _answer(connection: socket.socket) -> Any:
 
 
 def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, int, socket.socket, int] | None:
-    """Fork a server for each request. Return in servers with what they are to serve, at the end without."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in _MEANT_FOR_WORKERS:
+    """Run the base: fork a server for each request.
+
+    Return in each forked server the arguments of :func:`_serve_group`; return ``None`` in the base when it
+    is no longer needed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends workers in order
+    for number in _SIGNALS_FOR_WORKERS:
         if number is not None:
             signal.signal(number, signal.SIG_IGN)
+    # If SIGCHLD was inherited as ignored, the kernel would discard the exit statuses of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     group = os.getpgrp()
     with contextlib.suppress(OSError):
-        os.setpgid(0, 0)  # a signal that kills the parent's whole group must leave somebody to clear up
-    _clear_up_after(parent)
+        os.setpgid(0, 0)  # a signal to the parent's whole group must not kill the base, which cleans up
+    _clean_up_after(parent)
     _become_subreaper()
     _warm_up()
+    # Frozen objects are not visited by collections in children, which would copy their memory pages.
     gc.collect()
     gc.freeze()
     while True:
         _reap()
         try:
             request, connection = _receive(requests)
-        except EOFError:  # seen before the kernel tells that the parent has died
+        except EOFError:  # the parent died, and its socket was closed before the kernel's signal arrived
             end_orphans(parent)
             return None
-        if request is None:
+        if request is None:  # the parent calls ForkServer.close()
             _wait_for_servers()
             if children_of(os.getpid()):
                 end_orphans(parent)
@@ -242,14 +284,17 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, int, socke
         assert connection is not None
         if os.fork() == 0:
             requests.close()
-            signal.signal(_PARENT_DIED, signal.SIG_DFL)
+            signal.signal(_PARENT_DIED, signal.SIG_DFL)  # only the base cleans up after the parent
             return (*request, connection, group)
         connection.close()
 
 
 def _wait_for_servers() -> None:
-    """Reap the servers, which end when their connections are closed, so that their time is counted."""
-    deadline = time.monotonic() + _LEAVING_SECONDS
+    """Reap the servers, which exit when their connections are closed.
+
+    The processor time of a child counts as its parent's only when the child has been reaped.
+    """
+    deadline = time.monotonic() + _EXIT_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline:
             if not os.waitpid(-1, os.WNOHANG)[0]:
@@ -257,11 +302,11 @@ def _wait_for_servers() -> None:
 
 
 def _warm_up() -> None:
-    """Import what every session imports, and ask what each asks for; nothing of a project is loaded."""
+    """Import modules and fill caches that every session needs; nothing of a project is loaded."""
     for name in _PRELOAD:
         importlib.import_module(name)
-    if "pytest_metadata.plugin" in sys.modules:  # it asks at the start of every session, by another program
-        platform.platform()
+    if "pytest_metadata.plugin" in sys.modules:
+        platform.platform()  # cached; the plugin calls it in every session, and it may run another program
     from pytest_planverify.guards.tamper_observer import judges_at_start
 
     judges_at_start().compare("session")
@@ -271,7 +316,11 @@ def _warm_up() -> None:
 
 
 def _serve_group(start: Start, level: int, connection: socket.socket, group: int) -> None:
-    """Prepare pytest and fork workers; never returns, neither in the server nor in its workers."""
+    """Prepare pytest up to ``level`` and fork workers; returns neither in the server nor in its workers.
+
+    ``group`` is the parent's process group. A worker leaves ``_fork_workers`` with its spec and runs the
+    rest of ``pytest.main`` from there.
+    """
     import pytest
 
     from pytest_planverify.observe.worker import CannotServe, Level, leave_interpreter, session_of_group
@@ -284,10 +333,10 @@ def _serve_group(start: Start, level: int, connection: socket.socket, group: int
         code = session.status
         leave_interpreter()
     except CannotServe as failure:
-        _tell(connection, ("unfit", int(failure.level), str(failure), failure.module))
+        _notify_parent(connection, ("unfit", int(failure.level), str(failure), failure.module))
     except BaseException:
-        if os.getpid() == server:  # whatever it is, workers can be started in another way
-            _tell(connection, ("unfit", 0, traceback.format_exc(limit=-3), None))
+        if os.getpid() == server:  # for any error: the parent then starts workers at another level, or cold
+            _notify_parent(connection, ("unfit", 0, traceback.format_exc(limit=-3), None))
         else:
             traceback.print_exc()
     finally:
@@ -295,10 +344,10 @@ def _serve_group(start: Start, level: int, connection: socket.socket, group: int
 
 
 def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
-    """Fork a keeper for each request, which forks the worker. Return in workers only."""
-    gc.collect()
+    """Fork a keeper for each request, which forks the worker. Return in workers only, with their specs."""
+    gc.collect()  # as in the base: now for the objects of the prepared session
     gc.freeze()
-    _tell(requests, ("ready", os.getpid()))
+    _notify_parent(requests, ("ready", os.getpid()))
     while True:
         _reap()
         try:
@@ -316,20 +365,21 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
 def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
     """Fork one worker, wait for it, and inherit what it leaves running. Return in the worker only.
 
-    The keeper stays until the parent has ended what is left: nobody else would know whose it is.
+    The keeper stays until the parent has ended the remaining processes: only as descendants of the keeper
+    can they be attributed to this worker.
     """
     _become_subreaper()
     keeper = os.getpid()
     worker = os.fork()
     if worker:
-        if _tell(connection, (keeper, worker)) and _tell(
+        if _notify_parent(connection, (keeper, worker)) and _notify_parent(
             connection, _wait(worker, own_session=own_session)
         ):
             with contextlib.suppress(OSError):
-                connection.recv(1)
+                connection.recv(1)  # returns when the parent calls ForkedWorker.close()
         os._exit(0)
     connection.close()
-    for number in _MEANT_FOR_WORKERS:
+    for number in _SIGNALS_FOR_WORKERS:
         if number is not None:
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -338,23 +388,23 @@ def _keep_worker(connection: socket.socket, group: int, *, own_session: bool) ->
         if own_session:
             os.setsid()
         else:
-            os.setpgid(0, group)  # to which the terminal belongs
+            os.setpgid(0, group)  # the parent's group, which owns the terminal
 
 
 def _wait(pid: int, *, own_session: bool) -> Exited:
-    """Wait for a worker."""
+    """Wait for a worker to end. Return how it ended."""
     while True:
         ended, status = os.waitpid(-1, 0)
-        if ended == pid:  # and no orphan of the worker, which this process inherits
+        if ended == pid:  # else it is an orphan of the worker, which this subreaper has inherited
             break
     code = os.waitstatus_to_exitcode(status)
-    left = _leaves_something(pid, own_session=own_session)
-    return Exited(code, None, left) if code >= 0 else Exited(None, -code, left)
+    left_running = _has_left_processes(pid, own_session=own_session)
+    return Exited(code, None, left_running) if code >= 0 else Exited(None, -code, left_running)
 
 
-def _leaves_something(pid: int, *, own_session: bool) -> bool:
-    """Return whether what the worker started still runs when it has had a moment to end; reap the dead."""
-    deadline = time.monotonic() + _LEAVING_SECONDS
+def _has_left_processes(pid: int, *, own_session: bool) -> bool:
+    """Return whether processes of the worker still run after a short grace time; reap dead ones."""
+    deadline = time.monotonic() + _EXIT_SECONDS
     while True:
         _reap()
         if not children_of(os.getpid()) and (not own_session or not _has_group(pid)):
@@ -365,13 +415,14 @@ def _leaves_something(pid: int, *, own_session: bool) -> bool:
 
 
 def _reap() -> None:
+    """Reap every child that has ended, without waiting."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def _has_group(pid: int) -> bool:
-    """Find orphans by the worker's process group where they are not inherited."""
+    """Return whether the worker's process group has members: finds orphans without a subreaper."""
     try:
         os.killpg(pid, 0)
     except OSError:
@@ -383,34 +434,36 @@ def _has_group(pid: int) -> bool:
 
 
 def _become_subreaper() -> None:
-    """On Linux, processes that leave a worker's tree come to this one and can still be found."""
+    """On Linux, inherit the orphaned descendants of this process, so that they can still be found."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _clear_up_after(parent: int) -> None:
-    """On Linux, when the parent is killed, end everything that its run has started, then this process."""
+def _clean_up_after(parent: int) -> None:
+    """On Linux, when the parent is killed, kill all processes that its run has started, then this one."""
     base = os.getpid()
 
-    def clear_up(number: int, frame: object) -> None:
-        if os.getpid() == base and os.getppid() != parent:  # and not sent by somebody else
+    def clean_up(number: int, frame: object) -> None:
+        # The signal may also come from another process; getppid() changes only when the parent has died.
+        if os.getpid() == base and os.getppid() != parent:
             end_orphans(parent)
-            # What is done at an exit, as by coverage.py, may wait for a lock that this signal interrupted.
+            # Not an ordinary exit: an exit handler, such as coverage.py's, may wait for a lock whose holder
+            # this signal has interrupted.
             os.kill(base, signal.SIGKILL)
 
-    signal.signal(_PARENT_DIED, clear_up)
+    signal.signal(_PARENT_DIED, clean_up)
     _prctl(_PR_SET_PDEATHSIG, _PARENT_DIED)
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # it died before the signal was set up, so none will be sent
         os._exit(1)
 
 
 _PARENT_DIED = getattr(signal, "SIGUSR1", signal.SIGINT)
-"""Sent to the base by the kernel."""
+"""The signal that the kernel sends to the base when the parent dies."""
 
 
 def _die_with(parent: int) -> None:
-    """On Linux, end when the keeper is killed: nothing goes on that nobody watches."""
+    """On Linux, die when the parent process (a worker's keeper) dies: no process runs unwatched."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # it died before the signal was set up
         os._exit(1)
 
 
@@ -419,6 +472,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def _prctl(option: int, value: int) -> None:
+    """Call ``prctl(2)`` on Linux; do nothing on other platforms, or where it cannot be called."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes
@@ -430,8 +484,8 @@ def _prctl(option: int, value: int) -> None:
 # -- messages -----------------------------------------------------------------------------------------
 
 
-def _tell(connection: socket.socket, value: object) -> bool:
-    """Send the parent a message. Return whether it still listens: an interrupted run does not."""
+def _notify_parent(connection: socket.socket, value: object) -> bool:
+    """Send the parent a message. Return ``False`` if it no longer listens, as after an interrupt."""
     try:
         _send(connection, value)
     except OSError:
@@ -440,6 +494,7 @@ def _tell(connection: socket.socket, value: object) -> bool:
 
 
 def _send(connection: socket.socket, value: object, descriptor: int | None = None) -> None:
+    """Send a length header, together with a file descriptor if there is one, and the pickled value."""
     data = pickle.dumps(value)
     descriptors = [] if descriptor is None else [descriptor]
     socket.send_fds(connection, [_HEADER.pack(len(data))], descriptors)
@@ -447,8 +502,9 @@ def _send(connection: socket.socket, value: object, descriptor: int | None = Non
 
 
 def _receive(connection: socket.socket) -> tuple[Any, socket.socket | None]:
-    """Return a message, and the connection that came with it."""
+    """Return the next message and the connection that came with it. Raises ``EOFError`` at the end."""
     header, descriptors, _, _ = socket.recv_fds(connection, _HEADER.size, 1)
+    # A stream socket may deliver less than was asked for.
     header += _read(connection, _HEADER.size - len(header))
     (size,) = _HEADER.unpack(header)
     value = pickle.loads(_read(connection, size))
@@ -466,21 +522,26 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-# -- orphans: what a run had started, when the parent was killed and can do nothing any more ----------
-# The base ends it, and imports nothing for it: what it imports is seen by the workers.
+# -- orphans: processes of a run whose parent was killed ----------------------------------------------
+# The base kills them without importing a module for it, as workers inherit every module of the base. Hence
+# the reading of /proc instead of psutil.
 
 _ORPHAN_SECONDS = 5.0
 _TOKEN = b"PLANVERIFY_PROCESS_TOKEN="
-"""Stands, with the number of the parent behind it, in the environment of every command that it runs."""
+"""Followed by the parent's process id in the environment of every command that the parent runs.
+
+Equals :data:`pytest_planverify.checks.processes.TOKEN_VARIABLE`, which the base does not import.
+"""
 
 
 def end_orphans(parent: int) -> None:
-    """Kill all descendants of this process, and what is left of the commands that the dead parent ran."""
+    """Kill all descendants of this process, and the remaining processes of the dead parent's commands."""
     deadline = time.monotonic() + _ORPHAN_SECONDS
     quiet = 0
-    while time.monotonic() < deadline and quiet < 3:  # a process that is just being started is seen late
-        living = dict(_living())
-        found = _below({os.getpid()}, living) | _of_commands(parent, living)
+    # Three empty scans in a row, as a process that is being started appears in /proc with a delay.
+    while time.monotonic() < deadline and quiet < 3:
+        living = dict(_living_processes())
+        found = _descendants({os.getpid()}, living) | _command_processes(parent, living)
         quiet = 0 if found else quiet + 1
         for pid in found:
             with contextlib.suppress(OSError):
@@ -489,30 +550,32 @@ def end_orphans(parent: int) -> None:
 
 
 def children_of(pid: int) -> set[int]:
-    """Return the living processes that a process waits for; none where there is no ``/proc``."""
+    """Return the ids of a process's children; empty where there is no ``/proc``."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
             return set(map(int, file.read().split()))
-    except OSError:  # a kernel without that list
-        return {each for each, (parent, _) in _living() if parent == pid}
+    except OSError:  # a kernel built without this list
+        return {each for each, (parent, _) in _living_processes() if parent == pid}
 
 
-def _living() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield every process that is no zombie, with its parent and its session."""
+def _living_processes() -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the id of every process that is no zombie, with the ids of its parent and its session."""
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):
             if not name.isdigit():
                 continue
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
+                    # The command name before these fields stands in parentheses and may hold some itself.
                     state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
-            except (OSError, ValueError):  # gone by now
+            except (OSError, ValueError):  # it has ended since the folder was listed
                 continue
             if state not in b"ZX":
                 yield int(name), (int(parent), int(session))
 
 
-def _below(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
+def _descendants(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
+    """Return the descendants of ``roots`` among the living processes, without ``roots`` themselves."""
     found: set[int] = set()
     pending = set(roots)
     while pending:
@@ -521,16 +584,22 @@ def _below(roots: set[int], living: dict[int, tuple[int, int]]) -> set[int]:
     return found
 
 
-def _of_commands(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
+def _command_processes(parent: int, living: dict[int, tuple[int, int]]) -> set[int]:
+    """Return the remaining processes of the dead parent's commands.
+
+    These are the processes that carry its token, the members of their commands' sessions, and the
+    descendants of both.
+    """
     marked = {pid for pid in living if _is_marked(pid, parent)}
-    # The leader of a command's session is the process that waits for it, which bears no mark.
+    # A command's session is led by the process that waits for the command, which does not carry the token.
     leaders = marked | {living[pid][0] for pid in marked}
     sessions = {living[pid][1] for pid in marked if living[pid][1] in leaders}
-    together = {pid for pid, (_, session) in living.items() if session in sessions}
-    return (marked | together | _below(marked | together, living)) - {os.getpid()}
+    session_members = {pid for pid, (_, session) in living.items() if session in sessions}
+    return (marked | session_members | _descendants(marked | session_members, living)) - {os.getpid()}
 
 
 def _is_marked(pid: int, parent: int) -> bool:
+    """Return whether the environment of a process holds a token of the parent's run."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return any(each.startswith(b"%s%d-" % (_TOKEN, parent)) for each in file.read().split(b"\0"))

@@ -1,4 +1,4 @@
-"""Facts for a failure that the parent finds: what is installed, modules and signatures that there are."""
+"""Facts that the parent adds to a failure: installed packages, nearby modules, actual signatures."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MOST = 50
 _NOT_FOUND = "builtins.ModuleNotFoundError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
 _UNBUILT = (".pyx", ".c", ".cpp", ".rs")
-"""Suffixes of sources that a build turns into a module."""
+"""Suffixes of sources from which a build makes an extension module."""
 
 
 def with_installation(evidence: Evidence, root: Path, granted: tuple[str, ...] = ()) -> Evidence:
-    """Return the evidence of an exception with what the installation lacks and which modules are near.
+    """Return the evidence with unmet requirements of the project and modules similar to a missing one.
 
-    ``granted`` are the globs of the files that todos may write, as the module that is missing.
+    ``granted`` are the globs that todos may write, among which a missing module may be planned.
     """
     if not evidence.exceptions:
         return evidence
@@ -45,9 +45,9 @@ def with_installation(evidence: Evidence, root: Path, granted: tuple[str, ...] =
 
 @cache
 def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
-    """Return the distributions that the project's metadata asks for and that are not installed as asked.
+    """Return the requirements in the project's metadata that are not installed as declared.
 
-    Extras and dependency groups count: a missing test dependency is as fatal to a test as any other.
+    Extras and dependency groups count: a missing test dependency breaks tests as any other.
     """
     found: dict[str, RequirementFact] = {}
     for file, text in _declared(root):
@@ -55,7 +55,7 @@ def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
             asked = Requirement(text)
             if asked.marker is not None and not asked.marker.evaluate({"extra": ""}):
                 continue
-        except (InvalidRequirement, ValueError, KeyError):  # another tool's syntax: nothing is told of it
+        except (InvalidRequirement, ValueError, KeyError):  # another tool's syntax
             continue
         fact = _unmet(asked, file)
         if fact is not None:
@@ -121,7 +121,7 @@ def _table(found: object) -> dict[str, Any]:
 
 
 def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> ExceptionFact:
-    """Return the missing module's error with the modules beside it whose names are near."""
+    """Return a module-not-found error with similar modules beside the missing one."""
     if error.qualified != _NOT_FOUND or not error.name or error.path:
         return error
     package, _, name = error.name.rpartition(".")
@@ -145,11 +145,12 @@ MAX_SIGNATURE = 500
 
 
 def with_promise(evidence: Evidence, root: Path) -> Evidence:
-    """The evidence with the promised and the actual signature, if a call failed and they can be had.
+    """Return the evidence with promised and actual signature, if a call failed and both can be
+    determined.
 
-    The one is read from the todo's contract, the other from the source of the product.
+    The promise is read from the todo's contract, the actual signature from the product's source.
     """
-    # Only the first exception is asked, if it is about a call that does not fit.
+    # Only a surfacing exception about a call that does not fit is examined.
     first = evidence.exceptions[0] if evidence.exceptions else None
     is_call = first is not None and first.qualified == "builtins.TypeError"
     callee = callee_of(first.message) if first is not None and is_call else None
@@ -165,7 +166,7 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
 def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
     if contract_path is None:
         return None
-    # Only such a failure pays for reading the contract.
+    # Imported late: only such a failure needs contracts.
     from planner.contracts.file import read_contract_file
     from planner.contracts.signatures import render_signature
     from planner.errors import ContractFileError
@@ -173,7 +174,7 @@ def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
     try:
         contract = read_contract_file(Path(contract_path), root=root)
     except ContractFileError:
-        return None  # the criterion that compares the contract says what is wrong with it
+        return None  # reported by the criterion that compares the contract
     functions = {each.name: each for each in contract.functions}
     methods = {f"{each.name}.{one.name}": one for each in contract.classes for one in each.methods}
     promised = {**functions, **methods}.get(callee)
@@ -183,11 +184,12 @@ def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
 
 
 def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str | None:
-    """``compute_rsi(series, period=14)`` as the product's source has it, read but never run.
+    """Return a signature as in the product's source, for example ``compute_rsi(series, period=14)``.
+    Nothing is executed.
 
-    ``subjects`` tell which files define what the test used; those of functions or classes of the callee's
-    name are read first. ``None`` where the source does not tell: no such definition there, one under a
-    condition, or a decorator that may change it.
+    Files in ``subjects``, the definitions that the test used, are searched, those named like the callee
+    first. ``None`` if the source is inconclusive: no such definition, a conditional one, or an unknown
+    decorator.
     """
     from griffe import Kind
 
@@ -216,7 +218,7 @@ def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str 
         if owner is None or uncertainty(owner, name):
             continue
         if name in members(owner, Kind.CLASS):
-            return f"{callee}()"  # only a class without a constructor is named itself
+            return f"{callee}()"  # a class without a constructor
         if name in members(owner, Kind.FUNCTION):
             found = describe_function(owner.members[name])
             if found.strange_decorator is not None:

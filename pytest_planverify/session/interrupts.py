@@ -1,4 +1,4 @@
-"""Requests to stop a run: Ctrl-C, and the signal that asks a process to terminate."""
+"""Requests to stop a run: Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 PATIENCE = 3
-"""So many requests to stop are one; who asks more often is not listened to, and the run ends at once."""
+"""Number of stop requests that count as one; a further one ends the run immediately."""
 
 _requests = 0
-"""How often the run has been asked to stop. Global as the handlers of signals are."""
+"""Stop requests so far. Global, as signal handlers are."""
 
 
 @contextlib.contextmanager
 def stop_in_order() -> Generator[None]:
-    """Raise ``KeyboardInterrupt`` at the first request to stop, whatever the run was started under.
+    """Raise ``KeyboardInterrupt`` on the first stop request, even if the signal was inherited as
+    ignored.
 
-    Asked again while it stops, it goes on stopping: it would leave processes behind, write nothing.
+    Repeated requests are ignored while the run stops: aborting that would leave processes behind and no
+    outcomes written.
     """
     global _requests
     _requests = 0
@@ -35,7 +37,7 @@ def stop_in_order() -> Generator[None]:
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             previous[number] = signal.signal(number, interrupt)
-    except ValueError:  # not the main thread of a program that called pytest.main()
+    except ValueError:  # not in the main thread: a program called pytest.main()
         pass
     try:
         yield
@@ -45,9 +47,9 @@ def stop_in_order() -> Generator[None]:
 
 
 def raise_if_requested() -> None:
-    """Raise ``KeyboardInterrupt`` if it was raised before where Python lets nothing be raised.
+    """Raise a ``KeyboardInterrupt`` that was lost in a finalizer or weak-reference callback.
 
-    That is in a finalizer or in the callback of a weak reference, which print it and go on.
+    Python only prints exceptions that are raised there.
     """
     if _requests:
         raise KeyboardInterrupt

@@ -1,8 +1,10 @@
-"""From one worker's record to the verdict of its criterion. Pure.
+"""Judgement of a criterion by the record of its worker. Pure functions, without input or output.
 
-The parent never believes an exit status alone, nor a report alone: a criterion passes when its tests were
-collected, each has a result, one at least truly passed, none failed, the session came to its own end with
-the status that follows, and the limit was kept.
+Neither an exit status nor a report is believed on its own. A criterion passes only if its tests were
+collected, each of them has a result, at least one passed (or xpassed) and none failed, the session finished
+by itself with the exit status that follows from these results, and the time limit was kept.
+
+The second half builds the evidence for each way of failing.
 """
 
 from __future__ import annotations
@@ -28,22 +30,23 @@ if TYPE_CHECKING:
     from pytest_planverify.session.records import Death, TestRecord, WorkerRecord
 
 _TESTS_FAILED = 1
+"""pytest's exit status of a session with failed tests."""
 
 
 def expression_of(invocation: PytestInvocation) -> str:
-    """Return ``-k``, ``-m`` and ``--deselect`` as a command gives them."""
+    """Return a command's ``-k``, ``-m`` and ``--deselect`` options as text; empty if it has none."""
     given = (("-k", invocation.keyword), ("-m", invocation.markexpr))
     texts = [f"{option} {text!r}" for option, text in given if text and text.strip()]
     return " ".join([*texts, *(f"--deselect {prefix}" for prefix in invocation.deselect)])
 
 
 def file_of(selection: str) -> str:
-    """Return the file or folder that an argument of pytest names, without detours."""
+    """Return the normalized path of a positional argument of pytest, without test names and parameters."""
     return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace("\\", "/"))
 
 
 def judge(command: JudgedCommand, record: WorkerRecord) -> Judgement:
-    """Judge a criterion by the record of its worker."""
+    """Return the judgement of a criterion by the record of its worker, sandbox violations included."""
     judgement = _without_records(command, record, _judge_session(command, record))
     if not record.audit:
         return judgement
@@ -54,9 +57,10 @@ def judge(command: JudgedCommand, record: WorkerRecord) -> Judgement:
 
 
 def judge_missing_files(command: JudgedCommand, missing: Sequence[tuple[str, list[str]]]) -> Judgement:
-    """Judge a command that names files which do not exist: pytest would refuse it before it loads a test.
+    """Return the failed judgement of a command that names files which do not exist, without running it.
 
-    ``missing`` are the selections, each with names that look like it.
+    pytest would reject such a command before it loads a test. ``missing`` holds these selections, each with
+    similar paths that do exist.
     """
     problems = [{"text": text, "problem": "missing_file", "nearest": near} for text, near in missing]
     evidence = tuple(selection_evidence(command, problems))
@@ -64,9 +68,11 @@ def judge_missing_files(command: JudgedCommand, missing: Sequence[tuple[str, lis
 
 
 def _without_records(command: JudgedCommand, record: WorkerRecord, judgement: Judgement) -> Judgement:
-    """Blame the tests for a journal that was cut while they ran: nobody else was there.
+    """Adjust a judgement if records of the session are missing from the journal.
 
-    What they said besides is kept, and excuses nothing: how much of it was read before the cut is chance.
+    A journal that was cut or overwritten while only this command ran was tampered with by its tests, so the
+    criterion fails. Failures that were read before the cut stay as further evidence, but a pass is no
+    excuse: it is chance how many records were read in time.
     """
     seen_red = any(test.outcome.is_red for test in judgement.tests)
     if record.journal_cut:
@@ -74,13 +80,14 @@ def _without_records(command: JudgedCommand, record: WorkerRecord, judgement: Ju
         judgement.verdict, judgement.reason = Verdict.FAILED, evidence.headline
         judgement.evidence = (evidence, *(judgement.evidence if seen_red else ()))
     elif record.journal_lost and judgement.is_red and not seen_red:
-        # Where they could not be written, that is no answer of the test's.
+        # It failed for missing records only; that they could not be written is no result of the tests.
         judgement.verdict, judgement.evidence = Verdict.INCONCLUSIVE, ()
         judgement.reason = "some records of the session are missing"
     return judgement
 
 
 def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
+    """Judge by collection, the tests' results, and then by how the session ended."""
     if not record.collected or (record.usage_errors and not record.results):
         if record.death is None:
             return _never_collected(command, record)
@@ -90,6 +97,7 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     judgement = command.seen(_judge_tests(command, record, results, collection_evidence(command, record)))
     judgement.exit_code = record.exit_status
     if judgement.verdict is Verdict.PASSED:
+        # Failures that the baseline forgives do not fail the criterion, but pytest still returns 1.
         explained = (0, _TESTS_FAILED) if judgement.forgiven else (0,)
         if record.exit_status not in explained or record.lost_processes:
             return _unexplained(command, record, judgement)
@@ -109,8 +117,13 @@ def _judge_tests(
     results: Sequence[TestRecord | None],
     evidence: list[Evidence],
 ) -> Judgement:
+    """Judge by the tests' results, ``None`` for a test without one, and by failures of the collection.
+
+    The order of the branches is one of precedence: failures, the total time, tests that did not run,
+    overridden reports, reruns, and last tests that prove nothing.
+    """
     found = [result for result in results if result is not None]
-    # The metrics of tests that were not skipped, and with them those that were recorded for the suite.
+    # Metrics count only from tests that were not skipped; those of the suite only if such a test exists.
     ran = [result for result in found if result.outcome in PROVING or result.outcome not in GREEN]
     values = [value for result in ran for value in result.properties]
     judgement = Judgement(
@@ -160,6 +173,7 @@ def _judge_tests(
 
 
 def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
+    """Return a test's result for the outcome; a failure by the soft time limit becomes ``timeout``."""
     if result is None:
         return TestResult(nodeid=nodeid, outcome=TestOutcome.NOT_RUN)
     timed_out = result.outcome in ("failed", "error") and any(
@@ -178,12 +192,15 @@ _COMPLAINT = re.compile(r"(\S+: )?error: ")
 
 
 def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evidence]:
-    """Blame the plan for options that neither pytest nor any plugin that is known anywhere has."""
-    said = next((found for text in record.usage_errors if (found := _UNRECOGNIZED.search(text))), None)
-    if said is None:
+    """Return evidence of the command's options that belong neither to pytest nor to any known plugin.
+
+    Such an option is a mistake of the plan, not of the environment.
+    """
+    complaint = next((found for text in record.usage_errors if (found := _UNRECOGNIZED.search(text))), None)
+    if complaint is None:
         return []
     own = {option.words[0] for option in split_options(command.args) if not option.known}
-    unknown = [word for word in said["options"].split() if word in own]
+    unknown = [word for word in complaint["options"].split() if word in own]
     if not unknown:
         return []
     selectors = tuple(
@@ -200,9 +217,15 @@ def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evide
 
 
 def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
-    """The session ended by itself before it had a list of tests."""
-    if unknown := _unknown_options(command, record):
-        return Judgement(verdict=Verdict.FAILED, evidence=tuple(unknown), exit_code=record.exit_status)
+    """Judge a session that finished by itself before it had collected its tests.
+
+    The first explanation that applies counts: unknown options, errors while pytest started or collected,
+    the exception that stopped the session, selections that were not found, and last its exit status.
+    """
+    if unknown_options := _unknown_options(command, record):
+        return Judgement(
+            verdict=Verdict.FAILED, evidence=tuple(unknown_options), exit_code=record.exit_status
+        )
     evidence = [command.read_back(raw) for raw in record.startup_failures]
     evidence += collection_evidence(command, record)
     if not evidence and record.stopped_by is not None:
@@ -214,7 +237,7 @@ def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
             "nearest": [f"{file_of(text)}::{name}" for name in record.not_found[argument]],
         }
         for text in command.selections
-        for argument in _arguments_of(text, record)
+        for argument in _argument_not_found(text, record)
     ]
     if not evidence:
         evidence += selection_evidence(command, problems)
@@ -223,14 +246,18 @@ def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     return Judgement(verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status)
 
 
-def _arguments_of(selection: str, record: WorkerRecord) -> list[str]:
-    """Return the argument that pytest did not find and that is this selection: one at most."""
+def _argument_not_found(selection: str, record: WorkerRecord) -> list[str]:
+    """Return the argument among those that pytest did not find which is this selection: one at most.
+
+    pytest reports its arguments with absolute paths, so their ends are compared.
+    """
     _, separator, names = selection.partition("[")[0].partition("::")
     end = file_of(selection) + separator + names
     return [argument for argument in record.not_found if argument.endswith(end)][:1]
 
 
 def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgement) -> Judgement:
+    """Fail a judgement whose tests passed, but whose session did not end as passing tests explain."""
     if record.exit_status is None:
         death = record.death
         how = f"ended with {how_it_ended(death) if death else 'no exit status'}"
@@ -251,7 +278,7 @@ def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgem
 
 
 def test_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRecord) -> list[Evidence]:
-    """All that speaks against one test; never empty for a test that is not green."""
+    """Return the evidence of one failing test; never empty for a test that did not pass."""
     timing = {"limit_seconds": command.limit_seconds, "duration_seconds": result.duration_ms / 1000}
     about = {"nodeid": result.nodeid, "tests": (result.nodeid,)}
     pieces = [command.read_back(raw, **about, **timing) for raw in result.evidence]
@@ -267,8 +294,12 @@ def test_evidence(command: JudgedCommand, record: WorkerRecord, result: TestReco
 def death_evidence(
     command: JudgedCommand, death: Death, *, nodeid: str | None, tests: tuple[str, ...]
 ) -> Evidence:
-    """A process that ended, or was ended, before its session did."""
-    what = f"{nodeid}" if nodeid else (death.file or "the session")
+    """Return the evidence of a process that died or was killed before its session had finished.
+
+    The death is attributed to the test ``nodeid``, else to the file that was being imported, else to the
+    session.
+    """
+    subject = f"{nodeid}" if nodeid else (death.file or "the session")
     how = (
         f"was ended after {command.limit_seconds:g} s"
         if death.timed_out
@@ -281,7 +312,7 @@ def death_evidence(
         kind=kind,
         phase=phase,
         nodeid=nodeid or death.file,
-        headline=f"{what} {how}",
+        headline=f"{subject} {how}",
         longrepr=death.stack,
         stderr_tail=death.output[-4_000:],
         limit_seconds=command.limit_seconds,
@@ -301,7 +332,7 @@ def _process_end(death: Death) -> ProcessEnd:
 
 
 def how_it_ended(death: Death) -> str:
-    """The signal or the exit status of a process, for a reader."""
+    """Return a phrase for the signal or the exit status of a process, to be shown to people."""
     if death.exited.signal is not None:
         return signal_name(death.exited.signal)
     if death.exited.code is None:
@@ -310,7 +341,10 @@ def how_it_ended(death: Death) -> str:
 
 
 def selection_evidence(command: JudgedCommand, problems: Sequence[dict[str, Any]]) -> list[Evidence]:
-    """Make the evidence of what the command names and does not exist; empty where all exists."""
+    """Return the evidence of selections that do not exist; empty without ``problems``.
+
+    Each problem holds the fields of a :class:`~planner.model.evidence.Selector`.
+    """
     if not problems:
         return []
     selectors = tuple(Selector.model_validate(problem) for problem in problems)
@@ -329,12 +363,12 @@ _PROBLEMS = {
 
 
 def collection_evidence(command: JudgedCommand, record: WorkerRecord) -> list[Evidence]:
-    """Files that could not be imported."""
+    """Return the evidence of files that could not be imported."""
     return [command.read_back(raw, nodeid=nodeid) for nodeid, raw in record.collection_failures.items()]
 
 
 def over_limit(command: JudgedCommand, results: Sequence[TestRecord]) -> Evidence | None:
-    """The tests' time together, where it is more than the criterion allows."""
+    """Return evidence if the tests together took longer than the criterion allows, else ``None``."""
     seconds = sum(result.duration_ms for result in results) / 1000
     if seconds <= command.limit_seconds:
         return None
@@ -353,7 +387,7 @@ def over_limit(command: JudgedCommand, results: Sequence[TestRecord]) -> Evidenc
 
 
 def rerun_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRecord) -> Evidence:
-    """A test that another plugin ran again until it passed: it gave both answers."""
+    """Return the evidence of a flaky test: another plugin reran it until it passed."""
     raw = (record.attempts.get(result.nodeid) or [{"kind": "test"}])[0]
     confirmations = [{"where": "alone", "passed": False}] * record.reruns_of(result)
     confirmations.append({"where": "alone", "passed": True})
@@ -361,16 +395,16 @@ def rerun_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRec
 
 
 def overturned_evidence(command: JudgedCommand, record: WorkerRecord, result: TestRecord) -> Evidence:
-    """A test whose body failed, and whose report says that it did not."""
+    """Return the evidence of a test whose body failed, but which was reported as passing."""
     nodeid = result.nodeid
     raw = (record.attempts.get(nodeid) or [{}])[-1]
-    said = f": {raw['headline']}" if raw.get("headline") else ""
-    message = f"{nodeid} failed and was reported as {result.outcome}{said}"
+    detail = f": {raw['headline']}" if raw.get("headline") else ""
+    message = f"{nodeid} failed and was reported as {result.outcome}{detail}"
     return _tampering(command, message, (nodeid,), sign="report-overturned", nodeid=nodeid)
 
 
 def records_evidence(command: JudgedCommand, tests: tuple[str, ...]) -> Evidence:
-    """Tests that ran alone, and whose session's journal was cut meanwhile."""
+    """Return the evidence that the session's journal was cut while only these tests ran."""
     what = ", ".join(command.selections) or "the command"
     message = f"the records of the run were cut or written over while {what} ran alone"
     return _tampering(command, message, tests, sign="records-touched")
@@ -379,6 +413,7 @@ def records_evidence(command: JudgedCommand, tests: tuple[str, ...]) -> Evidence
 def _tampering(
     command: JudgedCommand, message: str, tests: tuple[str, ...], *, sign: str, nodeid: str | None = None
 ) -> Evidence:
+    """Return evidence of one hard tampering signal."""
     signal = HygieneSignal(sign=sign, hardness=Hardness.HARD, message=message, nodeid=nodeid)
     return command.evidence(EvidenceKind.HYGIENE, message, nodeid=nodeid, signals=(signal,), tests=tests)
 
@@ -386,7 +421,7 @@ def _tampering(
 def vacuous_evidence(
     command: JudgedCommand, record: WorkerRecord, results: Sequence[TestRecord]
 ) -> Evidence:
-    """Make the evidence that no test proves anything: none was collected, or none passed."""
+    """Return the evidence that the tests prove nothing, as none was collected or none passed."""
     reasons = [result.reason for result in results if result.reason]
     reasons += [reason for reason in record.skipped_files.values() if reason]
     selectors = tuple(Selector(text=text, problem="empty") for text in command.selections)
@@ -415,12 +450,16 @@ def vacuous_evidence(
 def session_evidence(
     command: JudgedCommand, record: WorkerRecord, *, headline: str | None = None
 ) -> Evidence:
-    """Make the evidence of a session whose end no test explains."""
-    said = [*record.usage_errors, *record.internal_errors, *([record.stopped] if record.stopped else [])]
-    last = said[-1].strip() if said else ""
+    """Return the evidence of a session whose end no test explains, with the last error that it reported."""
+    messages = [
+        *record.usage_errors,
+        *record.internal_errors,
+        *([record.stopped] if record.stopped else []),
+    ]
+    last = messages[-1].strip() if messages else ""
     death = record.death
     lines = [line.strip() for line in last.splitlines()]
-    # pytest's parser says below its complaint which ini file and root it used.
+    # The last line is not always the error: pytest's parser prints ini file and rootdir below it.
     complaint = next((line for line in lines if _COMPLAINT.match(line)), lines[-1] if lines else "")
     default = complaint or f"the session returned {record.exit_status} and ran no test"
     return command.evidence(

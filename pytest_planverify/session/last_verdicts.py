@@ -1,10 +1,10 @@
-"""The last verdict of each command of a plan, out of the journals of earlier runs, and whether it holds.
+"""Last verdicts of a plan's commands, from the journals of earlier runs, and whether they are still
+valid.
 
-It holds while plan, interpreter, packages, options and environment are the same, and no file that it rests
-on has changed. Of several runs the newest that has a verdict on a criterion is the one that counts.
+A verdict is valid while plan, interpreter, packages, options and environment are the same and no file
+that it depends on has changed. The newest verdict on a criterion counts.
 
-Which files those are a worker tells: it names what it read. Of a verdict without such a basis nobody knows
-it, so it rests on all files.
+The worker reports which files it read. Without such a report a verdict depends on all files.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from pytest_planverify.session.records import WorkerRecord
 
 Key = tuple[str, str]
-"""Ids of a todo and of one of its criteria."""
+"""Todo id and criterion id."""
 
 COMMANDS = (CheckKind.TEST, CheckKind.COMMAND)
-"""Files, metrics, contracts and questions are looked at again: that costs nothing."""
+"""Only commands keep verdicts; evaluating other criteria again costs nothing."""
 
 OWN_DOING_SECONDS = 2.0
-"""How long after its last record what a run that was killed had started may still have been writing."""
+"""Seconds after a killed run's last record in which its processes may still have written files."""
 
 NEVER = "no earlier run has verified it"
 
@@ -51,31 +51,31 @@ class LastVerdicts:
     """Verdicts of earlier runs on the commands of a plan."""
 
     held: dict[Key, CheckRun] = field(default_factory=dict[Key, "CheckRun"])
-    """The verdicts that still hold, each with its evidence and the run that reached it."""
+    """Valid verdicts, each with its evidence and its run."""
     stale: dict[Key, str] = field(default_factory=dict[Key, str])
-    """Why the others do not."""
+    """Reasons why other verdicts are stale."""
     newest: PastRun | None = None
-    """The newest run that has reached a verdict, or come to its end."""
+    """The newest run with a verdict or an end record."""
     taken: frozenset[Key] = frozenset()
-    """The commands of todos that are asked for, and that are not run again."""
+    """Commands of requested todos that are not run again."""
     remarks: tuple[str, ...] = ()
-    """What to say of it."""
+    """Lines to show the user about it."""
 
     def why_not(self, key: Key) -> str:
-        """Return why there is no verdict that holds."""
+        """Return why a command has no valid verdict."""
         return self.stale.get(key, NEVER)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Present:
-    """The plan, files and settings of now, under which verdicts of past runs hold or do not."""
+    """The current plan, files and settings, against which past verdicts are checked."""
 
     flat: FlatPlan
     settings: Settings
     reference: PlanRef
     tree: TreeState | None
     apart: Sequence[Path]
-    """Files that are not compared: the plan's, and reports of our own."""
+    """Files excluded from the comparison: the plan's files and our own reports."""
     baseline: KeptBaseline | None = None
 
     @cached_property
@@ -83,7 +83,7 @@ class Present:
         return conditions(self.settings, self.baseline)
 
     def why_none(self, run: PastRun) -> str | None:
-        """Return why none of the run's verdicts holds; ``None`` where that depends on the files."""
+        """Return why no verdict of the run can be valid; ``None`` if that depends on files."""
         name = f"run {run.run_id}"
         if run.is_alive():
             return f"{name} is still going on"
@@ -97,11 +97,11 @@ class Present:
         return None
 
     def why_told_otherwise(self, run: PastRun, todo_id: str, rests_on: RestsOn | None) -> str | None:
-        """Return why a verdict of the run is of something that the plan does not say any more."""
+        """Return why a verdict does not belong to the plan's current criteria; ``None`` if it does."""
         then, now = run.started.reference, self.reference
         if then is None or then.todos.get(todo_id) != now.todos.get(todo_id) or todo_id not in now.todos:
             return f"the plan says something else of it since run {run.run_id}"
-        # A test may read the plan's file as any other; of what is unseen that has to be supposed.
+        # A test may read the plan file; if reads are unknown, it has to be assumed.
         if (then.digest, then.sub_plans) != (now.digest, now.sub_plans):
             plans = {os.path.relpath(each.path, self.flat.loaded.root) for each in self.flat.parts}
             if rests_on is None or not plans.isdisjoint(rests_on.files):
@@ -109,7 +109,7 @@ class Present:
         return None
 
     def changes_since(self, run: PastRun) -> Difference:
-        """Return what has changed of the files since the run began."""
+        """Return the file changes since the run began."""
         then = TreeState.read(run.folder / TREE)
         if then is None:
             return Difference(unknown=f"run {run.run_id} had not written down what they were like")
@@ -121,7 +121,7 @@ class Present:
 
 
 def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
-    """Return the last verdicts, with those of the todos ``asked`` for that make running them needless."""
+    """Return the last verdicts, and which commands of the requested todos they make unnecessary to run."""
     settings = now.settings
     if not settings.resume or settings.last_failed:
         last = last_verdicts(now)
@@ -149,9 +149,9 @@ def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
 
 
 def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
-    """Read the journals of the plan's earlier runs, the newest first, until each command has a verdict.
+    """Read journals of earlier runs, newest first, until each command has a verdict.
 
-    With ``unfinished`` those of runs that were killed or interrupted since one came to its end.
+    ``unfinished`` restricts this to killed and interrupted runs since the last complete one.
     """
     found = LastVerdicts()
     plan = now.flat.loaded
@@ -191,19 +191,21 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
 
 
 _OF_EVERYBODY = frozenset({"pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".env"})
-"""Files that say how pytest and its plugins start; which of them it is depends on what is in the others."""
+"""Configuration files of pytest and plugins; which of them applies depends on the contents of the
+others.
+"""
 
 _LIBRARIES = (".so", ".dylib", ".dll", ".pyd")
 _PYTHON = (".py", ".pyi")
 _CLOCK_TICK = 0.01
-"""Seconds by which the time of a file's change may lie before the moment at which it was changed."""
+"""Granularity, in seconds, by which a file's change time may precede the actual change."""
 
 
 class FileDigests:
-    """Digests of files, each computed once as long as nobody has written the file."""
+    """File digests, each computed once while the file is not written."""
 
     def __init__(self, root: Path) -> None:
-        """Paths are relative to the ``root`` of the plan."""
+        """Names are relative to ``root``, the plan's."""
         self._root = root
         self._known: dict[str, tuple[tuple[int, ...], str]] = {}
         self._names: dict[str, str] = {}
@@ -213,7 +215,7 @@ class FileDigests:
         return self._look_at(name)[0]
 
     def _look_at(self, name: str) -> tuple[str, float]:
-        """Return the digest of a file, and when it was last written, moved or made."""
+        """Return a file's digest and the time of its last change (epoch seconds)."""
         path = f"{self._root}/{name}"
         try:
             facts = os.stat(path)
@@ -232,9 +234,10 @@ class FileDigests:
         return name
 
     def basis(self, record: WorkerRecord, more: Iterable[str | None]) -> tuple[RestsOn | None, bool]:
-        """Return what the verdict on a worker rests on, and whether that stayed the same while it ran.
+        """Return the files that a worker's verdict depends on, and whether they stayed unchanged while
+        it ran.
 
-        ``more`` are files that it depends on and did not read itself.
+        ``more`` are files that it depends on without reading them itself.
         """
         from planner.model.journal import RestsOn
 
@@ -250,11 +253,10 @@ class FileDigests:
         return rests_on, all(changed <= began for _, changed in seen.values())
 
     def why_stale(self, basis: RestsOn | None, difference: Difference) -> str | None:
-        """Return what has changed of that which a verdict rests on; ``None`` where the verdict holds."""
+        """Return what changed among the files that a verdict depends on; ``None`` if it is still valid."""
         if difference.unknown is not None:
             return f"nobody knows which files have changed: {difference.unknown}"
-        # No event tells of a test that only asks whether a file is there; a new one may also be collected,
-        # or take the place of another.
+        # Existence checks raise no audit event; and a new file may be collected, or shadow another one.
         for name in difference.gone:
             return f"{name} is gone"
         for name in difference.added:
@@ -278,7 +280,7 @@ class FileDigests:
 
 
 def _is_whole(record: WorkerRecord) -> bool:
-    """Return whether the worker came to its end, and nothing took part that cannot tell what it read."""
+    """Return whether the worker finished and nothing took part whose reads are unknown."""
     reached = {each["event"] for each in record.audit.values()}
     return not (
         record.death is not None

@@ -1,4 +1,4 @@
-"""Ask for the diagnosis of a failure: plugins first, then the rules, then corrections by people."""
+"""Diagnosis of failures: plugins are asked first, then the rules, then people's corrections apply."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 HOOK = "pytest_planverify_diagnose"
 FILE = "corrections.jsonl"
-"""What people said of failures, in the folder ``.planverify``."""
+"""File of people's corrections in the ``.planverify`` folder."""
 
 MOST = 500
-"""So many corrections are read, the newest."""
+"""Number of newest corrections that are read."""
 
 _LONGEST = 200
 
 
 class Opinions:
-    """Asks about the failures of one run, and keeps what a reader should know of the asking."""
+    """Diagnoses the failures of a run, and collects notes about plugins and stores that failed."""
 
     def __init__(self, pluginmanager: pytest.PytestPluginManager) -> None:
         self._plugins = pluginmanager
@@ -39,15 +39,15 @@ class Opinions:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Plugins that broke or answered nonsense, and stores that could not be read: one line each."""
+        """One line each on plugins that raised or returned nonsense, and on unreadable stores."""
         return tuple(self._notes)
 
     def below(self, home: Path) -> Callable[[Evidence], Diagnosis]:
-        """Return what asks about the failures of the plan whose ``.planverify`` folder it is."""
+        """Return the function that diagnoses failures of the plan with that ``.planverify`` folder."""
         return lambda evidence: self._of_plugins(evidence) or self._of_rules(evidence, home)
 
     def _of_rules(self, evidence: Evidence, home: Path) -> Diagnosis:
-        from pytest_planverify.diagnosis import diagnose  # a green run does not pay for the rules
+        from pytest_planverify.diagnosis import diagnose  # imported late: a passing run needs no rules
         from pytest_planverify.diagnosis.corrections import learned, may_learn
 
         diagnosis = diagnose(evidence)
@@ -56,14 +56,14 @@ class Opinions:
         return learned(diagnosis, self.corrections(home))
 
     def corrections(self, home: Path) -> tuple[Correction, ...]:
-        """Return what people corrected, the newest first; read once a run.
+        """Return people's corrections, newest first; read once per run.
 
-        A log that cannot be read says nothing, and why is a note: no run fails for it.
+        An unreadable log counts as empty and becomes a note; it never fails a run.
         """
         file = home / FILE
         if home not in self._corrections:
             self._corrections[home] = ()
-            if os.path.lexists(file):  # else nothing is imported for it
+            if os.path.lexists(file):  # else spare the imports
                 from planner.errors import LogError
                 from planner.store.corrections import read_corrections
 
@@ -74,9 +74,9 @@ class Opinions:
         return self._corrections[home]
 
     def _of_plugins(self, evidence: Evidence) -> Diagnosis | None:
-        """Return the first answer of a plugin; one that breaks or answers nonsense is passed over.
+        """Return the first diagnosis of a plugin; one that raises or returns nonsense is skipped.
 
-        The implementations are called one by one, as pluggy would not tell which of them raised.
+        Implementations are called one by one, as pluggy would not tell which one raised.
         """
         for each in reversed(getattr(self._plugins.hook, HOOK).get_hookimpls()):
             if each.wrapper or each.hookwrapper:
@@ -85,7 +85,7 @@ class Opinions:
                 answer = each.function(*(evidence for _ in each.argnames))
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # a plugin that leaves the process would lose the failure
+            except BaseException as error:  # SystemExit of a plugin would lose the failure
                 said = clean(f"{type(error).__name__}: {error}", limit=_LONGEST)
                 self._note(each.plugin, f"raised {' '.join(said.split())}")
                 continue

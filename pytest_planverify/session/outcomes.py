@@ -1,4 +1,4 @@
-"""From the checks of a run to its outcomes: the state of each todo, its diagnosed failures, the summary."""
+"""Assembly of outcomes: state of each todo, its diagnosed failures, root causes, and the summary."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 TOP_TESTS = 10
 LONGEST_STACK = 4_000
-"""How much of a dead process's stack an outcome holds."""
+"""Characters of a dead process's stack in an outcome."""
 
 MOST_CHANGED = 50
-"""How many changed files evidence holds."""
+"""Limit of changed files in evidence."""
 
 _PYTHON = (".py", ".pyi")
 
@@ -59,39 +59,39 @@ Told = TypeVar("Told", Diagnosis, Failure)
 
 
 class Assembled(NamedTuple):
-    """The outcome of one todo, and what it was made of."""
+    """The outcome of one todo with the material that it was made from."""
 
     flat: FlatPlan
     todo: Todo
     outcome: Outcome
     diagnosed: tuple[tuple[Evidence, Diagnosis], ...]
-    """What was seen of each failure, and what it was taken for."""
+    """Evidence and diagnosis of each failure."""
 
     @property
     def plan_id(self) -> str:
-        """The id of the plan."""
+        """The plan's id."""
         return self.flat.loaded.plan.todo_list_id
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """Return what was seen of its failures."""
+        """Evidence of all failures."""
         return tuple(piece for piece, _ in self.diagnosed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assembler:
-    """Makes the outcomes of one plan."""
+    """Assembles the outcomes of one plan."""
 
     result: PlanResult
     shown_path: str
     changes: Mapping[Path, Changes] | None
-    """By the roots of the plan and its sub-plans; ``None`` where nobody knows."""
+    """Changes by root of plan and sub-plans; ``None`` if unknown."""
     diagnose: Callable[[Evidence], Diagnosis]
     recording: bool = False
     baseline: KeptBaseline | None = None
     green: GreenRevisions | None = None
     _changed: dict[Changes, dict[str, object]] = field(default_factory=dict["Changes", dict[str, object]])
-    """The members of evidence that tell what was changed, by the changes that they are made of."""
+    """Cache of the change-related members of evidence."""
 
     @cached_property
     def _comparison(self) -> BaselineComparison | None:
@@ -102,9 +102,9 @@ class Assembler:
         return BaselineComparison(self.result.flat, self.baseline)
 
     def assemble(self) -> list[Assembled]:
-        """Return the outcome of each todo in the plan's order, with its diagnosed failures."""
+        """Return the outcomes in plan order, with diagnosed failures."""
         found: dict[str, Assembled] = {}
-        for todo in reversed(self.result.todos):  # the todos of a sub-plan stand after their parent
+        for todo in reversed(self.result.todos):  # todos of a sub-plan follow their parent
             below = self.result.flat.children.get(todo.id, ())
             found[todo.id] = self._todo(todo, [found[each].outcome for each in below if each in found])
         return [found[todo.id] for todo in self.result.todos]
@@ -155,10 +155,10 @@ class Assembler:
         return Assembled(self.result.flat, todo, _own_first(todo, outcome), diagnosed)
 
     def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
-        """The check with what only the parent knows of its failures: promises, permissions and changes."""
+        """Return the check with facts that only the parent knows: promises, permissions and changes."""
         if not run.evidence:
             return run
-        # No use for a green run.
+        # Only failed todos need it.
         from pytest_planverify.session.installation import with_installation, with_promise
 
         flat = self.result.flat
@@ -173,7 +173,7 @@ class Assembler:
         return replace(run, evidence=tuple(evidence))
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, object]:
-        """Return the members of evidence that tell what the work has changed; none where nothing tells."""
+        """Return the members of evidence on what the work changed; empty if unknown."""
         if self.changes is None:
             return {}
         changes = self.changes[root]
@@ -189,7 +189,7 @@ class Assembler:
         return self._changed[changes]
 
     def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
-        """The check of a parent that the todos of its sub-plan decide."""
+        """Return a parent's check, as decided by its sub-plan's todos."""
         verdict = sub_plan_verdict(verdict_of(child) for child in children)
         file = os.path.relpath(self.result.flat.files[todo.id].path, self.result.plan.root)
         check = Check(
@@ -203,7 +203,7 @@ class Assembler:
         return CheckRun(check=check)
 
     def _recorded(self, todo: Todo, runs: Sequence[CheckRun]) -> dict[str, tuple[float | str, ...]]:
-        """Every number that was recorded, and whatever stands for a metric that the plan asks for."""
+        """Return all recorded numbers, and any value recorded under the name of a metric in the plan."""
         asked = {
             criterion.spec.name
             for criterion in self.result.plan.criteria[todo.id]
@@ -217,16 +217,17 @@ class Assembler:
         return found
 
     def _failures(self, todo: Todo, diagnosed: Iterable[tuple[Evidence, Diagnosis]]) -> list[Failure]:
-        """Return one failure a root cause, the one that decides the route first."""
+        """Return one failure for each root cause, the deciding one first."""
         groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
         for evidence, diagnosis in diagnosed:
             first, seen, tests = groups.get(diagnosis.signature, (diagnosis, evidence, {}))
-            if diagnosis.confidence > first.confidence:  # one cause, seen more clearly here
+            if diagnosis.confidence > first.confidence:  # the same cause, diagnosed with more certainty
                 first, seen = diagnosis, evidence
             groups[diagnosis.signature] = first, seen, tests | dict.fromkeys(evidence.tests)
         failures: list[Failure] = []
         for signature, (diagnosis, evidence, tests) in groups.items():
-            # Two where some of its tests failed before the work began, and others did not.
+            # One cause gives two failures if some of its tests failed before the work and others did
+            # not.
             parts = [(Since.UNKNOWN, tuple(tests))]
             if self._comparison is not None:
                 parts = self._comparison.parts(todo.id, evidence, signature, tuple(tests))
@@ -238,7 +239,7 @@ class Assembler:
     ) -> Failure:
         end = evidence.process
         if end is not None and end.stack is not None and len(end.stack) > LONGEST_STACK:
-            # The newest calls stand first; all of it is in the failure report.
+            # The newest calls come first; the failure report has the full stack.
             end = end.model_copy(update={"stack": end.stack[:LONGEST_STACK] + "\n…"})
         agent = diagnosis.target_agent or agent_at(diagnosis.category, diagnosis.owner, diagnosis.location)
         facts: dict[str, Any] = dict(diagnosis)
@@ -260,7 +261,7 @@ class Assembler:
 
 
 def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
-    """The failure that decides the route is one of the todo's own, where it has any."""
+    """Return the outcome with one of the todo's own failures as deciding, if it has any."""
     if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
         return outcome
     from planner.policy.since import is_preexisting
@@ -270,7 +271,7 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
 
 
 def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
-    """Return the state of a todo by the verdicts of all its criteria."""
+    """Return the state of a todo from the verdicts of all its criteria."""
     if blocked:
         return TodoState.BLOCKED
     if not verdicts:
@@ -286,9 +287,9 @@ def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> Tod
 
 
 def summary_of(outcomes: Iterable[Outcome], *, compared: Collection[str] = ()) -> Summary:
-    """Counts of todos by state, of criteria by verdict, and how the tests compare with a baseline.
+    """Return counts of todos by state, criteria by verdict, and tests against a baseline.
 
-    ``compared`` are the ids of the plans that have one.
+    ``compared`` are the ids of plans with a baseline.
     """
     entries = list(outcomes)
     since: dict[Since, int] = {}
@@ -320,15 +321,18 @@ def _is_number(value: Any) -> bool:
 def _plain(value: Any) -> float | str:
     try:
         return float(value) if _is_number(value) else str(value)
-    except OverflowError:  # a whole number that is larger than any float
+    except OverflowError:  # an integer beyond the range of floats
         return str(value)
 
 
 def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
-    """Return the causes of all failures, the first to fix first."""
+    """Return the root causes of all failures, most urgent first."""
     if not any(each.diagnosed for each in results):
         return ()
-    from pytest_planverify.diagnosis.causes import SeenFailure, find_causes  # a green run has no causes
+    from pytest_planverify.diagnosis.causes import (
+        SeenFailure,
+        find_causes,
+    )  # imported late: only failures have causes
 
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
         (each.plan_id, each.todo.id): [(each.plan_id, name) for name in each.todo.dependencies]
@@ -347,10 +351,10 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
 def find_outcomes(
     runs: Sequence[SessionRun], opinions: Opinions, *, run_id: str, recording: bool = False
 ) -> tuple[list[Assembled], tuple[Cause, ...]]:
-    """Return the outcome of each todo in the order of the plans, and the causes of all failures.
+    """Return the outcomes of all plans in order, and the root causes.
 
-    A failed todo's report is written, that of one that is green now is removed. ``recording`` is of a run
-    that is made to be compared with: it has the failures of blocked todos as well, and no reports.
+    Writes the report of each failed todo, and removes that of a passing one. ``recording``: the run
+    itself is a baseline, so blocked todos have failures and no reports are written.
     """
     found: list[Assembled] = []
     for each in runs:
@@ -383,10 +387,10 @@ def find_outcomes(
 
 
 def with_shared_places(results: Sequence[Assembled]) -> list[Assembled]:
-    """Give failures without a candidate those of another failure with the same signature.
+    """Give failures without a location the one of another failure with the same signature.
 
-    Equal signatures are one root cause. A test that runs the product in a process of its own shows nothing
-    of it, and another one that calls it shows the function.
+    Equal signatures are one root cause; a test that runs the product in another process shows no
+    product frames, while one that calls it directly does.
     """
     best: dict[tuple[Path, str], Diagnosis] = {}
     for each in results:
@@ -423,11 +427,14 @@ def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) 
 
 
 def _with_right_suggestions(result: Assembled) -> Assembled:
-    """Return an outcome without suggestions that the tree, or what the todo permits, contradicts."""
+    """Remove suggestions that contradict the file tree or the todo's permissions."""
     outcome, todo = result.outcome, result.todo
     if not outcome.failures:
         return result
-    from planner.brief.instructions import read_instruction, right_suggestion  # a green run never asks
+    from planner.brief.instructions import (
+        read_instruction,
+        right_suggestion,
+    )  # imported late: only for failures
     from planner.planfile.project_files import RootedFiles
     from planner.planfile.source_excerpts import look_up
 
@@ -452,7 +459,7 @@ def _with_right_suggestions(result: Assembled) -> Assembled:
 
 
 def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
-    """Return what the work has changed below a root, code first; ``None`` where nothing tells."""
+    """Return the files changed below a root, code first; ``None`` if unknown."""
     from planner.model.evidence import ChangedFile  # a green run never asks
     from pytest_planverify.observe.project_map import ProjectMap
 
@@ -471,9 +478,9 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
 
 
 def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Cause]) -> None:
-    """Write the report of each todo that has failed, and that nothing blocks.
+    """Write the failure report of each failed todo that is not blocked.
 
-    They lie below the top plan's root, also those of sub-plans with another: one place for them all.
+    All go below the top plan's root, including those of sub-plans with another root.
     """
     for flat, _, outcome, diagnosed in results:
         if outcome.failure_evidence is None or outcome.blocked_by:
@@ -492,7 +499,7 @@ def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Ca
 
 def _remove_report(result: Assembled) -> None:
     root, outcome = result.flat.loaded.root, result.outcome
-    if (root / "diagnostics").is_dir():  # else there is nothing to import this for
+    if (root / "diagnostics").is_dir():  # else spare the import
         from pytest_planverify.reports.failure_report import remove_failure_report
 
         remove_failure_report(result.plan_id, outcome, root=root, name=_report_name(outcome))

@@ -1,4 +1,4 @@
-"""The process that was started: loads the plans, has them verified, says what was found."""
+"""The parent process: loads plans, runs them, and reports the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def supervise(config: pytest.Config) -> int:
-    """Verify the plans of this command line. Returns the exit status; expected errors are printed."""
+    """Verify the plans of this command line; return the exit status. Expected errors are printed."""
     paths = _start_paths(config)
     settings = read_settings(config)
     capture: Any = config.pluginmanager.getplugin("capturemanager")
@@ -51,7 +51,7 @@ def supervise(config: pytest.Config) -> int:
 
 
 def _start_paths(config: pytest.Config) -> tuple[str, ...]:
-    """Return the entries of ``sys.path`` that are there because of how this run was started."""
+    """Return the entries of ``sys.path`` that are due to how this run was started."""
     entries = [str(path) for path in config.getini("pythonpath") if str(path) in sys.path]
     started = {os.getcwd(), "", os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
     kept = list(sys.path)
@@ -63,7 +63,9 @@ def _start_paths(config: pytest.Config) -> tuple[str, ...]:
 
 
 def _put_last(paths: tuple[str, ...]) -> None:
-    """Let nothing of the repository stand in for what the parent itself imports from now on."""
+    """Move these entries to the end of ``sys.path``, so that files of the repository cannot shadow our
+    imports.
+    """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     named = [os.path.abspath(entry) for entry in given if entry]
     late = [entry for entry in sys.path if entry in (*paths, *named)]
@@ -81,7 +83,7 @@ def _verify(
 
     reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(errors="backslashreplace")  # what its encoding lacks is shown escaped
+        reconfigure(errors="backslashreplace")  # never fail on a character that the encoding lacks
     tw = create_terminal_writer(config, sys.stdout)
     try:
         return _run(config, settings, server, paths, tw)
@@ -93,10 +95,10 @@ def _verify(
         return ExitStatus.INTERNAL_ERROR
     except pytest.UsageError:
         raise
-    except KeyboardInterrupt:  # while nothing ran yet, or asked for again and again
+    except KeyboardInterrupt:  # before anything ran, or after repeated requests
         tw.line("interrupted; nothing was accepted", red=True)
         return ExitStatus.INTERRUPTED
-    except Exception as error:  # a fault of the verifier must not look like a failed criterion
+    except Exception as error:  # a defect of ours must not look like a failed criterion
         tw.line("".join(traceback.format_exception(error)))
         tw.line("internal error: this is a fault of pytest-planverify; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
@@ -104,9 +106,9 @@ def _verify(
 
 @contextlib.contextmanager
 def _rare_collections() -> Generator[None]:
-    """Let the parent's imports and records, which hardly hold a cycle, not be searched for any.
+    """Suspend garbage collection of the parent's imports and records, which hardly contain cycles.
 
-    Nor afterwards, nor by the interpreter when it leaves: that takes as long as many of the tests.
+    They stay excluded until exit: collecting them takes as long as many tests.
     """
     before = gc.get_threshold()
     gc.set_threshold(200_000, *before[1:])
@@ -115,7 +117,7 @@ def _rare_collections() -> Generator[None]:
     finally:
         if not gc.get_freeze_count():
             gc.freeze()
-            gc.unfreeze()  # now they count as old, and are not searched for being many
+            gc.unfreeze()  # moves them to the oldest generation
         gc.set_threshold(*before)
         atexit.register(gc.freeze)
 
@@ -127,7 +129,7 @@ def _run(
     paths: tuple[str, ...],
     tw: TerminalWriter,
 ) -> int:
-    """Run one or several plans, and tell what was found. Returns the exit status."""
+    """Run one or several plans and report the result; return the exit status."""
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
     from pytest_planverify.session.confirm import ConfirmationBudget
@@ -158,7 +160,7 @@ def _run(
     for chosen in plans:
         root = chosen.plan.root
         counts[root] += 1
-        # Further plans of the same root have folders, and so journals, of their own.
+        # Further plans of the same root get their own folders and journals.
         folder = RunFolder(root, facts.run_id if counts[root] == 1 else f"{facts.run_id}.{counts[root]}")
         runs.append(SessionRun(facts, chosen, folder))
     interrupted = _run_plans(facts, runs)
@@ -169,7 +171,7 @@ def _run(
 
 
 def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
-    """Run the plans one after the other. Return whether that was interrupted."""
+    """Run the plans one after another; return whether the run was interrupted."""
     from planner.planfile.file_writer import replace_file
     from pytest_planverify.session.workers import WarmPool, Workers, forget_files
 

@@ -1,4 +1,4 @@
-"""The plans of one run: which of them and of their todos are asked for, and what each is run with."""
+"""The plans of one run: which plans and todos were requested, and the settings that they share."""
 
 from __future__ import annotations
 
@@ -32,38 +32,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """One run over one or several plans."""
+    """Facts shared by all plans of one run."""
 
     run_id: str
     config: pytest.Config
     settings: Settings
     server: ForkServer | None
-    """``None`` where every command is started cold."""
+    """``None`` if every command is started cold."""
     script_paths: tuple[str, ...]
-    """Entries of ``sys.path`` that are there because of how the run was started."""
+    """Entries of ``sys.path`` that are due to how this run was started."""
     tw: TerminalWriter
     progress: Progress
     budget: ConfirmationBudget
     reporting: Reporting
     started_epoch: float
-    """When the run began, in seconds since 1970."""
+    """Start of the run, epoch seconds."""
     started: float
-    """On the clock that only goes forward."""
+    """Start of the run on the monotonic clock."""
     started_at: str
 
     @property
     def own_pids(self) -> frozenset[int]:
-        """The processes of ours that are not the project's."""
+        """Ids of processes that belong to this plugin, not to the project."""
         return frozenset() if self.server is None else frozenset({self.server.pid, *self.server.pids})
 
 
 def now() -> str:
-    """The time, as RFC 3339 has it."""
+    """Return the current time in RFC 3339, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
-    """The plan and its sub-plans as the outcome file names them; ``shown`` is the plan's path there."""
+    """Return the reference to a plan and its sub-plans in the outcome file; ``shown`` is the path
+    written there.
+    """
     folder, beside = flat.loaded.path.parent, os.path.dirname(shown)
     return PlanRef(
         todo_list_id=flat.loaded.plan.todo_list_id,
@@ -82,16 +84,16 @@ def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
 
 
 class ChosenPlan(NamedTuple):
-    """One plan with its sub-plans, and what of it is asked for."""
+    """A loaded plan with its sub-plans, and what of it was requested."""
 
     flat: FlatPlan
     shown: str
     todo_ids: list[str] | None
-    """``None`` is all of them."""
+    """``None`` means all."""
     boundary: Path | None = None
-    """The folder within which the roots must lie."""
+    """Folder that must contain all roots."""
     whole: bool = True
-    """Every sub-plan could be loaded; else only those that hold the todos asked for."""
+    """All sub-plans were loaded; otherwise only those with requested todos."""
 
     @property
     def plan(self) -> LoadedPlan:
@@ -100,10 +102,10 @@ class ChosenPlan(NamedTuple):
 
 
 def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
-    """Load every plan once, with the todos asked for.
+    """Load each plan once, with the requested todos.
 
     Raises :class:`planner.errors.PlannerError` with the faults of all plan files, and
-    :class:`pytest.UsageError` for a todo that is not there and for two plans of one id.
+    :class:`pytest.UsageError` for an unknown todo and for two plans with the same id.
     """
     asked: dict[Path, list[PlanArgument]] = {}
     for argument in arguments:
@@ -121,7 +123,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
             except (PlanFileError, PlanTreeError):
                 if wanted is None:
                     raise
-                whole = False  # faults of sub-plans that nobody asked for are in nobody's way
+                whole = False  # faults in sub-plans that were not requested do not matter
                 tree = load_tree(given[0].path, boundary=given[0].boundary).load_all(wanted)
         except (PlanFileError, PlanTreeError) as error:
             found = error.errors if isinstance(error, PlanTreeError) else (error,)
@@ -148,9 +150,10 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
 
 
 def todos_in_scope(chosen: ChosenPlan, scope: Scope) -> list[Todo]:
-    """The todos to verify: those named, or under ``claimed`` the claimed ones and all they depend on.
+    """Return the todos to verify: the requested ones, or with ``claimed`` the claimed ones and their
+    dependencies.
 
-    Of a parent all todos of its sub-plan are verified with it.
+    A parent includes all todos of its sub-plan.
     """
     items = chosen.plan.plan.items
     children = chosen.flat.children

@@ -1,4 +1,4 @@
-"""One worker as the parent knows it: the fold of the worker's journal records, and its death if it died."""
+"""State of one worker in the parent, folded from the worker's journal records, and its death if it died."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FunctionKey = tuple[str, int, str]
 """Path, first line and qualified name of a function."""
 
 PROVING = ("passed", "xpassed")
-"""Outcomes of tests that ran and held."""
+"""Outcomes of tests that ran and passed."""
 GREEN = (*PROVING, "skipped", "xfailed")
-"""Outcomes that nobody has to answer for."""
+"""Outcomes that do not fail a criterion."""
 
 
 @dataclass(slots=True)
 class TestRecord:
-    """One test that is over, or that ended its worker."""
+    """A finished test, or one that ended its worker."""
 
     __test__ = False
 
@@ -45,7 +45,7 @@ class TestRecord:
 
 @dataclass(slots=True)
 class RunningTest:
-    """A test that has started and is not over."""
+    """A test that has started and not finished."""
 
     nodeid: str
     at: float
@@ -55,96 +55,99 @@ class RunningTest:
 
 @dataclass(slots=True)
 class Death:
-    """A worker that ended, or was ended, before its session did."""
+    """The end of a worker before that of its session."""
 
     exited: Exited
     timed_out: bool
     nodeid: str | None
-    """The test that ran, if one did."""
+    """Node id of the running test, if any."""
     file: str | None
-    """The test file that was being imported, if one was."""
+    """The test file being imported, if any."""
     stack: str
     output: str
     phase: str | None = None
-    """The phase of the test that ran, where the process could tell."""
+    """Phase of the running test, if known."""
     raised: RawEvidence | None = None
-    """The exception that ended the session, where it was one."""
+    """The exception that ended the session, if there was one."""
 
 
 class WorkerRecord:
-    """All that was seen of one worker."""
+    """Everything that was observed of one worker."""
 
     def __init__(self, inifile: str | None = None) -> None:
         self.inifile = inifile
-        """The configuration file of pytest, which its server may have read."""
+        """pytest's configuration file, which may have been read by the server instead of the worker."""
         self.pid: int | None = None
         self.started_at: float | None = None
         self.collected = False
         self.nodeids: list[str] = []
-        """The tests that the command selects, but for those that the user of the run leaves out."""
+        """Node ids that the command selects, without those that the user excluded from this run."""
         self.narrowed: list[str] = []
-        """Selected by the command, left out by the user of the run."""
+        """Node ids selected by the command but excluded by the user."""
         self.results: dict[str, TestRecord] = {}
         self.attempts: dict[str, list[RawEvidence]] = {}
         self.failures: dict[str, list[RawEvidence]] = {}
         self.collection_failures: dict[str, RawEvidence] = {}
-        """By node id, the files that could not be imported."""
+        """Evidence of files that could not be imported, by node id."""
         self.skipped_files: dict[str, str] = {}
         self.not_found: dict[str, list[str]] = {}
-        """Arguments that name no test of their file, and the tests there that look like it."""
+        """Arguments that match no test in their file, with similar names."""
         self.journal_cut = False
-        """The journal was cut or written over while the worker ran, which only what ran then can do."""
+        """The journal was truncated or overwritten while the worker ran alone, which only its tests can
+        have done.
+        """
         self._skipped_some = False
         self.metrics: list[tuple[str, Any]] = []
         self.audit: dict[tuple[Any, ...], Record] = {}
-        """What was reached for outside the worker; the last word of each process on each event."""
+        """Audit events; the latest record of each process for each event."""
         self.hidden: dict[str, Record] = {}
-        """Failures of tests that were not reported as such."""
+        """Test failures that were not reported as failures."""
         self.startup_failures: list[RawEvidence] = []
         self.usage_errors: list[str] = []
         self.internal_errors: list[str] = []
         self.stopped: str | None = None
         self.stopped_by: RawEvidence | None = None
-        """The exception that stopped it, where it was one."""
+        """The exception that stopped it, if there was one."""
         self.forged = 0
-        """Lines of the journal that say they are the worker's, and were not written by it."""
+        """Number of journal lines with the worker's id but without its signature."""
         self.xdist_workers: dict[str, int] = {}
-        """The processes of pytest-xdist, where the command itself asks for some."""
+        """Process ids of pytest-xdist's workers, by name."""
         self._over: set[str] = set()
         self._ready: set[str] = set()
         self.cut_short = False
-        """The run itself was stopped and ended the worker, so that no verdict of it is final."""
+        """The run was stopped and ended this worker, so its verdict is not final."""
         self.soft_limit = False
-        """It listens to the signal that ends one test."""
+        """The worker handles the signal of the soft limit."""
         self.timed_out = False
-        """A test was ended by the soft limit."""
+        """The soft limit ended a test."""
         self.modules: list[str] = []
-        """Installed modules that it had imported when it had its tests."""
+        """Installed modules imported by the end of collection."""
         self.files_read: Record | None = None
-        """What it had read of the project, as it told at its end."""
+        """Project files that it read, as reported at its end."""
         self.executed: dict[str, dict[FunctionKey, tuple[int, int]]] = {}
-        """By test, the functions that it executed, each with its depth and, as bits, its lines."""
+        """By test, its executed functions with depth and lines (as bits)."""
         self._functions: dict[tuple[str, str], FunctionKey] = {}
         self.launched_at = 0.0
-        """When it was asked for, in seconds since 1970; it cannot have read anything before."""
+        """Time of the request, epoch seconds; it cannot have read files before."""
         self.used_extensions = False
-        """It was given extension modules that its server had imported."""
+        """It received preloaded extension modules from its server."""
         self.restart: tuple[int | None, str] | None = None
-        """It asks to be replaced: the level to start at, ``None`` for the same without modules, and why."""
+        """Request for a replacement: level (``None``: the same, without preloaded modules) and reason."""
         self.exit_status: int | None = None
-        """The status that the session returned; ``None`` if its process did not live to say so."""
+        """Exit status of the session; ``None`` if the process died before."""
         self.death: Death | None = None
         self.running: dict[str, RunningTest] = {}
         self.collecting: dict[str, str] = {}
         self.last_at = 0.0
         self.inventories: list[Record] = []
-        """Who had a say in the verdicts, as each process told at its end."""
+        """Hooks and patches that influence verdicts, as reported by each process at its end."""
         self._numbers: dict[str, int] = {}
 
     def feed(self, record: Record) -> TestRecord | None:
-        """Take in one journal record. Return the test that it ends, if it ends one.
+        """Apply one journal record; return the test that it completes, if any.
 
-        A record without the members that its tag promises says nothing: what it would have told is missing.
+        A record without its required members is ignored; the facts that it should have carried stay
+        missing.
         """
         try:
             self.last_at = float(record.get("at", self.last_at))
@@ -154,7 +157,7 @@ class WorkerRecord:
             return None
 
     def follows(self, record: Record) -> bool:
-        """Return whether a numbered record is new; where one is missing before it, the journal was cut."""
+        """Return whether a numbered record is new. A gap before it marks the journal as cut."""
         pen, number = str(record.get("pen")), int(record.get("number", 0))
         last = self._numbers.get(pen, 0)
         if number <= last:
@@ -165,29 +168,29 @@ class WorkerRecord:
 
     @property
     def journal_lost(self) -> bool:
-        """Records of the worker are missing, so what it did not tell is no failure."""
+        """Return whether records are missing, so that an absent fact proves nothing."""
         return self.journal_cut or self._skipped_some
 
     def reruns_of(self, result: TestRecord) -> int:
-        """Return how often a test that is green was red before another plugin ran it again."""
+        """Return how often another plugin reran a passing test after a failure."""
         hidden = self.hidden.get(result.nodeid)
         again = hidden["count"] if hidden is not None and hidden["runs"] > 1 else 0
         return result.reruns + again
 
     def is_overturned(self, result: TestRecord) -> bool:
-        """Return whether the one time that its body was run it failed, and it was reported as green."""
+        """Return whether a test's only execution failed, but was reported as passing."""
         hidden = self.hidden.get(result.nodeid)
         return hidden is not None and hidden["runs"] <= 1 and not result.is_red
 
     def has_lost_process(self, is_alive: Callable[[int], bool]) -> bool:
-        """Return whether a process of xdist died before it had its tests."""
+        """Return whether a pytest-xdist worker died before it had its tests."""
         return any(
             worker not in self._ready and not is_alive(pid) for worker, pid in self.xdist_workers.items()
         )
 
     @property
     def lost_processes(self) -> frozenset[str]:
-        """The processes of xdist that did not come to the end of their session."""
+        """Names of pytest-xdist workers that did not finish their session."""
         return frozenset(self.xdist_workers.keys() - self._over)
 
     def _take(self, record: Record) -> TestRecord | None:
@@ -249,7 +252,7 @@ class WorkerRecord:
                 self.metrics.append((record["name"], record["value"]))
             case "audit_event":
                 key = tuple(record[name] for name in _ONE_EVENT)
-                if (before := self.audit.get(key)) is not None:  # nothing that was said of it is taken back
+                if (before := self.audit.get(key)) is not None:  # counts and denials never decrease
                     record = {**record, "count": max(int(before["count"]), int(record["count"]))}
                 self.audit[key] = record
             case "usage_error":
@@ -286,10 +289,10 @@ class WorkerRecord:
             self.failures.pop(nodeid, []),
         )
         earlier = self.results.get(nodeid)
-        if earlier is None or not earlier.is_red or result.is_red:  # a pass never covers a failure
+        if earlier is None or not earlier.is_red or result.is_red:  # a pass never replaces a failure
             self.results[nodeid] = result
         return result
 
 
 _ONE_EVENT = ("pid", "event", "target", "nodeid", "path", "phase", "denied")
-"""What equal events have in common."""
+"""Members that identify an audit event."""

@@ -1,7 +1,7 @@
-"""Tells what a run had found when it was killed: outcomes out of its journal.
+"""Recovery of outcomes from the journal of a killed run.
 
-What was judged stands as it was judged; the rest was not run. A run that came to its end gives the outcomes
-that it wrote itself.
+Judged criteria keep their verdicts; all others count as not run. A run that finished returns the
+outcomes that it wrote itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KILLED = "not reached: the run was killed before"
 
 
 class RecoveryError(PlannerError):
-    """There is nothing to recover outcomes from."""
+    """There is nothing to recover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,23 +53,23 @@ class Recovered:
     flat: FlatPlan
     run: PastRun
     latest: bool
-    """No later run of the plan is kept."""
+    """No later run of the plan exists."""
     results: Sequence[Assembled] = ()
-    """Of a run that was killed, what its outcomes are made of."""
+    """For a killed run, the assembled outcomes."""
 
 
 def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
-    """The outcomes of the plan's last run, or of the run with that id or a beginning of one.
+    """Return the outcomes of the plan's last run, or of the run with that id or unique prefix.
 
-    Raises :class:`planner.errors.PlannerError` where the plan cannot be loaded, where there is no such run,
-    and where the plan is no longer the one whose criteria the run had begun to judge.
+    Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded, there is no such run, or
+    the plan has changed since.
     """
     boundary = plan_boundary(plan)
     loaded = load_tree(plan, boundary=boundary).loaded
     runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
     run = _chosen(runs, run_id, plan, loaded)
     latest = run is runs[0]
-    if run.finished is not None:  # it has written its outcomes beside its journal, before that ended
+    if run.finished is not None:  # the outcomes were written before the end record
         document = read_outcomes(run.folder / RunFolder(loaded.root, "").outcomes.name)
         return Recovered(document=document, flat=FlatPlan(loaded=loaded), run=run, latest=latest)
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
@@ -90,10 +90,10 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
 
 
 def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = None) -> int:
-    """Recover outcomes, write them, and show them. Returns the exit status; errors are printed.
+    """Recover, write and show outcomes; return the exit status. Errors are printed.
 
-    They are written to ``outcomes``; without it to the plan's folder, and as the latest of the root if
-    it has no later run; or beside the journal where a later run of the plan is kept.
+    They go to ``outcomes`` if given; else to the plan's folder (and root, if no later run exists), or
+    beside the journal if a later run of the plan is kept.
     """
     from _pytest._io import TerminalWriter
 
@@ -108,7 +108,7 @@ def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = 
                     "nothing was changed: name a file with --outcomes to have them written there"
                 )
             target = _write(found, outcomes)
-            if found.latest:  # the reports of failed todos, which a run that was killed had not come to
+            if found.latest:  # the killed run had not written the reports of failed todos
                 write_reports(found.results, found.run.run_id, found.document.causes)
             render_summary(
                 TerminalWriter(),
@@ -153,7 +153,7 @@ def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
 
 
 def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
-    """The baseline that the run compared its verdicts with, where it is still kept just as it was."""
+    """Return the baseline that the run used, if it is still kept unchanged."""
     digest = run.started.conditions.get("baseline")
     if not digest:
         return None
@@ -161,7 +161,7 @@ def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
 
 
 def _baselines(flat: FlatPlan) -> Iterator[KeptBaseline]:
-    """The plan's own baseline, and those of revisions."""
+    """Yield the plan's own baseline and those of revisions."""
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import baseline_of_file
 
@@ -189,14 +189,16 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     for todo, missing in result.fill_in(partial(_why, run), keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
     shown = "" if run.started.reference is None else run.started.reference.path
-    # What had changed when it was killed nobody knows.
+    # The changes at the time of the kill are unknown.
     return Assembler(
         result=result, shown_path=shown, changes=None, diagnose=diagnose, baseline=baseline
     ).assemble()
 
 
 def _why(run: PastRun, todo_id: str, check_id: str) -> str:
-    """Why there is no verdict, and how far its tests were: that they passed by then is no verdict."""
+    """Return why a criterion has no verdict, and how far its tests were; passed tests alone are no
+    verdict.
+    """
     count, ended = run.ended_of(todo_id, check_id)
     if not ended:
         return KILLED
@@ -239,7 +241,7 @@ def _time(seconds: float) -> str:
 
 
 def _write(found: Recovered, given: Path | None) -> Path:
-    """Write the outcomes; returns where."""
+    """Write the outcomes; return the path."""
     if given is not None:
         write_outcomes(found.document, given)
         return given

@@ -1,4 +1,12 @@
-"""Runs one plan: its commands in workers, confirmations, the other criteria, and what a failure blocks."""
+"""The run of one plan: its commands in workers, their confirmation, and the criteria that are no commands.
+
+:class:`SessionRun` takes commands from a :class:`~.schedule.Schedule`, runs pytest commands in workers on a
+pool of threads and all others in the main thread, and turns each worker's record into a verdict
+(:mod:`.judge`, :mod:`.confirm`). When the commands of a todo have ended, its other criteria are evaluated
+(:mod:`.check_runs`). Every verdict is appended to the run's journal as soon as it is known, so that a run
+that was killed can be recovered or resumed. Only the main thread judges final verdicts and changes the
+result; the threads of the pool run and watch workers.
+"""
 
 from __future__ import annotations
 
@@ -74,14 +82,14 @@ _WAIT_SECONDS = 0.1
 
 
 class Stopped(Exception):
-    """The run was interrupted or has spent its budget; raised in the threads that watch workers."""
+    """Raised in the threads that watch workers when the main thread has stopped the run."""
 
 
 class SessionRun:
-    """One plan of the run, from what it is run with to its last check."""
+    """The run of one plan, from its preparation to the verdict of its last criterion."""
 
     def __init__(self, facts: RunFacts, chosen: ChosenPlan, folder: RunFolder) -> None:
-        """Make it ready: folder, journal, baseline, guards, budget.
+        """Prepare the run: baseline, folder, last verdicts, journal, budget, schedule and guards.
 
         Raises :class:`pytest.UsageError` and :class:`planner.errors.PlannerError`.
         """
@@ -89,7 +97,7 @@ class SessionRun:
         self.flat, self.shown, self.folder = flat, chosen.shown, folder
         self._settings, self._progress, self._confirmations = settings, facts.progress, facts.budget
         self.baseline = _baseline(settings, chosen)
-        """What the run is compared with."""
+        """The baseline that the verdicts are compared with; ``None`` if there is none."""
         try:
             folder.create()
         except OSError as error:
@@ -99,17 +107,17 @@ class SessionRun:
             ) from None
         asked = todos_in_scope(chosen, settings.scope)
         self.asked = frozenset(todo.id for todo in asked)
-        """The todos that are verified, and that alone decide the exit status."""
-        # The todos that are not asked for are shown with their last verdicts.
+        """Ids of the todos to verify; only these decide the exit status."""
+        # If the user names todos, the others are shown with the verdicts of earlier runs.
         keeps_others = chosen.whole and chosen.todo_ids is not None
         keeps_others = keeps_others and not (settings.collect_only or settings.recording)
         self.todos = list(flat.loaded.plan.items) if keeps_others else asked
-        """Those that are verified, or keep their last verdicts, in the plan's order."""
+        """The todos that are verified or shown with their last verdicts, in the plan's order."""
         own = (*(part.path for part in flat.parts), root / OWN_REPORTS)
         self.changes = _changes(flat, own, self.baseline)
-        """By the root of the plan and of each sub-plan."""
+        """What the work has changed, by the root of the plan and of each sub-plan."""
         self.reference = reference_of(flat, chosen.shown)
-        self._last, watch = LastVerdicts(), None
+        self._last_verdicts, watch = LastVerdicts(), None
         if not settings.collect_only:
             roots = [part.root for part in flat.parts]
             tree = None
@@ -123,7 +131,7 @@ class SessionRun:
                     apart=own,
                     baseline=self.baseline,
                 )
-                self._last = verdicts_to_keep(now, [todo.id for todo in asked])
+                self._last_verdicts = verdicts_to_keep(now, [todo.id for todo in asked])
             watch = TreeWatch(roots, own, tree)
         self.journal = RunJournal(folder.journal, self.id, watch)
         self.journal.open(
@@ -133,7 +141,7 @@ class SessionRun:
             self.todos,
             boundary=chosen.boundary,
             baseline=self.baseline,
-            remarks=self._last.remarks,
+            remarks=self._last_verdicts.remarks,
         )
         self.budget = _budget(facts, flat)
         self._demands = _demands(settings, flat, asked, self.baseline)
@@ -141,7 +149,7 @@ class SessionRun:
         self._by_id = {todo.id: todo for todo in self.todos}
         self._order = [todo.id for todo in run_order(self.todos, flat.children)]
         self._stop = threading.Event()
-        self._main = threading.get_ident()
+        self._main_thread = threading.get_ident()
         self._workers: Workers
         unasked = {
             (todo_id, each.id)
@@ -149,16 +157,16 @@ class SessionRun:
             for each in flat.loaded.criteria[todo_id]
             if each.kind in COMMANDS
         }
-        self._decided = self._last.taken | unasked
-        """Commands that are not run: they keep their last verdict, or were not asked for."""
+        self._decided = self._last_verdicts.taken | unasked
+        """Todo and criterion ids of commands not to run: they keep a verdict, or nobody requested them."""
         self._schedule = Schedule(flat, self.todos, self._decided)
         self.result = PlanResult(flat, self.todos, {todo.id: {} for todo in self.todos}, self.asked)
-        self.result.notes += self._last.remarks
+        self.result.notes += self._last_verdicts.remarks
         self.reds = 0
-        """How many criteria of the run are red by now; set by the caller where a plan went before."""
+        """Number of failing criteria so far, for ``--maxfail``; the caller adds those of earlier plans."""
         self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None
-        """The limit of the budget that was passed, and the todos that were being verified then."""
-        kept = None if settings.baseline is None else self.baseline  # of the revision that is asked for
+        """The budget limit that was exceeded, and the ids of the todos that were being verified then."""
+        kept = None if settings.baseline is None else self.baseline  # only that of a requested revision
         commit = None if kept is None else kept.document.revision
         worked = (*(chosen.todo_ids or ()), *settings.worked)
         self.guards = Guards(flat, asked, self.changes, worked, self.baseline, commit)
@@ -177,7 +185,7 @@ class SessionRun:
 
     @property
     def kept_note(self) -> str | None:
-        """One line on the todos that keep their verdicts of earlier runs."""
+        """A sentence on the todos that keep the verdicts of earlier runs; ``None`` if no todo does."""
         origins = [
             {run.check.taken_from for run in runs.values() if run.check.kind in COMMANDS}
             for runs in self.result.checks.values()
@@ -190,8 +198,12 @@ class SessionRun:
         return f"{who} the verdicts of run {runs}; nothing they rest on has changed"
 
     def look_around(self) -> None:
-        """Raise where the run is to end, in whatever thread that is noticed; called again and again."""
-        if threading.get_ident() == self._main:
+        """Raise if the run has to stop; called many times a second by the main thread and by watchers.
+
+        The main thread raises ``KeyboardInterrupt`` or :class:`~..guards.budget.BudgetExceeded` and updates
+        the progress display; the other threads raise :class:`Stopped` once the main thread has stopped.
+        """
+        if threading.get_ident() == self._main_thread:
             raise_if_requested()
             self.budget.check()
             self._progress.tick()
@@ -199,12 +211,15 @@ class SessionRun:
             raise Stopped
 
     def run(self, workers: Workers) -> None:
-        """Run everything. After ``KeyboardInterrupt`` the result holds what was known by then."""
+        """Run the plan. After ``KeyboardInterrupt`` the result holds the verdicts known by then.
+
+        In every case each criterion has a verdict afterwards, ``blocked`` or ``not_run`` at least.
+        """
         why = "not reached"
         self._workers = workers
         running: dict[Future[Judgement], Job] = {}
         try:
-            for todo in self.result.todos:  # the last verdicts count of what is not run
+            for todo in self.result.todos:  # commands that are not run get their last verdicts first
                 for criterion in self.flat.loaded.criteria[todo.id]:
                     if (todo.id, criterion.id) in self._decided:
                         self._keep_last_or_skip(todo, criterion)
@@ -213,7 +228,7 @@ class SessionRun:
             self._run_all(running)
             self.budget.finish()
         except BudgetExceeded as over:
-            self.spent = over.fact, self._being_verified(running.values())
+            self.spent = over.fact, self._current_todos(running.values())
             why += f": the budget's {over.fact.name} was passed"
         finally:
             self._keep_cut_short(running.values())
@@ -222,23 +237,30 @@ class SessionRun:
             self._fill_in(why)
 
     def _run_all(self, running: dict[Future[Judgement], Job]) -> None:
-        """Hand out commands to as many threads as workers may run at once, and take in what they find."""
+        """Run the schedule's commands, at most ``settings.workers`` workers at a time.
+
+        When this raises, workers are stopped before the pool's exit waits for their threads.
+        """
         with ThreadPoolExecutor(self._settings.workers, "planverify-worker") as threads:
             try:
-                self._hand_out(threads, running)
+                self._dispatch(threads, running)
             except BaseException:
                 self._stop.set()
                 raise
 
-    def _hand_out(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
-        """Do what ``_run_all`` says, once its threads run.
+    def _dispatch(self, threads: ThreadPoolExecutor, running: dict[Future[Judgement], Job]) -> None:
+        """Run the schedule's commands on ``threads``; ``running`` holds those whose workers run now.
 
-        A function of its own because CPython takes an interrupt at a jump back to a loop that begins a
-        ``try`` for one outside of it: the ``finally`` beside the loop was passed over, one time in twenty.
+        This loop is a function of its own because CPython may attribute an interrupt at the jump back to
+        the head of a loop that begins with a ``try`` to the code outside of it: when the loop stood in
+        ``_run_all``, its ``finally`` was skipped for one interrupt in twenty.
         """
         count = self._settings.workers
         suspects: list[tuple[Job, Judgement]] = []
-        """Reds of workers that were not alone, and records that a neighbour may have cut."""
+        """Failures of workers that did not run alone, and records that another worker may have cut.
+
+        Both are decided when nothing else runs; no new commands are started until then.
+        """
         while True:
             self._finish_todos()
             while len(running) < count and not suspects and not self._is_over:
@@ -246,43 +268,48 @@ class SessionRun:
                 if job is None:
                     break
                 if self._start(job):
-                    running[threads.submit(self._judged, job)] = job
+                    running[threads.submit(self._run_and_judge, job)] = job
                 else:
                     self._schedule.done(job)
                     self._finish_todos()
             if not running and not suspects:
                 break
             if not running:
-                for job, judgement in suspects:  # now that nothing else runs
+                for job, judgement in suspects:
                     if _is_cut(job):
-                        self._settle(job, judge(self._command(job), self._again(job)))
+                        self._confirm_and_keep(job, judge(self._command(job), self._run_again(job)))
                     else:
                         self._keep_worker(job, self._confirmed(job, judgement, company=True))
                     self._schedule.done(job)
                 suspects.clear()
                 continue
             self.look_around()
-            for ended in wait(running, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
-                job = running.pop(ended)
+            for future in wait(running, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
                 self._progress.worker_finished(job.key)
-                found = ended.result()
-                if count > 1 and (_is_cut(job) or self._confirms(found)):
+                found = future.result()
+                if count > 1 and (_is_cut(job) or self._needs_confirmation(found)):
                     suspects.append((job, found))
                 else:
-                    self._settle(job, found)
+                    self._confirm_and_keep(job, found)
                     self._schedule.done(job)
         self._finish_todos()
 
-    def _judged(self, job: Job) -> Judgement:
+    def _run_and_judge(self, job: Job) -> Judgement:
+        """Run a command's worker and judge its record; called in a thread of the pool."""
         return judge(self._command(job), self._workers.run(job))
 
-    def _confirms(self, judgement: Judgement) -> bool:
+    def _needs_confirmation(self, judgement: Judgement) -> bool:
+        """Return whether a judgement is to be confirmed by running its command again."""
         return self._settings.confirmations > 0 and is_worth_confirming(judgement)
 
     # -- commands --------------------------------------------------------------------------------
 
     def _start(self, job: Job) -> bool:
-        """Begin a command. Return whether a worker runs it; else it is decided."""
+        """Prepare to run a command. Return whether it needs a worker.
+
+        If not, it is blocked or has its verdict already: other commands run here, to their end.
+        """
         if self._is_blocked(job.todo):
             return False
         if not job.is_pytest:
@@ -294,20 +321,24 @@ class SessionRun:
         self._progress.worker_started(job.key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds)
         return True
 
-    def _settle(self, job: Job, judgement: Judgement) -> None:
-        """Decide on a command whose worker ran alone."""
-        if self._confirms(judgement) and not self._settings.collect_only:
+    def _confirm_and_keep(self, job: Job, judgement: Judgement) -> None:
+        """Confirm the failure of a command whose worker ran alone, if it needs that; keep its verdict."""
+        if self._needs_confirmation(judgement) and not self._settings.collect_only:
             judgement = self._confirmed(job, judgement, company=False)
         self._keep_worker(job, judgement)
 
     def _confirmed(self, job: Job, judgement: Judgement, *, company: bool) -> Judgement:
+        """Return the judgement after its confirmation, with the functions that its tests executed.
+
+        ``company`` tells whether other workers ran during the first run. ``job.record`` stays that run's.
+        """
         record = job.record
         executed: list[Executed] = []
         wanted = choose_recorded_tests(judgement.tests)
 
         def again() -> Judgement:
-            # What is recorded once is enough.
-            found = self._again(job, () if any(executed) else wanted)
+            # One recording is enough; recording slows tests down.
+            found = self._run_again(job, () if any(executed) else wanted)
             executed.append(found.executed)
             return judge(self._command(job), found)
 
@@ -325,7 +356,8 @@ class SessionRun:
         finally:
             job.record = record
 
-    def _again(self, job: Job, recorded_tests: Sequence[str] = ()) -> WorkerRecord:
+    def _run_again(self, job: Job, recorded_tests: Sequence[str] = ()) -> WorkerRecord:
+        """Run a command once more, cold, and show that as a confirmation. Return the new record."""
         key = f"{job.key} again"
         self._progress.worker_started(
             key, job.todo.id, job.spec.cmd, job.spec.timeout_seconds, confirming=True
@@ -336,6 +368,11 @@ class SessionRun:
             self._progress.worker_finished(key)
 
     def _keep_worker(self, job: Job, judgement: Judgement) -> None:
+        """Keep the verdict of a worker's command.
+
+        If the user's own options left out all or some of its tests, the last verdict counts where it still
+        holds; if some tests ran, it counts only if it was a pass.
+        """
         assert job.record is not None
         self.result.records.append(job.record)
         isolation = Isolation.COLD if self._settings.isolate else Isolation.WORKER
@@ -343,13 +380,14 @@ class SessionRun:
             ran = any(test.outcome is not TestOutcome.NOT_RUN for test in judgement.tests)
             if self._keep_last(job.todo, job.criterion, passed=ran):
                 return
-            why = self._last.why_not((job.todo.id, job.criterion.id))
+            why = self._last_verdicts.why_not((job.todo.id, job.criterion.id))
             judgement = replace(judgement, reason=f"{judgement.reason or LEFT_OUT}; {why}")
-        stopped = self._confirmations.refused > 0 and judgement.is_red and judgement.runs == 1
-        self._keep(job, judgement, isolation=isolation, final=not stopped)
+        # A failure that could not be confirmed for lack of time is not final: a later run repeats it.
+        unconfirmed = self._confirmations.refused > 0 and judgement.is_red and judgement.runs == 1
+        self._keep(job, judgement, isolation=isolation, final=not unconfirmed)
 
     def _run_here(self, job: Job) -> None:
-        """Run a command that is no worker, while nothing else runs."""
+        """Run a command that needs no worker in this thread; the schedule runs nothing beside it."""
         if self._settings.collect_only:
             self._add(job.todo, skipped(job.criterion, LEFT_OUT))
             return
@@ -372,7 +410,10 @@ class SessionRun:
             self._progress.worker_finished(job.key)
 
     def _run_foreign(self, job: Job) -> None:
-        """Run a pytest command of another interpreter; its reports are written into the run's folder."""
+        """Run and confirm a pytest command without this plugin inside, such as one of another interpreter.
+
+        Its reports are written into the run's folder.
+        """
         from pytest_planverify.checks.foreign_pytest import run_foreign
 
         command = job.criterion.command
@@ -395,7 +436,7 @@ class SessionRun:
             return judgement
 
         judgement = run()
-        if self._confirms(judgement):
+        if self._needs_confirmation(judgement):
             judgement = confirm(
                 judgement,
                 run,
@@ -408,6 +449,11 @@ class SessionRun:
         )
 
     def _missing_files(self, job: Job) -> list[tuple[str, list[str]]]:
+        """Return the command's selections whose files do not exist, each with paths of similar names.
+
+        Empty where a selection may be no path: with ``--pyargs``, which names modules, or if an unknown
+        option makes it a guess which words are selections.
+        """
         command = job.criterion.command
         assert command is not None
         assert command.pytest is not None
@@ -420,6 +466,7 @@ class SessionRun:
         return [(text, alike_paths(path)) for text, path in paths if not os.path.lexists(path)]
 
     def _command(self, job: Job) -> JudgedCommand:
+        """Return the facts about a command that its judgement needs."""
         command = job.criterion.command
         assert command is not None
         invocation = command.pytest
@@ -444,10 +491,14 @@ class SessionRun:
         witness: Witness = Witness.PLUGIN,
         final: bool = True,
     ) -> None:
-        """Keep the verdict of a command; a ``final`` one holds for as long as nothing changes."""
+        """Turn a judgement into the command's check and add it to the result.
+
+        A later run may keep a ``final`` verdict as long as the files that it rests on do not change. It is
+        not final if one of these files changed while the command ran.
+        """
         fixture = None
         if job.spec.fixture is not None:
-            from pytest_planverify.checks.artifact import read_fixture  # many runs name none
+            from pytest_planverify.checks.artifact import read_fixture  # late: rarely needed
 
             fixture = read_fixture(job.spec.fixture, job.plan.root, check_id=job.criterion.id)
         run = check_run(
@@ -471,7 +522,10 @@ class SessionRun:
         self._add(job.todo, run, final=final and stayed)
 
     def _keep_cut_short(self, running: Iterable[Job]) -> None:
-        """Keep the reds of workers that were ended in the middle; what is not complete was not run."""
+        """Keep the failures of workers that were ended early; their other commands count as not run.
+
+        A failed test is a failure, whatever the remaining tests would have shown.
+        """
         for job in running:
             if job.record is None or not job.record.collected or not job.is_pytest:
                 continue
@@ -482,7 +536,10 @@ class SessionRun:
     # -- todos -----------------------------------------------------------------------------------
 
     def _finish_todos(self) -> None:
-        """Look at the criteria that are no commands of each todo whose commands are through."""
+        """Evaluate the remaining criteria of each todo whose commands have ended, and show the todo.
+
+        Repeated until no todo is left, as a finished todo may complete the parent that waits for it.
+        """
         while todos := self._schedule.finished_todos():
             for todo in todos:
                 if not self._is_blocked(todo):
@@ -490,18 +547,25 @@ class SessionRun:
                 runs = self.result.checks[todo.id].values()
                 self.result.settle([todo])
                 if not self._settings.collect_only and todo.id in self.asked:
-                    self._tell(todo, [run.check for run in runs])
+                    self._show_todo(todo, [run.check for run in runs])
 
-    def _tell(self, todo: Todo, checks: Sequence[Check]) -> None:
-        """Show a todo of which every criterion has its verdict."""
+    def _show_todo(self, todo: Todo, checks: Sequence[Check]) -> None:
+        """Show a todo whose criteria all have verdicts, with the worst of these."""
         seen = {check.counts_as for check in checks}
-        order = (Verdict.FAILED, Verdict.FLAKY, *(each for each in Verdict if each is not Verdict.PASSED))
+        order = (
+            Verdict.FAILED,
+            Verdict.FLAKY,
+            *(each for each in Verdict if each is not Verdict.PASSED),
+        )
         worst = next((each for each in order if each in seen), Verdict.PASSED if seen else Verdict.NOT_RUN)
         state = Verdict.BLOCKED if self.result.blockers(todo) else worst
         self._progress.todo_decided(todo.id, todo.title, state, checks)
 
     def _evaluate(self, todo: Todo, *, over: bool = False) -> None:
-        """Look at the criteria that are no commands, unless commands before them were left out."""
+        """Evaluate a todo's criteria that are no commands; skip them if one of its commands was not run.
+
+        With ``over`` none is evaluated, as the run stops early.
+        """
         if self._settings.collect_only:
             return
         runs = self.result.checks[todo.id]
@@ -517,18 +581,21 @@ class SessionRun:
 
     @cached_property
     def _answers(self) -> AnswersOnFile:
-        """Return what people have answered, read once: no later test can answer for them."""
-        from pytest_planverify.checks.manual import read_answers  # many runs ask nobody
+        """Return the answers that people have given, read once per run.
+
+        Answers that a later test writes in their name do not count.
+        """
+        from pytest_planverify.checks.manual import read_answers  # late: rarely needed
 
         return read_answers(self.flat.loaded.root)
 
     def explain(self, unexplained: str) -> None:
-        """Note why the run is not accepted though no criterion is red."""
+        """Record why the run is not accepted although no criterion failed."""
         self.result.unexplained = unexplained
         self.journal.append("run_unexplained", reason=unexplained)
 
     def hold(self, violations: Iterable[Violation]) -> None:
-        """Add what the guards hold against todos; what depends on those is blocked."""
+        """Add the guards' violations as failed checks of their todos, and block what depends on these."""
         held = [each for each in violations if each.todo_id in self.result.checks]
         for violation in held:
             check, evidence = violation.check()
@@ -541,22 +608,23 @@ class SessionRun:
 
     @property
     def _is_over(self) -> bool:
-        """Return whether ``-x`` or ``--maxfail`` ends the run."""
+        """Return whether ``-x`` or ``--maxfail`` stops the run now."""
         return bool(self._settings.maxfail) and self.reds >= self._settings.maxfail
 
     def _add(self, todo: Todo, run: CheckRun, *, final: bool = True) -> None:
+        """Add a check to the result, count it if it failed, write it to the journal, and show it."""
         verdict = run.check.counts_as
         self.result.checks[todo.id][run.check.id] = run
-        # What was red before counts where this run continues that one, which was to stop early as well.
-        is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._last.taken
+        # A failure kept from an earlier run counts for --maxfail only if this run resumes that one.
+        is_counted = run.check.taken_from is None or (todo.id, run.check.id) in self._last_verdicts.taken
         self.reds += verdict.is_red and is_counted
         if verdict not in (Verdict.BLOCKED, Verdict.NOT_RUN) and not self._settings.collect_only:
             self.journal.check_judged(todo.id, run, final=final and is_settled(run.check))
         self._progress.check_decided(todo.id, run.check.id, verdict)
 
     def _keep_last(self, todo: Todo, criterion: Criterion, *, passed: bool = False) -> bool:
-        """Let the last verdict count, if it holds; with ``passed`` only if that is what it was."""
-        run = self._last.held.get((todo.id, criterion.id))
+        """Keep the last verdict if it still holds and, with ``passed``, was a pass. Return whether so."""
+        run = self._last_verdicts.held.get((todo.id, criterion.id))
         if run is None or (passed and run.check.verdict is not Verdict.PASSED):
             return False
         self._add(todo, run)
@@ -564,11 +632,14 @@ class SessionRun:
 
     def _keep_last_or_skip(self, todo: Todo, criterion: Criterion) -> None:
         if not self._keep_last(todo, criterion):
-            why = f"{LEFT_OUT}; {self._last.why_not((todo.id, criterion.id))}"
+            why = f"{LEFT_OUT}; {self._last_verdicts.why_not((todo.id, criterion.id))}"
             self._add(todo, skipped(criterion, why))
 
     def _keep_unreached(self) -> None:
-        """Let the last verdicts count of commands that a run which stopped early did not reach."""
+        """Keep the last verdicts of commands that were not reached because the run stopped early.
+
+        The other criteria of a todo are evaluated only if none of its commands lacks a verdict.
+        """
         for todo in self.result.todos:
             runs = self.result.checks[todo.id]
             if not self.result.blockers(todo):
@@ -581,13 +652,16 @@ class SessionRun:
         return not self._settings.keep_going and bool(self.result.blockers(todo))
 
     def _fill_in(self, why: str = "not reached") -> None:
-        """Give every criterion a verdict, blocked or not run; none is left out of the outcome."""
+        """Mark every criterion without a verdict as blocked or not run, so that no outcome lacks one."""
         keep_going = self._settings.keep_going
         for todo, run in self.result.fill_in(lambda _todo, _check: why, keep_going=keep_going):
             self._add(todo, run)
 
-    def _being_verified(self, running: Iterable[Job]) -> tuple[str, ...]:
-        """Return the todos that were being verified, or else the first that has no verdict yet."""
+    def _current_todos(self, running: Iterable[Job]) -> tuple[str, ...]:
+        """Return the ids of todos whose commands run, else of the first todo without all its verdicts.
+
+        If all have theirs, return the last todo of the order.
+        """
         current = tuple(dict.fromkeys(job.todo.id for job in running))
         waiting = [
             todo_id
@@ -600,15 +674,18 @@ class SessionRun:
 
 
 def _is_cut(job: Job) -> bool:
-    """Return whether records of the job's worker are missing."""
+    """Return whether records of the job's worker are missing from the journal."""
     return job.record is not None and job.record.journal_lost
 
 
-# -- what a plan is run with ----------------------------------------------------------------------
+# -- preparation of a run -------------------------------------------------------------------------
 
 
 def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
-    """Return the baseline to compare with: of the revision that was asked for, else the recorded one."""
+    """Return the baseline of the revision that the user names, else the recorded one, else the file's.
+
+    ``None`` if there is no baseline, and in runs that only record or collect.
+    """
     if settings.recording or settings.collect_only:
         return None
     if settings.baseline is not None:
@@ -629,6 +706,10 @@ def _baseline(settings: Settings, chosen: ChosenPlan) -> KeptBaseline | None:
 def _demands(
     settings: Settings, flat: FlatPlan, todos: Sequence[Todo], baseline: KeptBaseline | None
 ) -> Demands | None:
+    """Return the check of ``must_turn_green`` and ``must_stay_green``; ``None`` if it does not apply.
+
+    It does not apply if no todo has these fields, and where the run's verdicts are incomplete.
+    """
     asked = any(todo.must_turn_green or todo.must_stay_green for todo in todos)
     if not asked or settings.recording or settings.collect_only or settings.narrows:
         return None
@@ -638,7 +719,7 @@ def _demands(
 
 
 def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
-    """The budget of a plan; a run that is only compared with has none."""
+    """Return the watch on the plan's budget; a run that records a baseline has no limits."""
     settings, root = facts.settings, flat.loaded.root
     return BudgetWatch(
         Budget() if settings.recording else flat.loaded.plan.metadata.budget,
@@ -652,7 +733,7 @@ def _budget(facts: RunFacts, flat: FlatPlan) -> BudgetWatch:
 
 
 def _changes(flat: FlatPlan, own: Sequence[Path], baseline: KeptBaseline | None) -> dict[Path, Changes]:
-    """Return the changes by root. Without git a baseline tells what was there before."""
+    """Return what has changed, by root. Without git the top root is compared with the baseline's files."""
     changes = {root: Changes(root, own) for root in {part.root for part in flat.parts}}
     top = flat.loaded.root
     if baseline is not None and not changes[top].under_git:

@@ -1,4 +1,4 @@
-"""The folder ``.planverify`` below a plan's root, and the run's own folder in it."""
+"""The ``.planverify`` folder below a plan's root, and the folder of one run in it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 KEPT_RUNS = 20
 _HALF_SECONDS = 600
-"""After so long nobody is still writing it."""
+"""Age in seconds after which a partially written file is abandoned."""
 
 
 class RunFolder:
-    """The folder that one run of one plan writes to. Two runs at once never share one."""
+    """Folder of one run of one plan; concurrent runs never share one."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         self.root = root
@@ -36,37 +36,37 @@ class RunFolder:
 
     @property
     def outcomes(self) -> Path:
-        """Return those of the latest run of any plan of the root."""
+        """Path of the latest outcomes of any plan of the root."""
         return self.root / LATEST
 
     def create(self) -> None:
-        """Make the folders, keep them out of version control, and drop runs of long ago.
+        """Create the folders, exclude them from version control, and remove old runs.
 
-        Raises ``OSError`` if the plan's root cannot be written to.
+        Raises ``OSError`` if the plan's root is not writable.
         """
         make_home(self.root)
         self.path.mkdir(parents=True, mode=0o700)
         ages: dict[Path, float] = {}
         for entry in self.path.parent.iterdir():
-            with contextlib.suppress(OSError):  # another run may drop it at the same time
+            with contextlib.suppress(OSError):  # another run may remove it concurrently
                 if entry.is_dir():
                     ages[entry] = entry.stat().st_mtime
         for entry in sorted(ages, key=lambda each: ages[each])[:-KEPT_RUNS]:
             if entry != self.path:
                 shutil.rmtree(entry, ignore_errors=True)
-        # Files that a run which was killed had not written to their end, and so not renamed.
+        # Temporary files of killed runs, never renamed to their final name.
         for half in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
             with contextlib.suppress(OSError):
                 if time.time() - half.stat().st_mtime > _HALF_SECONDS:
                     half.unlink()
 
     def restore(self) -> None:
-        """Make the run's folder again if what ran has removed it, and clear the place of its journal."""
+        """Recreate the run's folder if tests removed it, and clear the path of its journal."""
         make_way(self.journal)
 
 
 def keep_outcomes(document: OutcomeDocument, path: Path) -> None:
-    """Write a record of outcomes below ``.planverify``, whatever was put in its place.
+    """Write an outcome document below ``.planverify``, replacing whatever is in its place.
 
     Raises ``OSError`` and :class:`planner.errors.FileWriteError`.
     """
@@ -75,9 +75,9 @@ def keep_outcomes(document: OutcomeDocument, path: Path) -> None:
 
 
 def make_way(file: Path) -> None:
-    """See to it that a record of ours can be written, whatever was put in its place: that is set aside.
+    """Move aside anything at ``file`` that is not a regular file, so that a record can be written.
 
-    Nothing is written into a pipe, or through a link in the file's place. Raises ``OSError``.
+    Prevents writing into pipes or through links. Raises ``OSError``.
     """
     for folder in reversed(file.parents):
         if HOME in folder.parts and os.path.lexists(folder) and not folder.is_dir():
@@ -93,5 +93,5 @@ def _set_aside(path: Path) -> None:
 
 
 def new_run_id() -> str:
-    """Sorts by time; two runs of one second still differ."""
+    """Return a run id that sorts by time and is unique."""
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{os.getpid()}-{secrets.token_hex(3)}"

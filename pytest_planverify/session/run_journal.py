@@ -1,4 +1,4 @@
-"""The parent's records in the journal of a run: written as it goes on, and read of runs that are over."""
+"""The parent's records in a run's journal: written during the run, read back by later runs."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     from pytest_planverify.session.tree_state import TreeWatch
 
 TREE = "tree.json"
-"""In the run's folder: what the files were like when it began."""
+"""File in the run's folder with the state of the tree at the run's start."""
 
 
 class RunJournal:
-    """The parent's hand in the journal of one plan of the run.
+    """The parent's writer for the journal of one plan.
 
-    Each record opens the file again, for what runs may have removed it, or have put something else in its
-    place; that is left alone.
+    Each record reopens the file, as tests may have removed or replaced it; a replacement is not written
+    to.
     """
 
     def __init__(self, path: Path, plan_id: str, tree: TreeWatch | None = None) -> None:
-        """``tree`` is written beside the journal before the first verdict, which says little without it."""
+        """``tree`` is written beside the journal before the first verdict, which cannot be reused
+        without it.
+        """
         self._path = path
         self._plan_id = plan_id
         self._tree = tree
@@ -56,7 +58,7 @@ class RunJournal:
         baseline: KeptBaseline | None = None,
         remarks: Sequence[str] = (),
     ) -> None:
-        """Write the first record: which run, and of which plan. Raises ``OSError``."""
+        """Write the first record, which identifies run and plan. Raises ``OSError``."""
         journal = JournalWriter(self._path, PARENT)
         journal.write(
             "run_started",
@@ -80,7 +82,7 @@ class RunJournal:
         journal.close()
 
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
-        """Write down a verdict that has just been reached."""
+        """Record a verdict."""
         if self._tree is not None:
             tree, self._tree = self._tree, None
             tree.keep(self._path.with_name(TREE))
@@ -96,9 +98,9 @@ class RunJournal:
         )
 
     def append(self, record: str, **facts: Any) -> None:
-        """Append a record, unless something that is no plain file stands in the journal's place.
+        """Append a record, unless the journal's path is not a regular file.
 
-        A disk that is full costs the record, not the run.
+        A full disk costs the record, not the run.
         """
         with suppress(OSError):
             if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
@@ -110,9 +112,9 @@ class RunJournal:
                 journal.close()
 
     def close(self, document: OutcomeDocument) -> None:
-        """Write the last records: how each todo stands, and how the run ended.
+        """Write the last records: state of each todo and exit status.
 
-        What was found of them is in the file of outcomes beside the journal, which is written before.
+        The outcome file beside the journal is written before.
         """
         plan, run = self._plan_id, document.run
         for each in document.outcomes:
@@ -124,7 +126,9 @@ class RunJournal:
 
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
-    """Return the conditions of a verdict besides the plan and the files: equal ones give equal verdicts."""
+    """Return the conditions of a verdict besides plan and files; verdicts are comparable if these are
+    equal.
+    """
     words: dict[str, Any] = {
         "isolate": settings.isolate,
         "every worker": [
@@ -155,11 +159,11 @@ _SHOWING = frozenset(
     {"-v", "-q", "--verbose", "--quiet", "--no-header", "--no-summary", "-l", "--showlocals", "-r", "--tb"}
     | {"--color", "--durations", "--show-capture", "--pdb", "--trace", "--full-trace"}
 )
-"""Options that only say what is shown, or that stop in a debugger."""
+"""Options that only affect output or debugging."""
 
 
 def baseline_digest(baseline: KeptBaseline) -> str:
-    """Two baselines with the same one say the same."""
+    """Return a digest of a baseline's contents."""
     from hashlib import sha256
 
     return sha256(dumps(_data(baseline.document)).encode()).hexdigest()
@@ -169,7 +173,7 @@ _OF_ONE_PROCESS = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "
 
 
 def _packages() -> str:
-    """A digest of the names and versions of what is installed."""
+    """Return a digest of the installed distributions and their versions."""
     from hashlib import sha256
 
     names: set[str] = set()
@@ -186,7 +190,7 @@ def _data(value: ReadValue) -> Any:
 
 
 def check_run_of(judged: CheckJudged) -> CheckRun:
-    """Return a verdict of a journal with its evidence."""
+    """Return the check of a journal's verdict, with its evidence."""
     return CheckRun(
         check=judged.check,
         evidence=judged.evidence,

@@ -1,4 +1,4 @@
-"""The commands of a plan in the order in which they run, and which of them may run at once."""
+"""Schedule: the order of a plan's commands, and which of them may run concurrently."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Job:
     """One command of one todo."""
 
     plan: LoadedPlan
-    """The file that the todo stands in: the command runs below its root."""
+    """The plan file of the todo; the command runs in its root."""
     todo: Todo
     criterion: Criterion
     record: WorkerRecord | None = field(default=None, repr=False)
-    """What was seen of its worker, also where that was cut short."""
+    """Record of its worker, even if that was ended early."""
 
     @property
     def key(self) -> str:
-        """Names the criterion among all plans of the run."""
+        """Key of the criterion among all plans of the run."""
         return f"{self.plan.path}::{self.todo.id}::{self.criterion.id}"
 
     @property
     def spec(self) -> CommandSpec:
-        """The command as the plan has it."""
+        """The command's specification in the plan."""
         assert isinstance(self.criterion.spec, CommandSpec)
         return self.criterion.spec
 
     @property
     def is_pytest(self) -> bool:
-        """Return whether it runs in a worker, with this plugin inside."""
+        """Return whether the command runs in a worker, with this plugin loaded."""
         return self.not_observed is None
 
     @property
     def not_observed(self) -> str | None:
-        """Why the command runs as it stands, without this plugin inside; ``None`` where it does not."""
+        """Return why the command runs without this plugin, or ``None`` if it runs with it."""
         command = self.criterion.command
         if command is None or command.pytest is None:
             return "it is no pytest command"
@@ -63,7 +63,9 @@ class Job:
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """The words that start pytest in a process of its own, with this interpreter or the one named."""
+        """Return the words that start pytest in a new process, with this interpreter or the one in the
+        command.
+        """
         command = self.criterion.command
         assert command is not None
         assert command.pytest is not None
@@ -75,11 +77,11 @@ class Job:
 
 
 _START_VARIABLES = ("PYTHON", "LC_", "LANG", "LD_", "DYLD_", "MALLOC_")
-"""Beginnings of variables that the interpreter or the C library reads when a process starts."""
+"""Prefixes of variables that take effect at process start only."""
 
 
 def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> tuple[Todo, ...]:
-    """Return the todos, each after those that it depends on, a parent after the todos of its sub-plan."""
+    """Return the todos in dependency order, parents after the todos of their sub-plans."""
     if not children:
         return dependency_order(todos)
     by_id = {todo.id: todo for todo in todos}
@@ -93,15 +95,14 @@ def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> t
 class Schedule:
     """Hands out the commands of a plan.
 
-    Workers of several todos may run at once, each after the todos that its own depends on. A command that
-    is no worker may have effects that later tests need: it runs by itself, after all that stand before it
-    and before all that stand behind it.
+    Workers of different todos run concurrently, after their dependencies. Other commands may have
+    effects that later tests need, so each runs alone, in plan order.
     """
 
     def __init__(
         self, flat: FlatPlan, todos: Iterable[Todo], taken: Collection[tuple[str, str]] = ()
     ) -> None:
-        """``taken`` are todo and criterion of commands whose verdicts are known."""
+        """``taken`` are todo and criterion ids of commands whose verdicts are known."""
         plan = flat.loaded
         self._order = run_order(todos, flat.children)
         self._before = {
@@ -118,11 +119,11 @@ class Schedule:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All commands that have not been handed out."""
+        """Commands that were not handed out yet."""
         return tuple(self._waiting)
 
     def finished_todos(self) -> list[Todo]:
-        """Return the todos whose commands are through by now, in order, each once."""
+        """Return todos whose commands have all ended, in order, each once."""
         open_todos = {job.todo.id for job in (*self._waiting, *self._running)}
         found: list[Todo] = []
         for todo in self._order:
@@ -132,7 +133,7 @@ class Schedule:
         return found
 
     def next(self) -> Job | None:
-        """Take a command that may start now; ``None`` where all must wait, or none is left."""
+        """Return a command that may start now; ``None`` if all must wait or none is left."""
         if any(not job.is_pytest for job in self._running):
             return None
         for job in self._waiting:
@@ -147,7 +148,7 @@ class Schedule:
         return None
 
     def done(self, job: Job) -> None:
-        """Take note that a command has ended."""
+        """Mark a command as ended."""
         self._running.remove(job)
 
     def _must_wait(self, todo_id: str) -> bool:

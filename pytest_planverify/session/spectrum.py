@@ -1,4 +1,4 @@
-"""Spectrum: the tests recorded in a confirmation, and what they add to the evidence."""
+"""Choice of the tests to record in a confirmation, and the resulting facts for fault localization."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from pytest_planverify.session.records import FunctionKey
 
 Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, tuple[int, int]]]"
-"""By test, the functions that it executed, each with its depth and its lines as bits."""
+"""By test, its executed functions with depth and lines (as bits)."""
 
 MOST_RED, MOST_GREEN = 30, 100
 MOST_FUNCTIONS = 150
-"""Of one test."""
+"""Limit of functions kept per test."""
 
 _SECONDS, _SHARE = 0.3, 0.25
-"""How long the recorded tests may have taken in the first run: so much, and this part of all tests."""
+"""Limits of the recorded tests' total duration in the first run: seconds, and share of all tests."""
 
 _LONGEST = 5.0
-"""Seconds; a test that takes longer is not recorded, even if it is the only one that is red."""
+"""Seconds above which a test is not recorded, even if it is the only failing one."""
 
 
 def choose_recorded_tests(tests: Iterable[TestResult]) -> tuple[str, ...]:
-    """Return the red tests, and green ones of the same files, that can be recorded without much delay."""
+    """Return failing tests, and passing ones of the same files, that can be recorded without much delay."""
     ran = [test for test in tests if test.outcome.is_red or test.outcome.value in PROVING]
     red = sorted((test for test in ran if _is_red(test)), key=lambda test: test.duration_ms)
     files = {_file(test.nodeid) for test in red}
@@ -53,7 +53,7 @@ def choose_recorded_tests(tests: Iterable[TestResult]) -> tuple[str, ...]:
 
 
 def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
-    """Add to the evidence of each recorded test what it executed, and how many other tests did so too."""
+    """Add to each recorded failure the functions that its test executed, and how many other tests did."""
     if not executed:
         return judgement
     outcomes = {test.nodeid: test.outcome for test in judgement.tests}
@@ -86,7 +86,7 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
 
 
 class _Counts:
-    """Numbers of tests that executed each function and each line."""
+    """Number of tests that executed each function and each line."""
 
     def __init__(self, tests: Iterable[Mapping[FunctionKey, tuple[int, int]]]) -> None:
         self.functions: Counter[FunctionKey] = Counter()

@@ -1,7 +1,7 @@
-"""State of the files when a run began, so that a later run can tell what has changed since.
+"""State of the files at the start of a run, from which a later run determines what changed.
 
-Under git that is the commit and the contents of every file that differs from it, elsewhere the contents of
-all files. Caches, and what this plugin writes itself, are left out.
+Under git: the commit, and digests of all files that differ from it; elsewhere digests of all files.
+Caches and this plugin's own files are excluded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MOST_FILES = 5_000
-"""More files than these are not compared; under git only those count that differ from the commit."""
+"""Limit of compared files; under git only files that differ from the commit count."""
 
 _CACHES = CACHES - {"site-packages"}
 _OWN_REPORTS = ("diagnostics", "_failure_report.json")
@@ -37,14 +37,14 @@ class TreeState:
     """The files below one or several roots at one time."""
 
     heads: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By the top folder of a repository, its commit. All paths are relative to the plan's root."""
+    """Commits by top folder of the repository. All paths are relative to the plan's root."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of each file that was looked at a digest of its contents, ``gone`` where it was deleted."""
+    """Digest by file; ``gone`` for a deleted one."""
     loose: frozenset[str] = frozenset()
-    """Those of the files that no commit holds."""
+    """Files that no commit contains."""
 
     def write(self, path: Path) -> None:
-        """Write it beside a journal. Raises :class:`planner.errors.FileWriteError`."""
+        """Write the state beside a journal. Raises :class:`planner.errors.FileWriteError`."""
         data = {
             "version": VERSION,
             "heads": dict(self.heads),
@@ -55,7 +55,7 @@ class TreeState:
 
     @classmethod
     def read(cls, path: Path) -> TreeState | None:
-        """Read the state from a file; ``None`` where it is missing, foreign or of a newer version."""
+        """Read a state; ``None`` if it is missing, foreign or of a newer version."""
         try:
             data: Any = json.loads(path.read_bytes())
             if data["version"] > VERSION:
@@ -67,9 +67,9 @@ class TreeState:
 
 
 def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | None:
-    """The state of now; the first root is the plan's own, what lies ``apart`` is left out.
+    """Return the current state; the first root is the plan's own, files in ``apart`` are excluded.
 
-    ``None`` where git does not answer, and where there are too many files.
+    ``None`` if git fails or there are too many files.
     """
     base = roots[0]
     heads: dict[str, str] = {}
@@ -101,14 +101,14 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Files that are not as they were; names are relative to the plan's root."""
+    """Changed files, relative to the plan's root."""
 
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
-    """But for new data that no commit holds and that the run wrote itself."""
+    """New files, without uncommitted data that the run wrote itself."""
     unknown: str | None = None
-    """Why nobody knows what has changed."""
+    """Reason why the changes are unknown."""
 
 
 def difference(
@@ -120,9 +120,10 @@ def difference(
     ended: float,
     apart: Sequence[Path] = (),
 ) -> Difference:
-    """Compare the files with those of a run that ``began`` and ``ended`` at these times, and read ``then``.
+    """Compare the current files with the state ``then`` of a run between ``began`` and ``ended`` (epoch
+    seconds).
 
-    What lies ``apart`` is left out, as it was when the states were read.
+    ``apart`` are excluded files, as in :func:`read_tree`.
     """
     if now.heads.keys() != then.heads.keys():
         return Difference(unknown="the files have been put under git, or taken out of it")
@@ -133,7 +134,7 @@ def difference(
     if committed is None:
         return Difference(unknown="HEAD is another commit, and git does not tell what lies between them")
     for name in sorted({*then.files, *now.files, *committed}):
-        is_new = committed.get(name, name in now.loose)  # and so not held by the commit of then
+        is_new = committed.get(name, name in now.loose)  # and so not in the earlier commit
         before = then.files.get(name, GONE if is_new else "as committed")
         after = now.files.get(name) or digest_of(root / name)
         if before == after:
@@ -150,7 +151,7 @@ def difference(
 def _between_commits(
     then: TreeState, now: TreeState, root: Path, apart: Sequence[Path]
 ) -> dict[str, bool] | None:
-    """Return the files in which the commits differ: whether each is new."""
+    """Return the files that differ between the commits, with whether each is new; ``None`` if git fails."""
     found: dict[str, bool] = {}
     for top, head in then.heads.items():
         if now.heads[top] == head:
@@ -173,7 +174,9 @@ def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def _is_own(path: Path, name: str, began: float, ended: float) -> bool:
-    """Return whether a new file is of the run itself: by its time of change, which nobody can set."""
+    """Return whether a new file was written by the run itself, judged by its ctime, which nobody can
+    set.
+    """
     if _is_outcome_file(path):
         return True
     try:
@@ -183,12 +186,12 @@ def _is_own(path: Path, name: str, began: float, ended: float) -> bool:
 
 
 class TreeWatch:
-    """Reads the state in a thread of its own while the run begins, and keeps it once there is a verdict."""
+    """Reads the state in a thread while the run starts, and writes it once there is a verdict."""
 
     def __init__(
         self, roots: Sequence[Path], apart: Sequence[Path] = (), known: TreeState | None = None
     ) -> None:
-        """``known`` is the state where it has been read already."""
+        """``known`` is the state if it was read already."""
         self._state = known
         self._thread = threading.Thread(
             target=self._read, args=(tuple(roots), tuple(apart)), name="planverify-tree", daemon=True
@@ -197,7 +200,7 @@ class TreeWatch:
             self._thread.start()
 
     def keep(self, path: Path) -> None:
-        """Write the state down. Where it is not known, or cannot be written, there will be no resuming."""
+        """Write the state. If it is unknown or cannot be written, the run cannot be resumed."""
         if self._thread.ident is not None:
             self._thread.join()
         if self._state is not None:
@@ -210,7 +213,7 @@ class TreeWatch:
 
 
 def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
-    """The commit, and the files that differ from it: whether each is held by no commit."""
+    """Return the commit and the files that differ from it, with whether each is untracked."""
     try:
         output = git(
             *(top, "status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
@@ -227,14 +230,14 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
         if place is None:
             continue
         name = entry.split(" ", place)[place]
-        # Of what is ignored only code counts: the rest is what builds and tests leave behind.
+        # Of ignored files only code counts; the rest are artifacts of builds and tests.
         if not _is_cache(name) and (entry[0] != "!" or (is_code(name) and not name.endswith("/"))):
             names[name] = entry[0] in "?!"
     return head, names
 
 
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
-"""How many fields stand before the path in each kind of entry of ``git status``."""
+"""Number of fields before the path, by kind of entry in ``git status --porcelain=v2``."""
 
 
 def _is_cache(name: str) -> bool:
@@ -248,7 +251,7 @@ def _is_cache(name: str) -> bool:
 
 
 def _is_outcome_file(path: Path) -> bool:
-    """Return whether a file holds outcomes: they are no part of what a run rests on, wherever they lie."""
+    """Return whether a file holds outcomes, which no verdict depends on."""
     with suppress(OSError):
         if path.suffix == ".json" and stat.S_ISREG(path.lstat().st_mode):
             with open(path, "rb") as file:

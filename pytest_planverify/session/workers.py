@@ -1,6 +1,12 @@
-"""Workers for commands: what each is told, which server forks it, how it is watched, what servers learn.
+"""Workers for commands: their specs, the pool of servers that fork them, and the watcher of each worker.
 
-A worker runs under its limit: it is started, its journal followed, and it ends when the limit is passed.
+:class:`Workers` builds the spec of a command's worker and starts it: forked by a server of the
+:class:`WarmPool`, or cold in a new interpreter (:mod:`.cold`) where forking is off or has failed too often.
+A :class:`Watcher` follows the worker's journal into a :class:`~.records.WorkerRecord` and ends the worker
+when its time limit has passed.
+
+The pool learns from run to run: it caches per group which third-party modules workers import, so that
+servers preload them, and how far a server can prepare pytest before it forks.
 """
 
 from __future__ import annotations
@@ -57,10 +63,13 @@ if TYPE_CHECKING:
 
 
 IMPORTED, PARSED, STARTED = range(3)
-"""How far a server goes before it forks; see :class:`pytest_planverify.observe.worker.Level`."""
+"""How far a server prepares pytest before it forks; see :class:`pytest_planverify.observe.worker.Level`."""
 
 MOST_ATTEMPTS = 6
-"""So often a worker is replaced that asks to be, or that could not be started; then it is started cold."""
+"""Attempts to run a command in a forked worker, which may fail to start or ask to be replaced.
+
+After that the command is run in a cold worker.
+"""
 
 _WARM_FILE = "warm.json"
 _WARM_VERSION = 1
@@ -73,60 +82,72 @@ _START_HOOKS = re.compile(
 
 @dataclass(slots=True)
 class _Group:
-    """Commands that start alike, and the servers for them."""
+    """The servers for commands with an equal start, and what was learned for them."""
 
     start: Start
     level: int
     modules: list[str] = field(default_factory=list[str])
     server: Server | None = None
-    """The newest one that is ready."""
+    """The server in use; the newest one that is ready."""
     next_server: Server | None = None
-    """One that is getting ready, with more modules."""
+    """Its replacement, which still prepares itself and preloads ``next_modules``."""
     next_modules: list[str] = field(default_factory=list[str])
     learns: bool = True
+    """Whether modules are added; ``False`` once a preloaded module may have done harm."""
 
 
 class WarmPool:
-    """Servers by group. Used by several threads."""
+    """Servers by group of commands with an equal start. Used by several threads.
+
+    Raised levels and preloaded modules only save time. Whatever fails because of them lowers the level or
+    removes the module for this run and, through the cache file, for later runs.
+    """
 
     def __init__(self, base: ForkServer, home: Path) -> None:
-        """Return what was learned of modules is kept below ``home``."""
+        """Create a pool whose servers are forked from ``base``; what it learns is cached in ``home``."""
         self._base = base
         self._file = home / _WARM_FILE
         self._lock = threading.RLock()
         self._groups: dict[Start, _Group] = {}
-        self._known, self._refused = _read_warm_file(self._file)
+        self._cached_groups, self._refused_packages = _read_warm_file(self._file)
         self._changed = False
 
     def server(self, start: Start, level: int) -> Server:
-        """Return a server that forks workers for the group. Raises :class:`ForkServerDied`."""
+        """Return a server that is ready to fork workers for the group of ``start``.
+
+        A new group begins at ``level`` at most. Raises :class:`ForkServerDied`, also where no level works.
+        """
         with self._lock:
             group = self._groups.get(start.key)
             if group is None:
                 group = self._groups[start.key] = self._new_group(start, level)
-            self._take_next(group)
+            self._use_next_server(group)
             while True:
                 if group.server is None:
-                    group.server = self._make(group, group.modules)
+                    group.server = self._start_server(group, group.modules)
                 try:
                     group.server.is_ready()
                 except CannotFork as failure:
                     group.server = None
                     if failure.module is None and group.level == IMPORTED:
+                        # There is no lower level; the caller will start the worker cold in the end.
                         raise ForkServerDied(str(failure)) from failure
                     self._note_failure(group, failure)
                 else:
                     return group.server
 
     def renew(self, start: Start) -> None:
-        """Let another server be made for the group: that one is gone."""
+        """Discard the group's server, which has died; the next request starts another."""
         with self._lock:
             group = self._groups.get(start.key)
             if group is not None:
                 group.server = None
 
     def replace(self, start: Start, level: int | None) -> None:
-        """Let workers of the group start at that level; with ``None``, without modules imported ahead."""
+        """Discard the group's servers; those that follow prepare pytest up to ``level`` at most.
+
+        With ``None`` the level stays, and the group preloads no modules any more.
+        """
         with self._lock:
             group = self._groups[start.key]
             if level is None:
@@ -136,20 +157,24 @@ class WarmPool:
             group.server, group.next_server, self._changed = None, None, True
 
     def learn(self, start: Start, modules: Iterable[str]) -> None:
-        """Let the next server of the group import what a worker had to import."""
+        """Start a replacement server that also preloads ``modules``, which a worker had to import itself.
+
+        Do nothing if there are no new ones, if a replacement is being prepared already, or if the group has
+        stopped learning. The replacement serves once it is ready; until then the old server stays in use.
+        """
         with self._lock:
             group = self._groups[start.key]
             known = set(group.modules)
-            news = [name for name in modules if name not in known and not self._is_refused(name)]
-            if not news or group.next_server is not None or not group.learns:
+            new_modules = [name for name in modules if name not in known and not self._is_refused(name)]
+            if not new_modules or group.next_server is not None or not group.learns:
                 return
-            group.next_modules = [*group.modules, *news]
+            group.next_modules = [*group.modules, *new_modules]
             with suppress(ForkServerDied):
-                group.next_server = self._make(group, group.next_modules)
+                group.next_server = self._start_server(group, group.next_modules)
 
     def remember(self, write: Callable[[Path, str], object]) -> None:
-        """Keep what was learned for the next run."""
-        if not self._changed and all(_digest(start) in self._known for start in self._groups):
+        """Write what was learned to the cache file with ``write``; a failure to write is ignored."""
+        if not self._changed and all(_digest(start) in self._cached_groups for start in self._groups):
             return
         groups = {
             _digest(start): {
@@ -159,19 +184,19 @@ class WarmPool:
             }
             for start, group in self._groups.items()
         }
-        groups = {**self._known, **groups}
-        data = {"version": _WARM_VERSION, "groups": groups, "refused": sorted(self._refused)}
+        groups = {**self._cached_groups, **groups}
+        data = {"version": _WARM_VERSION, "groups": groups, "refused": sorted(self._refused_packages)}
         with suppress(OSError):
             write(self._file, json.dumps(data))
 
     def close(self) -> None:
-        """Let all servers end."""
+        """Close all servers, which makes them exit."""
         for group in self._groups.values():
             for server in filter(None, (group.server, group.next_server)):
                 server.close()
 
     def _new_group(self, start: Start, level: int) -> _Group:
-        known = self._known.get(_digest(start.key), {})
+        known = self._cached_groups.get(_digest(start.key), {})
         return _Group(
             start,
             min(level, known.get("level", STARTED)),
@@ -179,10 +204,11 @@ class WarmPool:
             learns=known.get("learns", True),
         )
 
-    def _make(self, group: _Group, modules: list[str]) -> Server:
+    def _start_server(self, group: _Group, modules: list[str]) -> Server:
         return self._base.server(replace(group.start, modules=tuple(modules)), group.level)
 
-    def _take_next(self, group: _Group) -> None:
+    def _use_next_server(self, group: _Group) -> None:
+        """Put the group's replacement server into use if it is ready; drop it if it failed."""
         if group.next_server is None:
             return
         try:
@@ -197,19 +223,21 @@ class WarmPool:
         group.next_server = None
 
     def _note_failure(self, group: _Group, failure: CannotFork) -> None:
+        """Never again preload the module that made a server fail; without one lower the group's level."""
         self._changed = True
         if failure.module is None:
+            # By one at least, so that WarmPool.server() does not try the same level for ever.
             group.level = max(min(group.level - 1, failure.level), IMPORTED)
         else:
-            self._refused.add(failure.module.partition(".")[0])
+            self._refused_packages.add(failure.module.partition(".")[0])
             group.modules = [name for name in group.modules if not self._is_refused(name)]
 
     def _is_refused(self, name: str) -> bool:
-        return name.partition(".")[0] in self._refused
+        return name.partition(".")[0] in self._refused_packages
 
 
 class Workers:
-    """Runs the commands of one plan, each in a worker of its own."""
+    """Runs the commands of one plan, each in a worker of its own. Used by several threads."""
 
     def __init__(
         self,
@@ -219,9 +247,10 @@ class Workers:
         flat: FlatPlan,
         look_around: Callable[[], None],
     ) -> None:
-        """``pool`` is ``None`` where every worker is started cold.
+        """Prepare to run the commands of ``flat``; with ``None`` as ``pool`` every worker is started cold.
 
-        ``look_around`` is called again and again; what it raises ends the worker and is passed on.
+        ``look_around`` is called many times a second while a worker runs; an exception that it raises ends
+        the worker and is propagated.
         """
         self._facts = facts
         self._settings = facts.settings
@@ -236,10 +265,11 @@ class Workers:
     def run(
         self, job: Job, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
     ) -> WorkerRecord:
-        """Run a command's worker to its end; a confirmation is started cold and reports to nobody.
+        """Run a command in a worker until it ends. Return its record, which is also ``job.record``.
 
-        Of ``recorded_tests`` it is written down which functions they execute.
-        The record holds what was seen even where this raises: see :attr:`WorkerRecord.cut_short`.
+        A worker for a confirmation (``confirming``) is started cold, and its reports do not reach the
+        user's reporters. For each of ``recorded_tests`` the worker records which functions it executes.
+        If this raises, ``job.record`` still holds what was observed: see :attr:`WorkerRecord.cut_short`.
         """
         attempts = 0
         while True:
@@ -260,7 +290,8 @@ class Workers:
                 self._pool.replace(start, record.restart[0])
                 continue
             if record.death is not None and record.used_extensions:
-                self._pool.replace(start, None)  # perhaps for what a fork does to an extension module
+                # An extension module that was imported before the fork may not survive it; try without.
+                self._pool.replace(start, None)
                 continue
             self._pool.learn(start, record.modules)
             return record
@@ -271,6 +302,7 @@ class Workers:
         Watcher(worker, spec, record, self._facts.progress, self._look_around).run()
 
     def _spec(self, job: Job, *, confirming: bool) -> WorkerSpec:
+        """Return the spec of the next worker for a command, under a new number of the run."""
         with self._lock:
             self._count = number = self._count + 1
         name = f"w{number}"
@@ -323,7 +355,10 @@ class Workers:
     def _arguments(
         self, job: Job, invocation: PytestInvocation, name: str, *, confirming: bool
     ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], Path | None]:
-        """Return the worker's arguments, variables of its own, and the file for the user's reporters."""
+        """Return the worker's pytest arguments, its own environment variables, and its relay file.
+
+        The relay file takes the worker's reports for the user's reporters; ``None`` if there are none.
+        """
         root = str(job.plan.root)
         ini = _find_setup(root, _folders_of(root, invocation.selections), invocation.options)[2]
         given = GivenOptions(
@@ -344,13 +379,16 @@ class Workers:
         return start.args, tuple(start.env.items()), relay
 
     def _level(self, spec: WorkerSpec) -> int:
-        """Return how far a server may go for the command, as far as its text and its conftests tell."""
+        """Return the highest level that may work for a command, judged by its options and conftests.
+
+        An estimate: a server or worker that finds it too high reports that, and the pool lowers the level.
+        """
         if spec.log is None or spec.start.unwarmed is not None:
             return IMPORTED
         options = spec.start.options
         plugins = [value for name, value in pairwise(options) if name == "-p"]
         if any(not each.startswith("no:") and each not in HARMLESS_PLUGINS for each in plugins):
-            return IMPORTED  # perhaps a file of the project
+            return IMPORTED  # the plugin may be a file of the project
         texts = conftest_texts(spec.root, spec.selections)
         if any(_EARLY_HOOKS.search(text) for text in texts):
             return IMPORTED
@@ -358,7 +396,7 @@ class Workers:
 
 
 def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
-    """Return the files that todos are to make, by the root that their paths start from."""
+    """Return the files that todos are expected to create, grouped by the root that the paths start from."""
     found: dict[Path, dict[str, None]] = {}
     for todo in flat.loaded.plan.items:
         paths = found.setdefault(flat.owner(todo.id).root, {})
@@ -370,7 +408,7 @@ def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
 
 
 def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
-    """Return what each of the plans lets its tests reach for, those left out that grant everything."""
+    """Return the access that each plan permits its tests; plans without any restriction are left out."""
     found = (
         Sandbox(
             root=str(each.root),
@@ -383,11 +421,11 @@ def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
     return tuple(dict.fromkeys(each for each in found if each != Sandbox(root=each.root)))
 
 
-# -- what pytest would find ---------------------------------------------------------------------------
+# -- rootdir, ini file and conftests as pytest would find them ----------------------------------------
 
 
 def file_part(selection: str) -> str:
-    """Return the file or folder that an argument of pytest names."""
+    """Return the path that a positional argument of pytest names, without test names and parameters."""
     return selection.partition("[")[0].split("::")[0] or "."
 
 
@@ -396,13 +434,13 @@ def _folders_of(root: str, selections: Iterable[str]) -> tuple[str, ...]:
 
 
 def _folder_of(root: str, selection: str) -> str:
-    """Return the folder that a command's path lies in, which is all that pytest looks at."""
+    """Return the folder of a selection, the only part of it that pytest's search for the rootdir uses."""
     full = os.path.join(root, file_part(selection))
     return full if os.path.isdir(full) else os.path.dirname(full)
 
 
 def forget_files() -> None:
-    """Forget what was seen of the tree: a process may verify plans more than once."""
+    """Clear the caches of file contents: one process may verify plans more than once."""
     for cached in (_find_setup, conftest_texts, _text_of):
         cached.cache_clear()
 
@@ -411,7 +449,10 @@ def forget_files() -> None:
 def _find_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
-    """Return the rootdir and the ini file that pytest itself would choose, and the file's ``addopts``."""
+    """Return the rootdir and the ini file that pytest itself would choose, and the file's ``addopts``.
+
+    A broken ini file gives ``unusable: ...`` in place of its path, so that its commands form a group.
+    """
     given: dict[str, Any] = {"inifile": None, "override_ini": None, "rootdir_cmd_arg": None}
     words = iter(options)
     for option in words:
@@ -422,10 +463,10 @@ def _find_setup(
             given["rootdir_cmd_arg"] = os.path.join(root, value if equals else next(words, ""))
     try:
         found: Any = determine_setup(args=folders, invocation_dir=Path(root), **given)
-    except BaseException as error:  # whatever pytest says of a broken ini file, it will say in the worker
+    except BaseException as error:  # the worker's pytest will report what is wrong with the ini file
         return root, f"unusable: {type(error).__name__}", ()
     addopts: Any = found[2].get("addopts", ())
-    addopts = getattr(addopts, "value", addopts)  # newer versions of pytest tell more of it
+    addopts = getattr(addopts, "value", addopts)  # newer versions of pytest wrap the value in an object
     with suppress(ValueError):
         words = shlex.split(addopts) if isinstance(addopts, str) else map(str, addopts)
         return str(found[0]), None if found[1] is None else str(found[1]), tuple(words)
@@ -434,10 +475,11 @@ def _find_setup(
 
 @cache
 def conftest_texts(root: str, selections: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the texts of the conftests that pytest would load before it collects these selections."""
+    """Return the contents of the conftests that pytest would load before it collects these selections."""
     found: dict[Path, None] = {}
     for selection in (".", *selections):
         folder = Path(_folder_of(root, selection))
+        # pytest loads the conftests of each initial folder, of its parents, and of its test* subfolders.
         above = [parent for parent in folder.parents if parent.is_relative_to(root)]
         for each in (*above, folder, *sorted(folder.glob("test*"))):
             found[each / "conftest.py"] = None
@@ -453,21 +495,22 @@ def _text_of(file: str) -> str:
 
 
 def line_of(plan: Path, text: str) -> int | None:
-    """Return the line of a plan file that a command stands in."""
+    """Return the number of the first line of a plan file that contains ``text``; ``None`` if none does."""
     lines = _text_of(str(plan)).splitlines()
     return next((number for number, line in enumerate(lines, 1) if text in line), None)
 
 
-# -- what was learned ---------------------------------------------------------------------------------
+# -- the cache of learned levels and modules ----------------------------------------------------------
 
 
 def _digest(start: Start) -> str:
+    """Return the key of a group in the cache file. It depends on the interpreter's version, too."""
     words = [start.options, start.rootdir, start.inifile, start.env, start.as_module, sys.version]
     return sha256(json.dumps(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _read_warm_file(file: Path) -> tuple[dict[str, Any], set[str]]:
-    """Return what is known of groups, and modules not to be imported ahead; nothing of a broken file."""
+    """Return the cached groups by digest, and the packages not to preload; both empty for a broken file."""
     try:
         data = cast("Mapping[str, Any]", json.loads(file.read_bytes()))
         if data["version"] != _WARM_VERSION:
@@ -485,54 +528,59 @@ def _read_warm_file(file: Path) -> tuple[dict[str, Any], set[str]]:
         return {}, set()
 
 
-# -- one worker under its limit ------------------------------------------------------------------------
+# -- the watcher of one worker --------------------------------------------------------------------------
 
 GRACE_SECONDS = 1.0
-"""How long the soft limit inside the worker is given before the process is ended."""
+"""How long the soft limit, which fails a test inside the worker, may take before the process is killed."""
 
 OVERTIME = 0.5
-"""After a test that was ended softly, the others have this part of the limit, and at least two seconds."""
+"""Once the soft limit has failed a test, the remaining tests get this share of the limit.
+
+They get at least two seconds.
+"""
 
 OVERTIME_OF_TEST = 0.1
-"""Each of these has this part of it, and at least a second."""
+"""Each of the remaining tests may take this share of the limit, and at least a second."""
 
 DUMP_SECONDS = 1.0
-"""How long a process that was told to abort may write down its stacks."""
+"""How long a process that was sent SIGABRT may take to write its stacks."""
 
 START_SECONDS = 60.0
-"""How long a process may take to begin its session."""
+"""How long a process may take to start its session; the time limit counts from there."""
 
 _TICK = 0.05
-_LAST_WORDS = 20_000
+_TAIL_BYTES = 20_000
+"""Bytes that are kept of the end of a dead worker's log and of each file of stacks."""
 
 
 @dataclass
 class Watcher:
-    """Watches one worker."""
+    """Starts one worker, follows its journal, enforces its time limit, and ends its processes."""
 
     worker: ForkedWorker | ColdWorker
     spec: WorkerSpec
     record: WorkerRecord
     progress: Progress
     watch: Callable[[], None]
-    """Called again and again; what it raises ends the worker and is passed on."""
+    """Called many times a second; an exception that it raises ends the worker and is propagated."""
     pid: int = 0
     ended: str | None = None
-    """The test that was told to end."""
+    """Node id of the test that was last sent the signal of the soft limit."""
 
     def __post_init__(self) -> None:
+        # A new key for each worker: records that are not signed with it were forged.
         self.spec = replace(self.spec, key=secrets.token_hex(16))
         self._tail = JournalTail(self.spec.journal)
         self._clock = AwakeClock()
 
     def run(self) -> None:
-        """Run the worker into the record, which holds what was seen even where this raises.
+        """Run the worker until it ends and fill the record, which is kept even if this raises.
 
-        Raises :class:`ForkServerDied` if the worker could not be started, and what ``watch`` raises.
+        Raises :class:`ForkServerDied` if the worker could not be started, and whatever ``watch`` raises.
         """
         spec = self.spec
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
-        make_way(Path(spec.journal))  # what ran before may have removed it, or put something else there
+        make_way(Path(spec.journal))  # an earlier worker may have removed or replaced the journal
         self._tail.follow(create=True)
         self._tail.skip()
         prepare_board(spec.board)
@@ -544,15 +592,16 @@ class Watcher:
             self._tail.close()
 
     def _watch_worker(self) -> None:
+        """Start the worker, follow it to its end, end what it left, and record its death if it died."""
         record = self.record
         self.pid = self.worker.start(self.spec, own_session=self.spec.log is not None)
         try:
             exited, running, timed_out = self._follow()
-        except ForkServerDied:  # a test may end the process that forked it
+        except ForkServerDied:  # a test may have killed the keeper that forked its worker
             self._drain()
             record.death = self._death(Exited(None, None), None, timed_out=False)
             return
-        except BaseException:  # whatever it is: a worker that nobody watches would never end
+        except BaseException:  # an interrupt, too: a worker that nobody watches would never be ended
             record.cut_short = True
             self._end_tree()
             with contextlib.suppress(ForkServerDied):
@@ -562,6 +611,7 @@ class Watcher:
         self._drain()
         if record.restart is not None:
             return
+        # The session ended properly only if its process exits with the status that the session recorded.
         in_order = record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None)
         if not in_order or timed_out or exited.left_running:
             self._end_tree()
@@ -569,10 +619,15 @@ class Watcher:
             record.death = self._death(exited, running, timed_out=timed_out)
 
     def _follow(self) -> tuple[Exited, RunningTest | None, bool]:
+        """Watch the worker until it ends or has to be ended.
+
+        Return how it ended, and whether that was for its time limit, with the one test that was running
+        then, if exactly one was.
+        """
         begun, record, limit = self._clock.seconds(), self.record, self.spec.limit_seconds
         while (exited := self.worker.poll(_TICK)) is None:
             self._drain()
-            # The time that a server or an interpreter needs to get ready is nobody's.
+            # The limit does not count the time that a server or an interpreter needs to get ready.
             started = begun + START_SECONDS if record.started_at is None else record.started_at
             self.watch()
             if self._lost_process():
@@ -582,7 +637,7 @@ class Watcher:
             if limit is None:
                 continue
             self._end_test(started, limit)
-            # A test that was ended softly leaves the others their chance.
+            # After a test that failed by the soft limit, the remaining tests get some more time.
             overtime = max(limit * OVERTIME, 2.0) if record.timed_out else 0.0
             if self._clock.seconds() > started + limit + overtime + GRACE_SECONDS:
                 running = next(iter(record.running.values()), None) if len(record.running) == 1 else None
@@ -593,26 +648,32 @@ class Watcher:
         return exited, None, False
 
     def _end_test(self, started: float, limit: float) -> None:
-        """Let the test fail that runs when the time is over, and each later one that takes long, once."""
+        """Send the signal of the soft limit to the running test if its time is over, once per test.
+
+        The first such test is the one that runs when the criterion's limit has passed, later ones are tests
+        that take longer than their share of the overtime.
+        """
         record = self.record
         if not record.soft_limit or record.pid is None or SIGNAL is None or len(record.running) != 1:
             return
         (running,) = record.running.values()
         overtime = max(limit * OVERTIME_OF_TEST, 1.0)
         over = self._clock.seconds() > (running.at + overtime if record.timed_out else started + limit)
-        # A signal cuts short what sleeps in C: a set-up or a teardown, which it cannot fail, has none.
+        # Only in the call phase: the signal cannot fail a set-up or teardown, but it would interrupt a
+        # blocking C call there, such as a sleep.
         if over and not running.worker and running.nodeid != self.ended and self._phase() == "call":
             self.ended = running.nodeid
             with contextlib.suppress(OSError):
                 os.kill(record.pid, SIGNAL)
 
     def _drain(self) -> None:
+        """Feed the journal's new records to the worker's record, and report progress."""
         check, record = self.spec.check, self.record
         for entry in self._tail.read():
             if entry.get("session") != self.spec.worker_id or not self._is_genuine(entry):
                 continue
             was_collected = record.collected
-            entry["at"] = self._clock.seconds()  # what the worker tests may stop the clock that it sees
+            entry["at"] = self._clock.seconds()  # the worker's own clock may be frozen or set by a test
             finished = record.feed(entry)
             if finished is not None:
                 milliseconds = round(finished.duration_ms)
@@ -625,16 +686,20 @@ class Watcher:
         self._tail.lost = False
 
     def _is_genuine(self, entry: Record) -> bool:
-        """Return whether the worker wrote the line, once; what it reached for its children tell, too."""
+        """Return whether the worker wrote the last line read, and wrote it for the first time.
+
+        Audit events are exempt from signing, as child processes of the worker report them as well.
+        """
         if entry["record"] == "audit_event":
             return True
         if not is_signed(self._tail.line, self.spec.key):
             self.record.forged += 1
             return False
-        # A line that was written twice, as by a copy of the process, is no forgery.
+        # A repeated line, as from a forked copy of the process, is ignored but not counted as forged.
         return self.record.follows(entry)
 
     def _dump_stacks(self, pid: int) -> None:
+        """Abort the process, so that faulthandler writes its stacks, and wait for that."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGABRT)
         deadline = time.monotonic() + DUMP_SECONDS
@@ -642,6 +707,7 @@ class Watcher:
             time.sleep(0.02)
 
     def _wait_for_end(self) -> Exited:
+        """Wait for a worker that was killed. Raises :class:`ForkServerDied` if it survives."""
         for _ in range(3):
             exited = self.worker.poll(5)
             if exited is not None:
@@ -650,31 +716,38 @@ class Watcher:
         raise ForkServerDied(f"process {self.pid} cannot be ended")
 
     def _end_tree(self) -> None:
-        """End the worker's processes, and what they left behind."""
+        """End the worker's processes and their descendants, orphans included."""
         from pytest_planverify.checks.processes import end_descendants, end_process_tree
 
         with contextlib.suppress(OSError):
-            os.kill(self.worker.pid, signal.SIGCONT)  # a test may have stopped who waits for the worker
+            os.kill(self.worker.pid, signal.SIGCONT)  # a test may have stopped the keeper
         end_process_tree(self.pid, token=self.worker.token)
         end_descendants(self.worker.pid)
 
     def _lost_process(self) -> bool:
-        """Return whether a process of xdist died before any test: each that takes its place would, too."""
+        """Return whether a process of pytest-xdist died before it had its tests.
+
+        The worker is ended then: xdist would replace the process again and again, and each would die.
+        """
         if not self.record.has_lost_process(_is_alive):
             return False
-        self._drain()  # it may have said more before it died
+        self._drain()  # records that it wrote before it died may not have been read yet
         return self.record.has_lost_process(_is_alive)
 
     def _death(self, exited: Exited, running: RunningTest | None, *, timed_out: bool) -> Death:
-        """Lay the death on the test that ran, or on the file that was being imported."""
+        """Return the worker's death, attributed to the running test or the file that was being imported.
+
+        A test to which it is attributed gets a result, ``timeout`` or ``crashed``. The record's exit status
+        is reset, as a session that died has none.
+        """
         record, spec = self.record, self.spec
         if running is None and len(record.running) == 1:
             (running,) = record.running.values()
         file = None
         if running is None and not record.collected:
             file = next(iter(record.collecting.values()), None)
-        folder = Path(spec.stacks).parent
-        stacks = [_tail_of(path) for path in sorted(folder.glob(Path(spec.stacks).name + "*"))]
+        stacks_folder = Path(spec.stacks).parent
+        stacks = [_tail_of(path) for path in sorted(stacks_folder.glob(Path(spec.stacks).name + "*"))]
         death = Death(
             exited,
             timed_out,
@@ -697,6 +770,7 @@ class Watcher:
         return death
 
     def _phase(self) -> str | None:
+        """Return the phase of the running test from the worker's byte on the board; ``None`` if unknown."""
         try:
             with open(self.spec.board, "rb") as file:
                 return PHASE_NAMES.get(file.read()[self.spec.slot])
@@ -705,16 +779,18 @@ class Watcher:
 
 
 def _tail_of(path: Path) -> str:
+    """Return the end of a text file; empty if it cannot be read."""
     try:
         with open(path, "rb") as stream:
             stream.seek(0, os.SEEK_END)
-            stream.seek(max(stream.tell() - _LAST_WORDS, 0))
+            stream.seek(max(stream.tell() - _TAIL_BYTES, 0))
             return stream.read().decode("utf-8", "replace").strip()
     except OSError:
         return ""
 
 
 def _is_alive(pid: int) -> bool:
+    """Return whether a process exists and, where ``/proc`` shows that, is no zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
