@@ -1,4 +1,4 @@
-"""Guards that hold for every todo: hygiene, allowlist, sandbox and budget."""
+"""Guards that apply to every todo: hygiene, allowlist, sandbox and budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Guard(StrEnum):
-    """The guards; also the ids of the checks that they add to a todo that they report."""
+    """The guards; their values are also the ids of the checks that they add to a todo."""
 
     HYGIENE = "hygiene"
     ALLOWLIST = "allowlist"
@@ -22,7 +22,7 @@ class Guard(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A violation that a guard found of a todo."""
+    """A violation that a guard found for a todo."""
 
     todo_id: str
     guard: Guard
@@ -31,8 +31,8 @@ class Violation:
     evidence: Evidence
 
     def check(self) -> tuple[Check, Evidence]:
-        """The failed check that stands for it among the todo's own, and what is behind it."""
-        from planner.model.outcome import Check  # not before: sessions have this package, and no planner
+        """Return the failed check that represents the violation in the todo, with its evidence."""
+        from planner.model.outcome import Check  # imported late: workers load this package, not the models
         from planner.model.verdicts import CheckKind, Verdict
 
         check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)

@@ -1,4 +1,4 @@
-"""Allowlist: changed files that no todo may change, and the todo to blame. Pure."""
+"""Allowlist guard: changed files that no todo may change, and the todo to blame. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _COVERAGE = ("coverage.xml", "coverage.json", "coverage.lcov", ".report.json")
 
 
 class Author(NamedTuple):
-    """A todo that can have done work."""
+    """A todo that may have done work."""
 
     todo_id: str
     root: Path
-    """What its paths are relative to."""
+    """Root of its paths."""
     allowed_files: tuple[str, ...] | None
 
 
 class Ground(NamedTuple):
-    """One root of the plan, and what there is not anybody's work or nobody may touch."""
+    """One root of the plan, with its protected files and the files that are not anybody's work."""
 
     root: Path
     expected: tuple[str, ...] = ()
-    """Artifacts that todos are to make."""
+    """Artifacts that todos are expected to create."""
     protected: tuple[str, ...] = ()
 
 
 def violations(
     authors: Sequence[Author], grounds: Iterable[Ground], touched: Mapping[Path, Collection[str]]
 ) -> Iterator[Violation]:
-    """Yield what is held against whom. ``touched`` are the changed files of each root, relative to it."""
+    """Yield the violations. ``touched`` are the changed files by root, relative to it."""
     from planner.model.evidence import Evidence
 
     outside: dict[str, None] = {}
@@ -76,7 +76,7 @@ def violations(
 
 
 def is_cache(path: str) -> bool:
-    """Return whether a tool keeps the file for itself."""
+    """Return whether a file belongs to a tool's cache."""
     parts = path.split("/")
     return (
         not _CACHES.isdisjoint(parts)
@@ -87,7 +87,7 @@ def is_cache(path: str) -> bool:
 
 
 def is_expected(file: str, expected: Iterable[str]) -> bool:
-    """Return whether a file is nobody's work: a cache, or what the plan asks for."""
+    """Return whether a file is nobody's work: a cache, or an artifact that the plan expects."""
     return is_cache(file) or any(matches(file, pattern) for pattern in expected)
 
 

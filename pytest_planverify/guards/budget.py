@@ -1,4 +1,4 @@
-"""Watches what the plan's budget limits while the run goes on: time, memory of its processes, new files."""
+"""Budget guard: watches time, memory and new files while the run proceeds."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from planner.model.plan import Budget
 
 MEMORY_SECONDS = 0.2
-"""How often the memory of the processes is looked at."""
+"""Interval, in seconds, of memory measurements."""
 
 FILES_SECONDS = 1.0
-"""How often new files are looked for; less often where looking takes long."""
+"""Minimum interval, in seconds, of searches for new files; longer in large trees."""
 
 _MIB = 1024 * 1024
 _EXAMPLES = 5
@@ -36,7 +36,7 @@ _SAID = {
 
 
 class BudgetExceeded(Exception):
-    """A limit was passed; the run ends."""
+    """Raised when a limit is exceeded; ends the run."""
 
     def __init__(self, fact: BudgetFact) -> None:
         super().__init__(said_of(fact))
@@ -44,7 +44,7 @@ class BudgetExceeded(Exception):
 
 
 class BudgetWatch:
-    """The budget of one plan of the run."""
+    """Watches the budget of one plan."""
 
     def __init__(
         self,
@@ -54,7 +54,9 @@ class BudgetWatch:
         spared: Callable[[], Collection[int]] = frozenset,
         expected: Sequence[str] = (),
     ) -> None:
-        """``spared`` gives processes of our own; ``expected`` are globs of files that the plan asks for."""
+        """``spared`` returns process ids of our own; ``expected`` are globs of files that the plan
+        expects.
+        """
         self._budget = budget
         self._root = root
         self._spared = spared
@@ -65,7 +67,7 @@ class BudgetWatch:
         self._added: frozenset[str] = frozenset()
 
     def start(self, added: Iterable[str] = ()) -> None:
-        """The run begins now. ``added`` are the files that the work has added before it."""
+        """Start the clock. ``added`` are files that the work had added before the run."""
         self._started = time.monotonic()
         if self._budget.new_files is not None:
             self._added = frozenset(file for file in added if not is_expected(file, self._expected))
@@ -73,7 +75,7 @@ class BudgetWatch:
             self.finish()
 
     def check(self) -> None:
-        """Raises :class:`BudgetExceeded` when a limit is passed. Called again and again."""
+        """Raise :class:`BudgetExceeded` if a limit is exceeded. Called many times a second."""
         now = time.monotonic()
         self._hold("wall_seconds", now - self._started)
         if self._budget.memory_mb is not None and now >= self._memory_at:
@@ -81,11 +83,11 @@ class BudgetWatch:
             self._look_at_memory(self._budget.memory_mb)
         if self._budget.new_files is not None and now >= self._files_at:
             self.finish()
-            # In a large tree the look itself must not become what the run spends its time on.
+            # The search must not dominate the run in a large tree.
             self._files_at = now + max(FILES_SECONDS, 20 * (time.monotonic() - now))
 
     def finish(self) -> None:
-        """The run is over: look once more at what lasts. Raises :class:`BudgetExceeded`."""
+        """Check the persistent limits once more after the run. Raises :class:`BudgetExceeded`."""
         if self._budget.new_files is not None:
             new = self._added | (frozenset(self._files()) - self._before)
             self._hold("new_files", len(new), sorted(new))
@@ -94,7 +96,7 @@ class BudgetWatch:
         limit = getattr(self._budget, name)
         if limit is not None and used > limit:
             from planner.model.evidence import (
-                BudgetFact,  # only once something is spent: a run begins sooner
+                BudgetFact,  # imported late, to start the first worker sooner
             )
 
             raise BudgetExceeded(
@@ -108,11 +110,11 @@ class BudgetWatch:
             below = psutil.Process().children(recursive=True)
         except psutil.Error:
             return
-        spared = self._spared()  # our own processes have no tests in them
+        spared = self._spared()  # our own processes run no tests
         processes = [process for process in below if process.pid not in spared]
         sizes = {process: _memory(process) for process in processes}
         if sum(sizes.values()) > limit * _MIB:
-            # What processes share was counted for each of them; what is exact takes ten times as long.
+            # Shared memory was counted for each process. The exact measurement takes ten times as long.
             sizes = {process: _memory(process, exact=True) for process in processes}
         if sum(sizes.values()) > limit * _MIB:
             largest = sorted(sizes, key=lambda each: -sizes[each])[:_EXAMPLES]
@@ -126,13 +128,13 @@ class BudgetWatch:
 
 
 def said_of(fact: BudgetFact) -> str:
-    """One sentence on a limit that was passed."""
+    """Return one sentence on an exceeded limit."""
     said = _SAID.get(fact.name, "{used:g} of {limit:g}").format(used=fact.used, limit=fact.limit)
     return f"{said}: {', '.join(fact.examples)}" if fact.examples else said
 
 
 def violation(todo_id: str, fact: BudgetFact) -> Violation:
-    """Return what is held against a todo that was being verified when a limit was passed."""
+    """Return the violation for a todo that was being verified when a limit was exceeded."""
     from planner.model.evidence import Evidence
 
     reason = said_of(fact)
@@ -141,7 +143,9 @@ def violation(todo_id: str, fact: BudgetFact) -> Violation:
 
 
 def _memory(process: psutil.Process, *, exact: bool = False) -> int:
-    """Return its bytes in memory; with ``exact`` its part only of what is shared, where that is told."""
+    """Return a process's memory in bytes; with ``exact`` only its share of shared memory, where
+    available.
+    """
     import psutil
 
     with contextlib.suppress(psutil.Error, OSError):

@@ -1,7 +1,7 @@
-"""Ask the guards about one plan: first what the tree looks like, then what the run has shown.
+"""Guards of one plan: evaluated on the tree before the run, and on what the run has shown.
 
-Besides: which files differ from before the work began, what the runs themselves left, and whether what is
-verified wrote to our own files.
+Also determines which files differ from before the work, which files runs themselves left behind, and
+whether anything under verification wrote to our own files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WORST_FIRST = ("violated", "unchecked", "clean")
 
 
 def hygiene_of(said: Iterable[str]) -> str:
-    """Return the hygiene word of several plans: that of the worst."""
+    """Return the overall hygiene of several plans: the worst."""
     return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
@@ -54,10 +54,10 @@ class Guards:
         baseline: KeptBaseline | None = None,
         commit: str | None = None,
     ) -> None:
-        """``todos`` are those that are verified; ``asked`` those that have done work.
+        """Create the guards. ``todos`` are verified, ``asked`` are those that may have done work.
 
-        ``baseline`` is what the top root is compared with; ``commit`` what the command line asks to compare
-        with.
+        ``baseline`` is compared with the top root; ``commit`` is the revision given on the command
+        line.
         """
         self._flat = flat
         self._todos = todos
@@ -73,19 +73,19 @@ class Guards:
         self._before: dict[Path, tuple[str, ...]] = {}
         self._touched: dict[Path, tuple[str, ...]] = {}
         self.added: tuple[str, ...] = ()
-        """The files that the work has added since the baseline, relative to the top root."""
+        """Files added since the baseline, relative to the top root."""
         self.notes: list[str] = []
-        """What could not be looked at, for the reader of the outcomes."""
+        """Lines on what could not be checked."""
 
     @property
     def hygiene(self) -> str:
-        """Return the hygiene of the outcome file: ``clean``, ``violated`` or ``unchecked``, and why."""
+        """Hygiene in the outcome file: ``clean``, ``violated`` or ``unchecked``, with the reason."""
         if self._hygiene is None:
             return "violated: records of ours were touched; no baseline" if self._violated else UNCHECKED
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
 
     def look(self) -> None:
-        """See what has to be seen before anything of the project runs."""
+        """Inspect everything that must be seen before any project code runs."""
 
         root = self._flat.loaded.root
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
@@ -110,7 +110,7 @@ class Guards:
             self._look_at(root, changed, limited=root in limited)
 
     def leave_unwatched(self, commands: Sequence[str]) -> None:
-        """These commands run where nothing sees what they reach for: said where the plan denies any."""
+        """Note commands that run without observation, if the plan denies any access."""
         policies = (part.plan.metadata for part in self._flat.parts)
         denies = any({each.network, each.processes, each.writes} != {"record"} for each in policies)
         if denies and commands:
@@ -126,9 +126,10 @@ class Guards:
         *,
         narrowed: bool = False,
     ) -> list[Violation]:
-        """Return the violations by todo. ``spent`` is a passed limit, and its todos.
+        """Return the violations by todo.
 
-        ``result`` is what the run has shown; ``narrowed`` if the user left tests out.
+        ``spent`` is an exceeded limit with its todos, ``result`` what the run has shown, ``narrowed``
+        whether the user excluded tests.
         """
         tampered = list(self._tampered(result, narrowed))
         self._violated = bool(tampered)
@@ -142,7 +143,7 @@ class Guards:
     # -- hygiene ---------------------------------------------------------------------------------
 
     def _tampered(self, result: RunResult | None, narrowed: bool) -> Iterator[Violation]:
-        """All signs together: what was found in the tree, what the run has shown, our own files."""
+        """Yield violations from all signals: in the tree, in the run, in our own files."""
         found = [] if self._own is None else [*self._own.signals()]
         if self._hygiene is not None:
             shown = () if result is None else self._shown(result, narrowed)
@@ -198,7 +199,7 @@ class Guards:
         self._touched[root] = touched
 
     def _is_reformatted(self, root: Path, file: str) -> bool:
-        """Return whether a source differs from the baseline's in format and comments only."""
+        """Return whether a source differs from the baseline in formatting and comments only."""
         from pytest_planverify.guards.hygiene.source import has_same_tree
 
         if self._kept is None or self._tree is None or root != self._flat.loaded.root:
@@ -206,7 +207,7 @@ class Guards:
         return has_same_tree(file, self._kept.read(file), self._tree.read(file))
 
     def remember(self) -> None:
-        """Note which new files the run has left, before anybody can be blamed for them."""
+        """Record the new files that the run left, before anybody is blamed for them."""
 
         for root, before in self._before.items():
             after = self._changes[root].new_files()
@@ -214,7 +215,7 @@ class Guards:
                 remember(self._home, root, before, after)
 
     def _limited_roots(self) -> set[Path]:
-        """The roots in which some todo may not touch everything."""
+        """Return the roots in which some todo has an allowlist."""
         roots = {part.root for part in self._flat.parts if part.plan.metadata.protected_files}
         if any(author.allowed_files is not None for author in self._authors()):
             roots |= set(self._changes)
@@ -231,7 +232,7 @@ class Guards:
                 yield violation
 
     def _authors(self) -> list[Author]:
-        """The todos that can have done work: claimed or asked for; where there are none, all of them."""
+        """Return the todos that may have done work: claimed or requested ones; without any, all."""
         from pytest_planverify.guards.allowlist import Author
 
         items = self._flat.loaded.plan.items
@@ -240,12 +241,12 @@ class Guards:
             Author(todo_id=todo.id, root=self._flat.owner(todo.id).root, allowed_files=todo.allowed_files)
             for todo in items
             if (not working or todo.id in working)
-            # A parent's work is that of the todos below it.
+            # A parent's work is done by its todos.
             and (todo.allowed_files is not None or not self._flat.children.get(todo.id))
         ]
 
     def _asked_for(self) -> set[str]:
-        """The todos that the command line names, with what they depend on and what lies below them."""
+        """Return the requested todos with their dependencies and their sub-plans' todos."""
         by_id = {todo.id: todo for todo in self._flat.loaded.plan.items}
         pending = list(self._asked or ())
         found: set[str] = set()
@@ -284,7 +285,7 @@ _LARGEST = 64 << 20
 
 
 class OwnFiles:
-    """The plans and the files of ``.planverify`` as they were when the run began."""
+    """State of the plan files and of ``.planverify`` at the start of the run."""
 
     def __init__(self, root: Path, plans: Iterable[Path]) -> None:
         self._root = root
@@ -299,7 +300,7 @@ class OwnFiles:
         ]
 
     def signals(self) -> Iterator[HygieneSignal]:
-        """Yield what has changed since, and what never was ours."""
+        """Yield a signal for each file changed since, and for each that is not ours."""
         after = self._stamps()
         for path in sorted({*self._before, *after}):
             before, now = self._before.get(path), after.get(path)
@@ -311,10 +312,10 @@ class OwnFiles:
 
     def _stamps(self) -> dict[str, str]:
         files = [*self._plans, *(self._home / name for name in _FILES)]
-        # Another run of another plan may be writing at this moment.
+        # A concurrent run of another plan may be writing it.
         files += [path for names in _OF_PLANS for path in self._home.glob(names) if path.suffix != ".tmp"]
         found = {path: _digest(path) for path in files}
-        # The names of contents are their digests, which are checked when they are read.
+        # Contents are stored under their digests, which are checked when read.
         found |= {path: _facts(path) for path in self._home.glob("baseline/objects/*")}
         return {
             os.path.relpath(path, self._root).replace(os.sep, "/"): each
@@ -323,7 +324,9 @@ class OwnFiles:
         }
 
     def _is_of_another_run(self, path: str) -> bool:
-        """Two runs may be on at once; each has a folder of its own and writes the outcomes at its end."""
+        """Return whether a path belongs to a concurrent run, which has its own folder and writes
+        outcomes.
+        """
         try:
             run = str(json.loads((self._root / path).read_bytes())["run"]["run_id"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -357,25 +360,25 @@ MOST_FILES = 10_000
 _NEVER_LEFT = frozenset(
     {".py", ".pyi", ".pyx", ".so", ".pth", ".toml", ".cfg", ".ini", ".sh", ".yaml", ".yml", ".js", ".ts"}
 )
-"""Endings of files that make a project do something else; a run that writes one is not excused."""
+"""Suffixes of files that affect a project's behaviour; a run may not excuse writing one."""
 
 
 class Differing(NamedTuple):
-    """Paths relative to the root, sorted."""
+    """Differing files, as sorted paths relative to the root."""
 
     files: tuple[str, ...]
-    """What differs and no person has accepted."""
+    """Differing files that no person has accepted."""
     added: tuple[str, ...]
-    """Those of them that are new."""
+    """New ones among them."""
 
 
 def since(
     root: Path, flat: FlatPlan, kept: KeptBaseline | None, commit: str | None = None
 ) -> Differing | None:
-    """Return what differs below one root of a plan; ``None`` where nothing is known of the time before.
+    """Return what differs below one root of a plan; ``None`` if its earlier state is unknown.
 
-    ``kept`` is what the plan's top root is compared with, and every root below that with its part of it.
-    Of a root elsewhere its own baseline counts, or the ``commit`` that the run was asked to compare with.
+    ``kept`` is compared with the plan's top root, and its parts with roots below. For other roots their
+    own baseline counts, or the ``commit`` that the run is compared with.
     """
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.work_tree import WorkTree
@@ -405,7 +408,7 @@ def since(
 
 
 def _since_commit(root: Path, commit: str) -> Differing | None:
-    """Ask git alone; ``None`` where the root is of another repository, which has no such commit."""
+    """Compare by git alone; ``None`` if the root's repository has no such commit."""
     from pytest_planverify.baseline.repository import Repository
 
     repository = Repository.around(root)
@@ -415,18 +418,19 @@ def _since_commit(root: Path, commit: str) -> Differing | None:
     return Differing(tuple(sorted({*changed, *added})), tuple(sorted(added)))
 
 
-# Only a new file that is no source or setting, and that is still what the run left, counts as the run's.
-# What tests make of files that were there is told like anybody's change.
+# Only new files that are neither source nor configuration, and are unchanged since, count as left by a
+# run.
+# Changes of existing files by tests count like any other change.
 
 
 def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
-    """Return those of the files below the root that are just as an earlier run left them."""
+    """Return the files below the root that are unchanged since an earlier run left them."""
     known = _read(home).get(str(root), {})
     return {file for file in files if file in known and known[file] == _digest_left(root / file)}
 
 
 def remember(home: Path, root: Path, before: Collection[str], after: Iterable[str]) -> None:
-    """Note the files that are new since before the run, beside those of earlier runs that are unchanged."""
+    """Record files that are new since before the run, besides unchanged ones of earlier runs."""
     from planner.planfile.file_writer import replace_file
 
     found = _read(home)

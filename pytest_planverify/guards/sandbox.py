@@ -1,4 +1,6 @@
-"""Holds against a criterion what its tests reached for and the plan denies, whatever they made of it."""
+"""Sandbox guard: fails a criterion whose tests accessed what the plan denies, whatever the tests
+reported.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import Judgement
 
 MOST_EVENTS = 50
-"""How many events a check tells of; those that were denied come first."""
+"""Limit of events in a check; denied ones come first."""
 
 _DENIED = {
     "connect": "reached for {target}",
@@ -26,7 +28,7 @@ _DENIED = {
 def hold(
     judgement: Judgement, records: Iterable[dict[str, Any]], *, check_id: str, nodeids: Collection[str]
 ) -> Judgement:
-    """Add to a judgement what its worker reached for; what was denied fails it.
+    """Add a worker's audit events to its judgement; denied ones fail it.
 
     ``nodeids`` are its tests.
     """
@@ -41,9 +43,9 @@ def hold(
 
 
 def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple[AuditEvent, ...]:
-    """Return the events, equal ones of several processes as one, those that were denied first.
+    """Return the events, denied first, with equal ones of several processes merged.
 
-    An event outside of tests, such as one of a wide fixture, is told with the file that it came from.
+    An event outside of tests, for example of a session fixture, carries the file that caused it.
     """
     found: dict[AuditEvent, int] = {}
     for record in records:
@@ -62,7 +64,7 @@ def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple
 
 
 def said_of(denied: Sequence[AuditEvent]) -> str:
-    """One sentence on what was denied."""
+    """Return one sentence on denied events."""
     first = denied[0]
     who = first.nodeid or first.path or "the session"
     more = len({(event.event, event.target) for event in denied}) - 1

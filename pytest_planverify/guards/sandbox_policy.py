@@ -1,7 +1,7 @@
-"""The sandbox of a session: what audit events say was reached for, and what the plans grant.
+"""Sandbox policy: interpretation of audit events, and what the plans grant.
 
-Every function of ``os`` that is called here was bound when the session began: what a test replaces for
-itself, such as ``os.readlink``, is neither asked nor counted as called.
+All functions of ``os`` used here are bound when the session begins, so that monkeypatches in tests are
+neither called nor counted.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ CONNECT, PROCESS, WRITE = "connect", "process", "write"
 RECORD, DENY = "record", "deny"
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-"""The flags of ``os.open`` one of which a file has that is opened to be written."""
+"""Flags of ``os.open`` that open a file for writing."""
 
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache", ".planverify"}
 )
-"""Folders of tools; what is written there is nobody's work."""
+"""Cache folders of tools; writing there is not restricted."""
 
 C_FUNCTIONS = {
     **dict.fromkeys(("connect", "sendto", "sendmsg", "sendmmsg", "getaddrinfo", "gethostbyname"), CONNECT),
     **dict.fromkeys(("system", "popen", "execl", "execle", "execlp", "execv", "execve", "execvp"), PROCESS),
     **dict.fromkeys(("execvpe", "fexecve", "execveat", "posix_spawn", "posix_spawnp"), PROCESS),
 }
-"""Functions of the C library that are looked up in order to be called past the interpreter."""
+"""C functions whose lookup (by ctypes) means that they will be called past the interpreter."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _MOST_LINKS = 40
@@ -56,27 +56,27 @@ _interpreter, _own_name, _look_up, _which = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The grants of one plan: ``record``, ``deny``, or names that are granted."""
+    """The rules of one plan for each kind of access: ``record``, ``deny``, or granted names."""
 
     root: str
-    """Where paths that are granted start from."""
+    """Root of granted paths."""
     network: str | tuple[str, ...] = "record"
     processes: str | tuple[str, ...] = "record"
     writes: str | tuple[str, ...] = "record"
 
 
 class Reached(NamedTuple):
-    """One thing that was reached for."""
+    """One access."""
 
     kind: str
     """``connect``, ``process`` or ``write``."""
     target: str
-    """``host:port``, the program, or the path without links, as a person is told it."""
+    """Shown to people: ``host:port``, program, or resolved path."""
     name: str
-    """The host, the program, or the path: what a grant is compared with."""
+    """Compared with grants: host, program or path."""
     port: int | None = None
     is_lookup: bool = False
-    """Only the address of the host was asked for."""
+    """Only a name lookup."""
 
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ if TYPE_CHECKING:
 
 
 def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
-    """Return, by the name of an audit event, what tells from its arguments what was reached for.
+    """Return functions from an audit event's arguments to accesses, by event name.
 
-    ``is_outside`` says of a path without links whether it lies outside what anybody may write.
+    ``is_outside`` tells whether a resolved path lies outside of what any test may write.
     """
     return {
         **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), _connected),
@@ -102,7 +102,7 @@ def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
 
 
 def _c_function(args: tuple[Any, ...]) -> Sequence[Reached]:
-    """Return where a function of C is called to, nobody sees: that it is asked for has to do."""
+    """Interpret the lookup of a C function: the later call itself cannot be observed."""
     name: Any = args[1] if len(args) > 1 else None
     text: Any = name.decode("ascii", "replace") if isinstance(name, bytes) else name
     kind = C_FUNCTIONS.get(text) if isinstance(text, str) else None
@@ -115,7 +115,7 @@ def _c_function(args: tuple[Any, ...]) -> Sequence[Reached]:
 def _connected(args: tuple[Any, ...]) -> Sequence[Reached]:
     address = args[1]
     if not isinstance(address, tuple) or len(address) < 2 or isinstance(address[0], int):  # pyright: ignore
-        return ()  # a path of AF_UNIX, or a family that leaves no machine
+        return ()  # AF_UNIX, or another family that stays on this machine
     return _host(address[0], address[1], lookup=False)  # pyright: ignore
 
 
@@ -143,7 +143,7 @@ def _is_address(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the name or number is this machine's own, which no policy denies."""
+    """Return whether a name or address is this machine's own, which is always granted."""
     name = host.lower().rstrip(".")
     if name in _LOCAL_NAMES or name.endswith(".localhost"):
         return True
@@ -176,9 +176,11 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
     def written(
         path: Any, folder: Any = -1, *, follow: bool = True, there: bool | None = None
     ) -> Sequence[Reached]:
-        """``there`` says that only what is there, or is not, can be changed by it."""
+        """Interpret a write to a path. ``there`` restricts it to existing (or missing) paths, as others
+        have no effect.
+        """
         if isinstance(path, int) or path is None:
-            return ()  # a file that is open already
+            return ()  # a descriptor
         found = resolve_path(fspath(path), folder, follow)
         if found is None or not is_outside(found) or (there is not None and _is_there(found) is not there):
             return ()
@@ -188,8 +190,8 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
         if not args[2] & WRITING:
             return ()
         if isinstance(args[0], int):
-            # multiprocessing starts processes past subprocess and its event; but then it opens the pipe
-            # through which each is told what to do, without which it does nothing.
+            # multiprocessing's spawn raises no event of subprocess, but it opens the pipe that carries
+            # the child's instructions.
             if frame_of(2).f_code.co_filename not in _LAUNCHERS:
                 return ()
             return (Reached(PROCESS, f"{_interpreter}, by multiprocessing", _interpreter),)
@@ -232,13 +234,13 @@ def _is_there(path: str) -> bool:
 
 
 def resolve_path(path: Any, folder: Any = -1, follow: bool = True) -> str | None:
-    """Make a path absolute and free of links.
+    """Return the absolute path without symbolic links.
 
-    ``folder`` is the descriptor that it is relative to, below 0 for the working directory; with ``follow``
-    a link in its last part is followed as well. Return ``None`` where that folder is not open.
+    ``folder`` is a directory descriptor for relative paths, below 0 for the working directory;
+    ``follow`` also resolves a link in the last component. ``None`` if the descriptor is not open.
     """
     name = fsdecode(path)
-    name = "".join((name,))  # a plain string, whatever class it was
+    name = "".join((name,))  # a plain str even for instances of subclasses
     if not name.startswith("/"):
         try:
             is_open = isinstance(folder, int) and folder >= 0
@@ -272,7 +274,7 @@ def resolve_path(path: Any, folder: Any = -1, follow: bool = True) -> str | None
 
 
 def outside_of(folders: Sequence[str]) -> Callable[[str], bool]:
-    """Return whether a path without links lies in none of the folders, in no device and in no cache."""
+    """Return a predicate: whether a resolved path lies outside of the folders, devices and caches."""
     exact = frozenset(folder.rstrip("/") for folder in folders)
     starts = (*(f"{folder}/" for folder in exact), "/dev/", "/proc/")
     starts += (sys.pycache_prefix + "/",) if sys.pycache_prefix else ()
@@ -287,7 +289,7 @@ def outside_of(folders: Sequence[str]) -> Callable[[str], bool]:
 
 
 def temporary_folders() -> list[str]:
-    """Return where temporary files belong: the folders that the environment names, and the usual ones."""
+    """Return the folders for temporary files: from the environment, and the usual ones."""
     named = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
     return [folder for folder in (*named, "/tmp", "/var/tmp", "/usr/tmp") if posixpath.isabs(folder)]
 
@@ -296,7 +298,7 @@ def temporary_folders() -> list[str]:
 
 
 def grants_of(sandboxes: Sequence[Sandbox]) -> Callable[[Reached], bool]:
-    """Return whether something may be reached for: every one of the policies must grant it."""
+    """Return a predicate: whether every policy grants an access."""
     grants: dict[str, tuple[Callable[[Reached], bool], ...]] = {}
     for kind, make in ((CONNECT, _hosts), (PROCESS, _programs), (WRITE, _folders)):
         policies = dict.fromkeys((_policy(each, kind), each.root) for each in sandboxes)
@@ -309,7 +311,7 @@ def grants_of(sandboxes: Sequence[Sandbox]) -> Callable[[Reached], bool]:
 
 
 def denies_anything(sandboxes: Sequence[Sandbox]) -> bool:
-    """Return whether any policy is more than that things are recorded."""
+    """Return whether any policy denies something instead of recording it."""
     return any(_policy(each, kind) != RECORD for each in sandboxes for kind in (CONNECT, PROCESS, WRITE))
 
 
@@ -320,9 +322,9 @@ def _policy(sandbox: Sandbox, kind: str) -> str | tuple[str, ...]:
 def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
     hosts = tuple(_host_and_port(text) for text in named)
     names = {pattern: port for pattern, port in hosts if not _is_pattern(pattern)}
-    """Whose numbers are granted, too: those that are named, and those that a pattern let be looked up."""
+    """Names whose addresses are granted: those listed, and those whose lookup a pattern granted."""
     ports: dict[str, set[int | None]] = {}
-    """By number."""
+    """Granted ports by address."""
 
     def is_granted(reached: Reached) -> bool:
         for pattern, port in hosts:
@@ -374,7 +376,7 @@ def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
         if _matches(given, paths):
             return True
         base = name.rpartition("/")[2]
-        # A program of that name which the project brought along is another one than was meant.
+        # A program of that name inside of the project is not the granted one.
         meant = _which(base) if base in names else None
         return meant is not None and resolve_path(meant) == resolve_path(given)
 

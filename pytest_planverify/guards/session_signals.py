@@ -1,4 +1,4 @@
-"""Signals of tampering in what the sessions of a run have shown, compared with the baseline."""
+"""Tampering signals in the sessions of a run, compared with the baseline."""
 
 from __future__ import annotations
 
@@ -31,79 +31,81 @@ _SAME = {
     "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
     "test-skipped-since": ("test-skipped", "test-xfailed", "test-deleted"),
 }
-"""Signs of the comparison that mean the same as one of the run."""
+"""Signs of the tree comparison that are equivalent to signs of the run."""
 _DECIDING = re.compile(
     r"pytest_(runtest|pyfunc_call|collect|ignore_collect|pycollect|make_collect_report|deselected|itemcollected"
     r"|generate_tests|fixture|sessionfinish|report_teststatus|report_to_|report_from_|assertrepr_compare"
     r"|exception_interact|internalerror|keyboard_interrupt|cmdline_main|load_initial_conftests|plugin_registered)"
     r"\w*"
 )
-"""Hooks whose implementations can change what is run, or what is said of it."""
+"""Hooks that can change which tests run, or how they are reported."""
 
 
 class SessionSeen(Protocol):
-    """Observations of a session that has ended."""
+    """Observations of a finished session."""
 
     inventories: list[dict[str, Any]]
-    """What its processes told at their end."""
+    """Inventories that its processes wrote at their end."""
     forged: int
     collected: bool
     exit_status: int | None
     collection_failures: dict[str, Any]
     results: dict[str, Any]
-    """By node id, the tests that are over, with their outcomes."""
+    """Finished tests by node id."""
 
     @property
     def journal_lost(self) -> bool: ...
 
 
 class RunResult(Protocol):
-    """Observations of a run of a plan."""
+    """Observations of a plan's run."""
 
     @property
     def records(self) -> Sequence[SessionSeen]: ...
 
     @property
     def checks(self) -> Mapping[str, Mapping[str, CheckRun]]:
-        """By todo and check."""
+        """By todo id, then check id."""
         ...
 
 
 class Shown(NamedTuple):
-    """The evidence that a run has shown."""
+    """Evidence shown by a run."""
 
     sessions: Sequence[SessionSeen]
     checks: Mapping[str, Iterable[Check]]
-    """By todo."""
+    """By todo id."""
     inventory: SessionInventory
     narrowed: bool = False
-    """The user left tests out."""
+    """The user excluded tests."""
 
 
 class FileGround:
-    """Facts of files: their changes, and the todos that may change them."""
+    """Facts about files: their changes, and the todos that may change them."""
 
     def __init__(self, kept: KeptBaseline, grants: Grants, digests: Mapping[str, str]) -> None:
         self.kept, self._grants, self._digests = kept, grants, digests
         self.inventory = kept.document.inventory
 
     def permission(self, path: str) -> Permission:
-        """Return whether somebody may change a file."""
+        """Return whether any todo may change a file."""
         return self._grants.permission(path)
 
     def is_accepted(self, path: str) -> bool:
-        """Return whether a person has accepted the file as it is."""
+        """Return whether a person has accepted the file's current content."""
         digest = self._digests.get(path)
         return digest is not None and self.kept.accepted(path, digest)
 
     def is_settled(self, path: str) -> bool:
-        """Return whether a file is what it was at the baseline, or a person has accepted it as it is."""
+        """Return whether a file is as in the baseline, or accepted by a person."""
         before = self.kept.document.files.get(path)
         is_unchanged = before is not None and before.sha256 == self._digests.get(path)
         return is_unchanged or self.is_accepted(path)
 
     def is_kept_from_change(self, path: str) -> bool:
-        """Return whether an effect on a file's tests is no work on the file, whose source is read."""
+        """Return whether nobody may change a file, so that an effect on its tests cannot be legitimate
+        work.
+        """
         permission = self.permission(path)
         if permission is Permission.GRANTED or self.is_accepted(path):
             return False
@@ -115,7 +117,7 @@ class FileGround:
         return was is not None and was.outcome.is_red and not was.flaky
 
     def selection_was_accepted(self) -> bool:
-        """Return whether a person has accepted a change of what says which tests there are."""
+        """Return whether a person has accepted a change of a file that decides which tests exist."""
         return any(
             self.kept.kind_of(path) in (JudgeKind.CONFTEST, JudgeKind.CONFIG)
             and self._digests.get(path) == digest
@@ -131,7 +133,7 @@ def signals(
     grants: Grants,
     digests: Mapping[str, str],
 ) -> Iterator[HygieneSignal]:
-    """Yield all that speaks against the run; ``digests`` are those of the tree before it."""
+    """Yield all tampering signals of a run; ``digests`` are those of the tree before it."""
     ground = FileGround(kept, grants, digests)
     yield from _sessions(shown, ground.inventory)
     yield from _hooks(shown.inventory, ground)
@@ -143,7 +145,7 @@ def signals(
 def without_known(
     found: Iterable[HygieneSignal], known: Iterable[HygieneSignal]
 ) -> Iterator[HygieneSignal]:
-    """Yield those that the comparison of trees has not found already, in the same file."""
+    """Yield the signals that the comparison of trees has not already found in the same file."""
     told = {(each.sign, each.path) for each in known}
     for each in found:
         signs = (each.sign, *_SAME.get(each.sign, ()))
@@ -152,7 +154,7 @@ def without_known(
 
 
 def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]:
-    """Yield what sessions say of themselves that cannot be, unless it was so at the baseline already."""
+    """Yield impossible facts that sessions report about themselves, unless the baseline had them, too."""
     if forged := sum(each.forged for each in shown.sessions):
         yield _signal("records-touched", f"lines of the journal ({forged}) were not written by its session")
     if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
@@ -170,7 +172,7 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
             said = f"a session returned 0 in which {listed(red)} failed"
             yield _signal("exit-status-overturned", said, nodeid=red[0])
             break
-    # Some plugins run bodies in processes of their own: then no passed test was seen to be called.
+    # Some plugins run test bodies in other processes, where no call is observed for any passed test.
     for session in shown.sessions if not before.bodies_elsewhere else ():
         told = (nodeid for each in session.inventories for nodeid in each.get("without_body", ()))
         green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
@@ -180,13 +182,13 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
 
 
 def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Yield hooks that decide in files that had none of that name; one that changed its file is no news.
+    """Yield result-deciding hooks in files that had no hook of that name; a moved hook is no signal.
 
-    The user of the run may load a plugin from anywhere.
+    Files outside of the root are ignored: users may load plugins from anywhere.
     """
     before = {(each.hook, _wherever(each.file)) for each in ground.inventory.hooks}
     files = {(each.hook, _wherever(each.file)): each.file for each in now.hooks}
-    # A hook that went to another file has gone from one: so many new ones of the name are no news.
+    # A hook that moved to another file is missing in its old one: that many new ones are no signal.
     gone = Counter(hook for hook, _ in before - files.keys())
     for hook, place in sorted(files.keys() - before):
         file = files[hook, place]
@@ -200,7 +202,7 @@ def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]
 
 
 def _wherever(file: str) -> str:
-    """A file outside the root by its name: where it lies depends on the machine and the work tree."""
+    """Return a file outside of the root by its name only, as its location depends on the machine."""
     return file.rpartition("/")[2] if file.startswith(("/", "../")) else file
 
 
@@ -208,7 +210,9 @@ def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSigna
     is_environment = environment_files()
     before = {each.name for each in ground.inventory.patched}
     for each in now.patched:
-        by_library = is_environment(each.file) and not each.name.endswith("()")  # when it is imported
+        by_library = is_environment(each.file) and not each.name.endswith(
+            "()"
+        )  # applied by a library at import
         if each.name not in before and not by_library and not ground.is_settled(each.file):
             said = f"{each.name} was replaced{f' by {each.file}' if each.file else ''}, and stayed so"
             is_own = each.file in ground.kept.document.files or not each.file.startswith("/")
@@ -216,7 +220,9 @@ def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSigna
 
 
 def _missed(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Yield tests of the baseline that a command selects no more, and red ones that are skipped by now."""
+    """Yield tests of the baseline that a command no longer selects, and failing ones that are now
+    skipped.
+    """
     accepted = ground.selection_was_accepted()
     unread = {name.partition("::")[0] for each in shown.sessions for name in each.collection_failures}
     for todo_id, checks in shown.checks.items():
@@ -224,7 +230,7 @@ def _missed(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator[Hygien
         for check in checks:
             was = known.checks.get(check.id) if known is not None else None
             if was is None or was.cmd != check.cmd or not check.tests or not was.tests:
-                continue  # what another command selects, the comparison of plans judges
+                continue  # a changed command is judged by the comparison of plans
             present = {_function(test.nodeid) for test in check.tests}
             gone = (
                 below(flat, todo_id, name)
@@ -255,7 +261,7 @@ def _by_file(nodeids: Iterable[str]) -> Iterable[tuple[str, list[str]]]:
 
 
 def _function(nodeid: str) -> str:
-    """A test without its parameters, which may come from the product."""
+    """Return a node id without parameters, which may depend on the product."""
     return nodeid.partition("[")[0]
 
 

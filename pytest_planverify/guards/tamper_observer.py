@@ -1,7 +1,8 @@
-"""Observes inside a worker who has a say in its verdicts, and holds reports against what tests raised.
+"""Observation inside of a worker: who can influence its verdicts, and whether reports match what tests
+raised.
 
-What it finds goes into the record ``session_inventory``, which is compared with the baseline by
-:mod:`pytest_planverify.guards.session_signals`.
+Findings go into the ``session_inventory`` record, which :mod:`pytest_planverify.guards.session_signals`
+compares with the baseline.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _UNKNOWN = "<unknown>"
 
 @cache
 def environment_files() -> Callable[[str], bool]:
-    """Return a predicate on paths: a file of the interpreter, of an installed package, or of this one."""
+    """Return a predicate: whether a path belongs to the interpreter, an installed package, or this one."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = {own, os.path.join(os.path.dirname(own), "planner"), os.path.dirname(os.__file__)}
     folders |= {path for name, path in sysconfig.get_paths().items() if "lib" in name}
-    # Those that a .pth file adds stand on the path only.
+    # Folders added by .pth files are only found on sys.path.
     folders |= {path for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
     folders |= {os.path.realpath(folder) for folder in folders if folder}
     starts = tuple(f"{folder.rstrip(os.sep)}{os.sep}" for folder in sorted(folders) if folder)
@@ -48,9 +49,9 @@ def environment_files() -> Callable[[str], bool]:
 
 
 def defining_file(function: object, holder: object = None) -> str:
-    """Return the file that a function was written in; of one made of text, the file that made it.
+    """Return the file that defines a function; for generated code, the file that generated it.
 
-    ``holder`` is the object that has the function, asked where the function does not tell.
+    ``holder`` is the object that has the function, used if the function itself does not tell.
     """
     function = innermost_function(function)
     code = getattr(function, "__code__", None)
@@ -61,12 +62,12 @@ def defining_file(function: object, holder: object = None) -> str:
     known = cast("dict[str, Any]", space).get("__file__") if isinstance(space, dict) else None
     if isinstance(known, str):
         return known
-    # Without code it is an object that can be called, of some class.
+    # Without code: an instance with __call__.
     return (code is None and file_of_module(function)) or file_of_module(holder) or _UNKNOWN
 
 
 def innermost_function(function: object) -> object:
-    """Return what a method or a partial call calls in the end."""
+    """Return the function underlying methods and partial objects."""
     while True:
         if isinstance(function, MethodType):
             function = function.__func__
@@ -101,33 +102,33 @@ _INSTALLED = frozenset(
     }
 )  # fmt: skip
 _LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
-"""Judges that only some projects import; watched from the first look that finds them."""
+"""Judging modules that only some projects import; watched from their first appearance."""
 _OFTEN_PATCHED = frozenset(
     {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
     | {"breakpoint", "__build_info__"}
 )
-"""Builtins that decide nothing."""
+"""Builtins that have no influence on verdicts."""
 _MOCKED_BY_FIXTURES = (
     "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
 )  # fmt: skip
-"""What a fixture may patch for the tests that use it, as long as it is put back."""
+"""Names that fixtures may patch temporarily."""
 _OWN_HABIT = "_pytest/legacypath.py"
-"""pytest gives its classes what they once had when it is configured."""
+"""pytest itself adds legacy attributes to its classes when it is configured."""
 _MARKS = "pytest.mark"
 
 _all: Callable[[Iterable[object]], bool] = all
 _map: Callable[..., Iterable[object]] = map
 _len = len
-# As they are now: these are among what is looked at.
+# Bound early: these functions are themselves watched.
 
 
 class _Namespace:
-    """The names of a module or class, and what they stood for at first."""
+    """Names of a module or class with their initial values."""
 
     __slots__ = ("_functions", "_names", "_values", "label", "now")
 
     def __init__(self, label: str, now: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
-        """Only ``names`` are looked at where they are given."""
+        """Watch all names, or only ``names``."""
         self.label, self.now, self._names = label, now, names
         self._values = self._read()
         self._functions = [
@@ -140,7 +141,7 @@ class _Namespace:
         return dict(self.now) if self._names is None else {name: self.now.get(name) for name in self._names}
 
     def changes(self) -> Iterator[tuple[str, Any]]:
-        """Yield names with what they stand for now, of what decides something."""
+        """Yield changed names that can decide verdicts, with their current values."""
         now, before = self._read(), self._values
         if _len(now) != _len(before) or not _all(_map(is_, now.values(), before.values())):
             for name, value in before.items():
@@ -155,31 +156,31 @@ class _Namespace:
                 yield f"{function.__name__}()", function
 
     def _overrides(self, name: str, value: object) -> bool:
-        """Return whether a new name of a class, or of ``pytest.mark``, overrides what it had."""
+        """Return whether a new name overrides an inherited one, or one of ``pytest.mark``."""
         if isinstance(self.now, MappingProxyType):
             return name.startswith("__") and name.endswith("__") and type(value) is FunctionType
         return self.label == _MARKS and not name.startswith("_")
 
 
 class ObservedJudges:
-    """Snapshot of what judges, taken before anything of the project is loaded."""
+    """Snapshot of all judging code, taken before any project code is loaded."""
 
     def __init__(self) -> None:
         self._spaces: list[_Namespace] = []
         self._modules: dict[str, ModuleType] = {}
         self._found: dict[tuple[str, str], None] = {}
-        """Names of what is another one by now, with the files that it was written in, if any is known."""
+        """Changed names with the files that define their new values, if known."""
         self._classes: set[int] = set()
         judging = [name for name in sys.modules if name in _INSTALLED or name.startswith("pluggy.")]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
-        # Of these only what ends a process judges.
+        # Of these modules only process-ending functions matter.
         self._spaces += [_Namespace("sys", vars(sys), ("exit",)), _Namespace("os", vars(os), ("_exit",))]
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
     def compare(self, during: str) -> None:
-        """Note what is another one by now: after ``collection``, in ``tests``, or in the ``session``."""
+        """Record what changed so far; ``during`` is ``collection``, ``tests`` or ``session``."""
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
                 self._found[f"sys.modules[{name!r}]", ""] = None
@@ -196,7 +197,7 @@ class ObservedJudges:
                 self._watch(name)
 
     def facts(self) -> list[list[str]]:
-        """Return all that was found, each once: its name, and the file of what stands there now."""
+        """Return all changes: name, and file of the new value."""
         return [list(each) for each in self._found]
 
     def _watch(self, name: str) -> None:
@@ -216,19 +217,19 @@ class ObservedJudges:
 
 @cache
 def judges_at_start() -> ObservedJudges:
-    """Remember what judges as it is now, once a process; to be asked before the project is loaded."""
+    """Return the snapshot of this process, taken at the first call, which must precede any project code."""
     return ObservedJudges()
 
 
 def _inner_function(value: Any) -> object:
-    """Return the function in a method of a class or a property."""
+    """Return the function inside of a classmethod, staticmethod or property."""
     if isinstance(value, classmethod | staticmethod):
         return cast("Any", value).__func__
     return value.fget if isinstance(value, property) else value
 
 
 def _decides(value: object) -> bool:
-    """Return whether a value has a say: code, or a tolerance of ``pytest.approx``."""
+    """Return whether a value can decide a verdict: code, or a tolerance of ``pytest.approx``."""
     return callable(value) or isinstance(value, property | staticmethod | classmethod | float)
 
 
@@ -241,9 +242,9 @@ def _file_of(value: object) -> str:
 
 
 MOST_HOOKS = 2_000
-"""So many hooks are told of; a session with more is no session of one project."""
+"""Limit of reported hooks."""
 MOST_FIXTURE_SETS = 100
-"""So many times the judges are looked at while a test's body is about to run."""
+"""Limit of comparisons before test bodies."""
 MOST_BODIES = 200
 
 _NO_FAILURE = (
@@ -256,35 +257,35 @@ _NO_FAILURE = (
 
 
 class TamperingObserver:
-    """Observes one session; registered as early as the recorder."""
+    """Plugin that observes one session; registered together with the recorder."""
 
     def __init__(self) -> None:
         self.judges = judges_at_start()
         self._is_environment = environment_files()
         self._hooks: dict[tuple[str, str], None] = {}
-        """Names of hooks with the files of the project that implement them."""
+        """Hook names with the project files that implement them."""
         self._fixture_sets: set[object] = set()
         self._without_body: list[str] = []
         self._written = False
 
     def pytest_plugin_registered(self, plugin: object, manager: pytest.PytestPluginManager) -> None:
-        """Note the hooks of a plugin, which count even where it has gone by the end."""
+        """Record a plugin's hooks, which count even if it is unregistered later."""
         home = file_of_module(plugin)
         if home is not None and self._is_environment(home) and isinstance(plugin, ModuleType):
-            return  # of an installed module all hooks are: spare looking at each
+            return  # all hooks of an installed module are installed, too
         for caller in manager.get_hookcallers(plugin) or ():
             for implementation in caller.get_hookimpls():
                 if implementation.plugin is plugin:
                     self._note_hook(caller.name, implementation)
 
     def pytest_collection_finish(self) -> None:
-        """Look at the judges once conftests and test files are imported."""
+        """Compare after conftests and test files were imported."""
         self.judges.compare("collection")
 
     def body_begins(self, item: pytest.Item) -> None:
-        """Look at the judges when a test's fixtures are ready, once for each set of fixtures of a file.
+        """Compare when a test's fixtures are set up, once for each file and set of fixtures.
 
-        Fixtures of one name, and what hooks of the project do around tests, may differ from file to file.
+        Fixtures of the same name, and hooks around tests, may differ between files.
         """
         key = (item.path, tuple(getattr(item, "fixturenames", ())))
         if key not in self._fixture_sets and len(self._fixture_sets) < MOST_FIXTURE_SETS:
@@ -292,8 +293,8 @@ class TamperingObserver:
             self.judges.compare("tests")
 
     def passed_without_body(self, item: pytest.Item, nodeid: str) -> None:
-        """Note a test that was reported as passed, though its function was not called."""
-        # A test of unittest is called by unittest.
+        """Record a test that was reported as passed although its function was never called."""
+        # unittest calls its test methods itself.
         is_plain = isinstance(item, pytest.Function) and type(item).__module__ != "_pytest.unittest"
         if is_plain and len(self._without_body) < MOST_BODIES:
             self._without_body.append(nodeid)
@@ -305,7 +306,7 @@ class TamperingObserver:
         self._written = True
         try:
             facts = self._facts(manager)
-        except Exception:  # what the project has replaced may raise anything
+        except Exception:  # replaced objects may raise anything
             facts = {"incomplete": True}
         journal.write("session_inventory", worker=worker, **facts)
 
@@ -329,10 +330,10 @@ class TamperingObserver:
 
 
 class FailureTally:
-    """Counts the failures that the running test's body raised, and those that were reported of it.
+    """Counts failures raised by the running test's body, and failures reported for it.
 
-    A plugin or a conftest may run a failing test again and report the last answer only, turn a report
-    round, or keep an exception to itself. What was raised is counted where it happens.
+    A plugin or conftest may rerun a failing test and report only the last result, change a report, or
+    swallow the exception. Counting where exceptions are raised detects that.
     """
 
     __slots__ = ("_evidence", "_made", "_reported", "_runs", "passed", "raised")
@@ -341,20 +342,20 @@ class FailureTally:
         self.begin()
 
     def begin(self) -> None:
-        """Start to count for another test."""
+        """Reset the counts for the next test."""
         self._runs = 0
         self.passed = False
-        """Its call was reported as passed."""
+        """The call phase was reported as passed."""
         self.raised = 0
-        """Bodies that raised what is a failure."""
+        """Number of executions of the body that raised a failure."""
         self._made = 0
-        """Failures that reports were made of."""
+        """Number of failures for which a report was created."""
         self._reported = 0
-        """Failures that were reported to everybody."""
+        """Number of failures reported to all plugins."""
         self._evidence: str | None = None
 
     def ran(self, error: BaseException | None) -> None:
-        """Count a run of the body, to its end or not."""
+        """Count one execution of the body; ``error`` is what it raised."""
         self._runs += 1
         if error is not None and not isinstance(error, _NO_FAILURE):
             self.raised += 1
@@ -365,9 +366,9 @@ class FailureTally:
         report: pytest.TestReport,
         evidence: Callable[[], str | None],
     ) -> None:
-        """Count a report made of one phase. ``evidence`` gives the facts of a failure as JSON."""
+        """Count a created report. ``evidence`` returns the facts of a failure as JSON."""
         if call.when == "call" and call.excinfo is None and self.raised and report.outcome == "passed":
-            self._made += 1  # it was kept from the one who makes reports
+            self._made += 1  # the exception was hidden from the report's creation
             return
         if call.excinfo is None or call.excinfo.errisinstance(_NO_FAILURE):
             return
@@ -379,17 +380,19 @@ class FailureTally:
             self._evidence = evidence()
 
     def reported(self, report: pytest.TestReport) -> None:
-        """Count a report that was given to everybody."""
+        """Count a report that was delivered."""
         if report.outcome not in ("passed", "skipped"):
             self._reported += 1
 
     @property
     def unproved(self) -> bool:
-        """Return whether it was reported as passed though its body was never run."""
+        """Return whether the test was reported as passed although its body never ran."""
         return self.passed and not self._runs
 
     def hidden(self) -> dict[str, Any] | None:
-        """Return how many failures were not reported, in how many runs of the body, and one of them."""
+        """Return the number of unreported failures and executions, with one failure as example; else
+        ``None``.
+        """
         count = self._made - self._reported
         if count <= 0:
             return None

@@ -1,4 +1,4 @@
-"""Hygiene by comparison: two snapshots of a tree in, the signals of tampering out."""
+"""Hygiene: comparison of two snapshots of a tree for signals of tampering."""
 
 from __future__ import annotations
 

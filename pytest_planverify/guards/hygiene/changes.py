@@ -1,4 +1,4 @@
-"""Differences between two snapshots of a tree, read lazily, and what is found in them."""
+"""Differences between two snapshots of a tree, read lazily, and findings in them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
 WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
 SERVES_TESTS = re.compile(r"pytest|testing|plugin|fixture|conftest|(^|/)tests?[_/]|_tests?[./]")
-"""Files by which a project serves the tests of others."""
+"""Files that serve other projects' tests, such as plugins and fixtures."""
 
 _SCRIPT_FOLDERS = frozenset(
     {"tools", "bin", "scripts", "script", "examples", "benchmarks", "docs", "doc", "ci"}
@@ -41,11 +41,11 @@ class SignalFinding:
     before: str | None = None
     after: str | None = None
     nodeid: str | None = None
-    """The test that it is about, as it was called before."""
+    """The affected test by its earlier node id."""
 
 
 class TreeDifferences:
-    """Differences between two snapshots, read lazily."""
+    """Differences between two snapshots; contents are read on demand."""
 
     def __init__(
         self,
@@ -67,29 +67,29 @@ class TreeDifferences:
         self._parsed: dict[tuple[str, bool], Module | None] = {}
 
     def kind(self, path: str) -> JudgeKind:
-        """Return what a file has to do with verdicts."""
+        """Return a file's role in verdicts."""
         known = self._kinds.get(path)
         return known if known is not None else self._judges_by_name.kind_of(path)
 
     def of_kind(self, *kinds: JudgeKind) -> list[str]:
-        """Return the changed files of some kinds, sorted."""
+        """Return the changed files of these kinds, sorted."""
         return sorted(path for path in self.changed if self.kind(path) in kinds)
 
     def module(self, path: str, *, now: bool) -> Module | None:
-        """Return a source file of before or of now."""
+        """Return a parsed source file, of now or of before."""
         key = path, now
         if key not in self._parsed:
             self._parsed[key] = parse(path, (self.now if now else self.before).read(path))
         return self._parsed[key]
 
     def python(self, *kinds: JudgeKind) -> list[tuple[Module | None, Module | None]]:
-        """Return the changed source files of some kinds, each as it was and as it is."""
+        """Return the changed source files of these kinds as pairs of before and now."""
         paths = [path for path in self.of_kind(*kinds) if path.endswith(".py")]
         return [(self.module(path, now=False), self.module(path, now=True)) for path in paths]
 
     @cached_property
     def data(self) -> frozenset[str]:
-        """The data files of criteria and tests, as they are now."""
+        """Current data files of criteria and tests."""
         named = {path for reach in self.grants.todos for path in reach.data}
         return frozenset(named | {path for path in self.new if self.kind(path) is JudgeKind.FIXTURE})
 
@@ -105,6 +105,6 @@ class TreeDifferences:
 
 
 def is_script(path: str) -> bool:
-    """Return whether a source file is run rather than imported."""
+    """Return whether a source file is executed rather than imported."""
     *folders, name = path.split("/")
     return name in _SCRIPTS or any(folder in _SCRIPT_FOLDERS for folder in folders)

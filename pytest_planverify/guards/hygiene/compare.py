@@ -1,4 +1,4 @@
-"""The signals of tampering in two snapshots of a tree, which of them count, and the todo that answers."""
+"""Tampering signals between two snapshots: which of them count, and which todos are responsible."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.work_tree import Snapshot
 
 MOST_SIGNALS = 50
-"""So many are kept as evidence."""
+"""Limit of signals kept as evidence."""
 
 _RED_LOSSES = frozenset({"test-deleted", "test-skipped", "test-xfailed", "assertions-fewer"})
-"""What nobody may do to a test that was red, whoever may change it: it has to become green. To ask for
-something else is an edit, and no tampering."""
+"""Signs that are forbidden for failing tests even with permission, as these tests have to pass.
+Changing what they assert is a legitimate edit.
+"""
 _UNGRANTED = _RED_LOSSES | {
     "judge-changed", "judge-removed", "judge-unreadable", "assertion-lost", "data-changed"
 }  # fmt: skip
-"""What a judge may lose where a todo was granted the file; the other signs hold for everybody."""
+"""Signs that are acceptable if a todo may change the file; all others always count."""
 _OF_WORKERS = TRICKS | {
     "start-up-file", "shadows-module", "records-touched", "patches-judge"
 }  # fmt: skip
-"""What concerns whoever may have played it, and not whom the file judges."""
+"""Signs held against todos that may have caused them, not against those that the file judges."""
 
 _LONGEST_EXCERPT = 300
 
@@ -59,15 +60,15 @@ def compare(
     accepted: Callable[[str, str | None], bool] | None = None,
     is_red: Callable[[str], bool] | None = None,
 ) -> tuple[HygieneSignal, ...]:
-    """Return what is suspicious in the difference of two trees.
+    """Return the tampering signals in the difference of two trees.
 
-    ``kinds`` says what the files of before are; of others the name decides. ``accepted`` says whether a
-    person has accepted a content, by its sha256; ``is_red`` whether a test, without its parameters, failed
-    before.
+    ``kinds`` are the kinds of the earlier files; new files are classified by name. ``accepted(path,
+    sha256)`` tells whether a person accepted a content, ``is_red`` whether a test (without parameters)
+    failed before.
     """
     changes = TreeDifferences(before, now, kinds, grants, accepted)
     found: dict[tuple[str, str | None, int | None, str], HygieneSignal] = {}
-    # Trees of sources are many small objects, and no garbage in circles.
+    # Syntax trees are many small objects without cycles, so collections only cost time.
     with collector_paused(), room_for_deep_trees():
         for finding in _findings(changes) if changes.changed else ():
             if signal := _weighed(finding, grants.permission(finding.path), is_red):
@@ -94,7 +95,7 @@ def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
 
 
 def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield what the names of new and changed files tell."""
+    """Yield findings from the names of new and changed files."""
     for path in sorted(changes.changed & changes.new.keys()):
         if ".planverify" in path.split("/")[:-1]:
             said = f"{path} is a record of the verifier"
@@ -107,7 +108,7 @@ def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
 def _weighed(
     finding: SignalFinding, permission: Permission, is_red: Callable[[str], bool] | None
 ) -> HygieneSignal | None:
-    """Return the signal of a finding; ``None`` where whoever may change the file may do so."""
+    """Return the signal of a finding; ``None`` if permission covers it."""
     if finding.sign in _UNGRANTED and permission is Permission.GRANTED:
         about = finding.nodeid if finding.sign in _RED_LOSSES else None
         if about is None or is_red is None or not is_red(about):
@@ -143,10 +144,10 @@ def violations(
     passed: Collection[str],
     present: Collection[str] | None = None,
 ) -> Iterator[Violation]:
-    """Yield what is held against each todo; one signal is enough.
+    """Yield the violations that the signals mean for each todo; one signal suffices.
 
-    ``passed`` are the todos that have passed; they answer for what nobody may have done. ``present`` are
-    those of the run, all where it is absent.
+    ``passed`` todos are responsible for what nobody was permitted to do. ``present`` are the todos of
+    the run, all if ``None``.
     """
     here = {reach.todo_id for reach in grants.todos} if present is None else set(present)
     held: dict[str, list[HygieneSignal]] = {reach.todo_id: [] for reach in grants.todos}
@@ -167,8 +168,8 @@ def _answering(
 ) -> tuple[str, ...]:
     """Return the todos of the run that a signal is held against.
 
-    A changed judge concerns whom it judges and who may change it; a trick who may have played it, and where
-    that todo is no part of the run, everybody who profits.
+    A changed judge concerns the todos that it judges and that may change it. A trick concerns its
+    possible author, and if that is not part of the run, everyone who benefits.
     """
     named: tuple[str, ...] = ()
     if signal.path is not None and signal.sign in _OF_WORKERS:
@@ -186,7 +187,7 @@ def _answering(
 
 
 class HygieneWatch:
-    """Hygiene of the tree, read when made, so that the run itself is no part of it."""
+    """Hygiene of the tree, read before the run, so that the run itself is not part of it."""
 
     def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot) -> None:
         self._baseline = baseline
@@ -213,14 +214,16 @@ class HygieneWatch:
 
     @property
     def said(self) -> str:
-        """Return how the outcome file speaks of hygiene."""
+        """Hygiene as written into the outcome file."""
         revision = self._baseline.document.revision
         return f"checked against the baseline of {self._baseline.document.made_at}" + (
             f" ({revision[:12]})" if revision else ""
         )
 
     def _beside(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:
-        """Yield what no snapshot holds: another record of the baseline than git has, ignored packages."""
+        """Yield what snapshots cannot show: a baseline file that differs from git's copy, and ignored
+        packages.
+        """
         for doubt in self._baseline.doubts:
             yield HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
         for finding in ignored_packages(root, files):
@@ -233,7 +236,7 @@ class HygieneWatch:
         return nodeid in self._red or (path not in self._collected and bool(self.grants.dependants(path)))
 
     def _unknown(self, tree: Snapshot) -> Iterator[str]:
-        """Files that have changed, and of which nobody knows any more what they held."""
+        """Yield changed files whose earlier content is lost."""
         before, now = self._baseline, tree.digests()
         lost = [
             path
@@ -248,7 +251,7 @@ class HygieneWatch:
 
 
 def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFinding]:
-    """Yield packages that git ignores and that are imported instead of a module beside them.
+    """Yield git-ignored packages that shadow a module beside them.
 
     ``known`` are the files of the tree.
     """
@@ -263,21 +266,21 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFindi
 
 
 def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
-    """Remove the caches of bytecode beside the sources that were written since a moment.
+    """Remove bytecode caches beside sources that were written after ``since`` (epoch seconds).
 
-    Python and pytest run a cached file instead of its source, so that one that is forged would be judged in
-    the place of the source. Who imports the source next makes an honest one.
+    Python and pytest execute a cache instead of its source, so a forged cache would be judged in its
+    place. The next import recreates it.
     """
     for folder in {posixpath.dirname(path) for path in sources if path.endswith(".py")}:
         with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
             for entry in entries:
-                # Its times can be set to anything but the one of the last change of the entry itself.
+                # All timestamps can be forged except the ctime.
                 if entry.name.endswith(".pyc") and entry.stat(follow_symlinks=False).st_ctime >= since:
                     os.unlink(entry)
 
 
 def _since(baseline: KeptBaseline) -> float:
-    """The moment after which caches are work; of a baseline that was made of a commit nobody knows it."""
+    """Return the time after which caches count as work; for a baseline of a commit it is unknown."""
     document = baseline.document
     if document.revision and baseline.path.name.startswith(document.revision):
         return 0.0
@@ -288,7 +291,7 @@ def _since(baseline: KeptBaseline) -> float:
 
 
 def _plan_of(flat: FlatPlan, baseline: KeptBaseline) -> Plan | None:
-    """The plan as the baseline has it."""
+    """Return the plan as of the baseline."""
     path = flat.loaded.path
     if not path.is_relative_to(flat.loaded.root):
         return None

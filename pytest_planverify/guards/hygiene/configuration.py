@@ -1,4 +1,4 @@
-"""pytest's configuration as it takes effect, compared option by option."""
+"""pytest's effective configuration, compared option by option."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NARROWING = frozenset(
      "--only-rerun", "--pyargs", "--fixtures", "--version", "-h", "--help", "--markers", "--testmon",
      "--picked", "--suppress-no-test-exit-code", "--suppress-tests-failed-exit-code"}
 )  # fmt: skip
-"""Options by which fewer tests are run, or their failures count less."""
+"""Options that reduce the tests that run, or the effect of their failures."""
 _WITH_VALUE = _NARROWING | {"-p", "-W", "-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--dist",
     "--timeout", "--capture", "--import-mode", "--junitxml", "--numprocesses"}  # fmt: skip
 _DEFAULTS: dict[str, tuple[str, ...]] = {
@@ -43,7 +43,7 @@ _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 def configuration_findings(
     before: Snapshot, now: Snapshot, changed: Collection[str], tests: Sequence[str]
 ) -> Iterator[SignalFinding]:
-    """Yield what pytest is told so that it runs fewer tests; ``tests`` are the files that hold tests."""
+    """Yield configuration changes that make pytest run fewer tests; ``tests`` are the files with tests."""
     files = sorted(path for path in changed if posixpath.basename(path) in CONFIGURATIONS | {"setup.py"})
     for folder in dict.fromkeys(posixpath.dirname(path) for path in files):
         old_path, old = read_options(before, folder)
@@ -65,16 +65,16 @@ def configuration_findings(
             said, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
             yield SignalFinding(sign, said, path or old_path, before=texts[0], after=texts[1])
     for path in files:
-        # However a project declares its entry points, the group of pytest's plugins has this name.
+        # The entry-point group of pytest plugins, however a project declares it.
         if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
             said = "The project makes itself a plugin of pytest"
             yield SignalFinding("pytest-entry-point", said, path)
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:
-    """Return the file that pytest would take its options from, and the options as lists of words.
+    """Return pytest's configuration file for a folder, and its options as lists of words.
 
-    The options are ``None`` where the file cannot be parsed.
+    The options are ``None`` if the file cannot be parsed.
     """
     for name in _PRECEDENCE:
         path = posixpath.join(folder, name)
@@ -117,7 +117,7 @@ def _words(value: object) -> tuple[str, ...]:
 def _is_narrower(
     name: str, old: tuple[str, ...], new: tuple[str, ...], folder: str, tests: list[str]
 ) -> bool:
-    """Return whether a changed option lets fewer of the tests run, or their failures count less."""
+    """Return whether a changed option runs fewer of the tests, or weakens their failures."""
     then, now = old or _DEFAULTS.get(name, ()), new or _DEFAULTS.get(name, ())
     if name == "addopts":
         had, has = _options(old), _options(new)
@@ -141,7 +141,7 @@ def _is_narrower(
 
 
 def _options(words: tuple[str, ...]) -> set[str]:
-    """Return options with their values, one string each."""
+    """Return options joined with their values."""
     found: list[str] = []
     for word in words:
         if found and found[-1] in _WITH_VALUE and not word.startswith("-"):

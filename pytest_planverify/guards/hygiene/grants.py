@@ -1,4 +1,4 @@
-"""Permissions: the todos that may change a file, and those whose verdict depends on it."""
+"""Permissions: which todos may change a file, and whose verdict depends on it."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class Permission(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoReach:
-    """Files that one todo may change, and that judge it; paths are relative to the plan's root."""
+    """Files that a todo may change, and files that judge it, relative to the plan's root."""
 
     todo_id: str
     allowed_files: tuple[str, ...] | None = None
-    """Absent: it has no allowlist."""
+    """``None``: it has no allowlist."""
     selections: tuple[str, ...] = ()
-    """Files and folders of tests that its criteria select; ``.`` is all."""
+    """Test files and folders that its criteria select; ``.`` means all."""
     data: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
-    """Files that its commands run."""
+    """Scripts that its commands run."""
     contract: str | None = None
     folder: str = ""
-    """The root of its plan, where that is another one."""
+    """Root of its plan, if it differs."""
 
     def may_change(self, path: str) -> bool:
-        """Return whether its allowlist names the file."""
+        """Return whether its allowlist includes the file."""
         below = _below(path, self.folder)
         return self.allowed_files is not None and below is not None and allowed(below, self.allowed_files)
 
     def depends_on(self, path: str) -> bool:
-        """Return whether a file that judges has a say in its verdict."""
+        """Return whether a judging file influences its verdict."""
         if path in self.data or path == self.contract:
             return True
         folder, name = posixpath.split(path)
@@ -65,27 +65,27 @@ class TodoReach:
             elif (beside == folder or (beside and folder.startswith(f"{beside}/"))) and not (
                 name.startswith("test_") or name.endswith("_test.py")
             ):
-                # Support and data beside the tests; other tests in the same folder are none of its own.
+                # Support files and data beside the tests count; other test files in the folder do not.
                 return True
         return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:
-    """Of all todos of a plan."""
+    """The permissions of all todos of a plan."""
 
     todos: tuple[TodoReach, ...] = ()
     protected: tuple[str, ...] | None = None
-    """Globs of files that no todo may change; the judges of the baseline where the plan names none."""
+    """Globs of protected files; ``None`` means all judging files of the baseline."""
     plans: tuple[str, ...] = ()
-    """The plan files."""
+    """Paths of the plan files."""
 
     @classmethod
     def of(cls, flat: FlatPlan, before: Plan | None = None) -> Grants:
-        """The grants of a plan and its sub-plans.
+        """Return the permissions of a plan and its sub-plans.
 
-        ``before`` is the plan of the baseline: what a todo was granted since does not count, so that nobody
-        grants himself his judges. A todo that came since has the grants of its parent, or none.
+        ``before`` is the plan as of the baseline: later grants do not count, so that nobody can permit
+        themselves to change their judges. A todo added since has its parent's grants, or none.
         """
         root = flat.loaded.root
         reaches: list[TodoReach] = []
@@ -93,7 +93,7 @@ class Grants:
             owner = flat.owner(todo.id)
             folder = _relative(str(owner.root), str(root))
             if folder is None:
-                continue  # a root elsewhere, which the baseline of this plan does not hold
+                continue  # a root that this plan's baseline does not cover
             criteria = owner.criteria.get(todo.id.rpartition("/")[2]) or flat.loaded.criteria.get(todo.id)
             reaches.append(reach_of(_as_it_was(todo, before), criteria or (), folder))
         plans = tuple(
@@ -107,12 +107,12 @@ class Grants:
 
     @classmethod
     def of_plan(cls, plan: Plan, path: str = "") -> Grants:
-        """The grants of one plan that stands alone; ``path`` is its file."""
+        """Return the permissions of a single plan; ``path`` is its file."""
         reaches = tuple(reach_of(todo, criteria_of(todo, tools=plan.metadata.tools)) for todo in plan.items)
         return cls(todos=reaches, protected=_protected_files(plan), plans=(path,) if path else ())
 
     def permission(self, path: str) -> Permission:
-        """Return whether somebody may change a file."""
+        """Return whether any todo may change a file."""
         if self.protected and allowed(path, self.protected):
             return Permission.FORBIDDEN
         if any(each.may_change(path) for each in self.todos):
@@ -123,19 +123,19 @@ class Grants:
         return Permission.DEFAULT if self.protected is None else Permission.GRANTED
 
     def owners(self, path: str) -> tuple[str, ...]:
-        """The todos whose allowlist names a file; else those that have none."""
+        """Return the todos whose allowlist includes a file, else the todos without an allowlist."""
         named = tuple(each.todo_id for each in self.todos if each.may_change(path))
         return named or tuple(each.todo_id for each in self.todos if each.allowed_files is None)
 
     def dependants(self, path: str) -> tuple[str, ...]:
-        """The todos whose verdict a file has a say in; the plan has one in all."""
+        """Return the todos whose verdict a file influences; a plan file influences all."""
         if path in self.plans:
             return tuple(each.todo_id for each in self.todos)
         return tuple(each.todo_id for each in self.todos if each.depends_on(path))
 
 
 def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> TodoReach:
-    """The reach of one todo; ``folder`` is where its paths start, below the root."""
+    """Return the reach of one todo; ``folder`` is the root of its paths."""
     selections: dict[str, None] = {}
     data: list[str] = []
     artifacts: list[str] = []
@@ -179,7 +179,7 @@ def _protected_files(plan: Plan) -> tuple[str, ...] | None:
 
 
 def _as_it_was(todo: Todo, before: Plan | None) -> Todo:
-    """A todo with the grants that it had at the baseline."""
+    """Return a todo with its grants as of the baseline."""
     if before is None:
         return todo
     known = {each.id: each for each in before.items}
@@ -200,7 +200,7 @@ def _below(path: str, folder: str) -> str | None:
 
 
 def _relative(path: str, root: str) -> str | None:
-    """A path below the root, relative to it."""
+    """Return a path relative to the root, if it lies below."""
     if path == root:
         return ""
     return path.removeprefix(f"{root}/").replace("\\", "/") if path.startswith(f"{root}/") else None

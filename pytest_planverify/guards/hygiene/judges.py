@@ -1,4 +1,4 @@
-"""The files that judge: what a change of tests, conftests, test support and test data takes from them."""
+"""Changes of judging files (tests, conftests, test support and data) that weaken them."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ _BURDENS = {
     "assertion-swallowed": "catches its own failure",
     "assertion-void": "asserts what always holds",
 }
-"""What keeps a test from failing, and what is said where it came."""
+"""Signs that keep a test from failing, with their messages."""
 _CATCHES_FAILURES = frozenset({"", "AssertionError", "Exception", "BaseException"})
 _SPEAKS_TO_PYTEST = re.compile(
     r"(pytest|setup|teardown|setUp|tearDown|asyncSetUp|load_tests|collect_ignore|__test__).*"
 )
 _PATCHES = re.compile(r"monkeypatch|patch|setattr|setitem|\.__dict__|sys\.modules")
 _HELPERS = (".", "tests", "test_", "conftest", "helpers")
-"""What the modules of helpers begin with, which may assert."""
+"""Prefixes of modules whose functions may contain assertions."""
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield what the changed judges lost, and those that are other ones without permission."""
+    """Yield what changed judges lost, and judges that changed without permission."""
     tests = {
         path: (_read_tests(changes.module(path, now=False)), _read_tests(changes.module(path, now=True)))
         for path in changes.of_kind(*PYTHON_JUDGES)
@@ -90,11 +90,11 @@ def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
 
 @dataclass(frozen=True, slots=True)
 class _TestUnit:
-    """One test that is collected, and what it asks for."""
+    """One collected test, and what it checks."""
 
     node: Function
     body: str
-    """Its shape without its name."""
+    """Shape of its code without the name."""
     checks: Counter[str]
     burdens: dict[str, frozenset[str]]
     """By sign, what keeps it from failing."""
@@ -111,7 +111,7 @@ def _python_findings(
     if now is None and path in changes.new:
         yield SignalFinding("judge-unreadable", f"{path} can no longer be parsed", path)
         return
-    # Whoever may write the tests may write others in their place, as long as there are more of them.
+    # A todo that may write tests may replace them by at least as many others.
     is_granted = changes.grants.permission(path) is Permission.GRANTED
     is_rewritten = is_granted and len(added) >= 2 * len(old.keys() - new.keys())
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
@@ -136,7 +136,7 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
     gone, came = was.checks - unit.checks, unit.checks - was.checks
     for sign, said in _BURDENS.items():
         new = unit.burdens[sign] - was.burdens[sign]
-        # A check of something with itself, beside those that were there, may ask for reflexivity.
+        # A new comparison of a value with itself may test reflexivity.
         if new and (gone or sign != "assertion-void"):
             yield lost(sign, said, new)
     asks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
@@ -149,25 +149,27 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
 
 
 def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
-    """Return the tests of a module that are collected, by their names with those of their classes."""
+    """Return the collected tests of a module by qualified name."""
     return {} if module is None else dict(_tests_of(module, module.tree.body, "", frozenset()))
 
 
 def _tests_of(
     module: Module, body: list[ast.stmt], owner: str, inherited: frozenset[str]
 ) -> Iterator[tuple[str, _TestUnit]]:
-    """Yield the tests below a module or a class, with what these say of skipping."""
+    """Yield the tests in a module or class, with inherited skip marks."""
     targets = [
         ast.unparse(target)
         for each in body
         if isinstance(each, ast.Assign | ast.Delete)
         for target in each.targets
     ]
-    # What a module or a class says of skipping outside of its definitions holds for all its tests.
+    # Skip statements of a module or class outside of its definitions apply to all of its tests.
     inherited |= _marks([each for each in body if not isinstance(each, (*_DEFINITIONS, *_IMPORTS))], module)
-    for each in {each.name: each for each in _definitions(body)}.values():  # later ones hide those before
+    for each in {
+        each.name: each for each in _definitions(body)
+    }.values():  # later definitions replace earlier ones
         if {each.name, f"{each.name}.__test__", "__test__"}.intersection(targets):
-            continue  # deleted, bound again, or told to be no test
+            continue  # deleted, rebound, or marked with __test__ = False
         marks = inherited | _marks(each.decorator_list, module)
         if isinstance(each, ast.ClassDef):
             if each.name.startswith("Test") or each.bases:
@@ -200,7 +202,7 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
 
 
 def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:
-    """Return what decorators and statements say of skipping and failing, marks of parameters included."""
+    """Return skip and xfail marks of decorators and statements, including those of parameters."""
     return frozenset(
         f"{meaning}({ast.unparse(node)[:200]})"
         for node in nodes
@@ -229,7 +231,7 @@ def _always_holds(check: ast.AST) -> bool:
 
 
 def _calls_a_check(node: Function, module: Module) -> bool:
-    """Return whether it calls a helper that asserts, or one of another test module."""
+    """Return whether a function calls a helper with assertions, here or in another test module."""
     helpers = {name for name, each in module.functions.items() if _holds_check([each], module)}
     return any(
         name_of(each.func) in helpers or dotted(each.func, module.aliases).startswith(_HELPERS)
@@ -243,7 +245,7 @@ def _holds_check(nodes: Iterable[ast.AST], module: Module) -> bool:
 
 
 def _swallowers(function: Function, module: Module) -> Iterator[str]:
-    """Yield the handlers and context managers that catch a failing check and raise nothing for it."""
+    """Yield handlers and context managers that swallow a failing check."""
     for node in ast.walk(function):
         if isinstance(node, ast.Try) and _holds_check(node.body, module):
             for handler in node.handlers:
@@ -263,7 +265,7 @@ def _swallowers(function: Function, module: Module) -> Iterator[str]:
 # -- hooks and fixtures ------------------------------------------------------------------------------
 
 _FATES = r"(outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|_?obj|runtest|keyword|markexpr)"
-"""Attributes of reports, calls, sessions, items and options that decide a verdict."""
+"""Attributes that decide verdicts, of reports, calls, sessions, items and options."""
 _DECIDES = re.compile(
     rf"(?<!self)\.{_FATES} = |setattr\(.*'{_FATES}'|\b_?replace\(.*\b{_FATES}=|force_(result|exception)"
     r"|from_result|pytest_deselected|pytest\.exit|os\._exit"
@@ -274,7 +276,7 @@ _ANSWERS = _RUNS_TESTS | {
     "pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main", "pytest_report_teststatus",
     "pytest_pycollect_makeitem", "pytest_pycollect_makemodule", "pytest_collect_file",
 }  # fmt: skip
-"""Hooks whose constant answer, where there is one, decides."""
+"""Hooks that decide by a constant return value."""
 _LISTS = {
     "collect_ignore": ("test-deselected", "A list keeps files from being collected"),
     "pytest_plugins": ("plugin-added", "The list pytest_plugins was changed"),
@@ -282,7 +284,7 @@ _LISTS = {
 
 
 def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding]:
-    """Yield the hooks and the lists of ignored files that came or changed, where they decide verdicts."""
+    """Yield new or changed hooks and ignore lists that decide verdicts."""
     had = before.statements if before is not None else frozenset[str]()
     for node in ast.walk(now.tree):
         if not isinstance(node, FUNCTIONS) or shape(node) in had:
@@ -303,9 +305,9 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding
 
 
 def _decides(name: str, node: ast.AST, hook: Function) -> bool:
-    """Return whether a statement of a hook decides something; others listen, order or configure."""
+    """Return whether a statement of a hook decides a verdict rather than observes, orders or configures."""
     if isinstance(node, ast.Try | ast.With):
-        # What a test raises is caught by whoever runs it, or waits for its report.
+        # Runners and report hooks legitimately catch what tests raise.
         text = ast.unparse(node)
         waits = name == "pytest_runtest_makereport" and "yield" in text
         catches = bool(node.handlers) if isinstance(node, ast.Try) else "suppress" in text
@@ -315,7 +317,7 @@ def _decides(name: str, node: ast.AST, hook: Function) -> bool:
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete | ast.Expr):
         return False
     text, around = ast.unparse(node), ast.unparse(hook)
-    # Where an option is asked, whoever runs the tests leaves them out.
+    # A condition on an option means that the user excludes tests.
     leaves_out = "add_marker(" in text and re.search(r"\b(skip|xfail)\b", around)
     return bool(_DECIDES.search(text) or (leaves_out and "getoption" not in around))
 
@@ -323,7 +325,7 @@ def _decides(name: str, node: ast.AST, hook: Function) -> bool:
 def _fixture_findings(
     changes: TreeDifferences, before: Module | None, now: Module
 ) -> Iterator[SignalFinding]:
-    """Yield fixtures of a conftest that change what tests get that nobody may change."""
+    """Yield conftest fixtures that change what protected tests receive."""
     folder = posixpath.dirname(now.path)
     owners = set(changes.grants.owners(now.path))
     serves_protected = any(
@@ -356,7 +358,7 @@ def _fixtures(module: Module | None) -> list[Function]:
 
 
 def _fixture_decorator(node: Function, module: Module) -> str:
-    """Return the decorator that makes a function a fixture; empty where none does."""
+    """Return the decorator that makes a function a fixture; empty if none."""
     for each in node.decorator_list:
         called = each.func if isinstance(each, ast.Call) else each
         if dotted(called, module.aliases).endswith("fixture"):
@@ -368,13 +370,13 @@ def _fixture_decorator(node: Function, module: Module) -> str:
 
 
 def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
-    """Yield a judge that does something else without permission, where nothing says what it lost."""
+    """Yield an unpermitted change of a judge's behaviour, if no specific loss was found."""
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None:
         return
     if path not in changes.old:
         is_default = changes.grants.permission(path) is Permission.DEFAULT
-        if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests take nothing away
+        if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests weaken nothing
             said = f"{path} was added without permission"
             yield SignalFinding("judge-changed", said, path)
     elif before is None or not _only_adds(before.tree.body, now.tree.body):
@@ -382,7 +384,7 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
 
 
 def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> SignalFinding:
-    """Return a finding with the first line that differs: what it was, what it is."""
+    """Return a finding with the first differing line, before and now."""
     old, new = (
         [*(text.read(path) or b"").decode("utf-8", "replace").splitlines(), ""]
         for text in (changes.before, changes.now)
@@ -394,7 +396,7 @@ def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> Signa
 
 
 def _only_adds(before: list[ast.stmt], now: list[ast.stmt]) -> bool:
-    """Return whether all that was there is there in its order, and what came binds new names only."""
+    """Return whether all earlier statements remain in order and new ones only bind new names."""
     then = {name: source for each in before for name, source in _names_bound(each)}
     waiting = [each for each in before if not _is_quiet(each)]
     for node in now:
@@ -412,7 +414,7 @@ def _only_adds(before: list[ast.stmt], now: list[ast.stmt]) -> bool:
 
 
 def _extends(was: ast.stmt, node: ast.stmt) -> bool:
-    """Return whether a class is the same but for what was added to it."""
+    """Return whether a class only gained members."""
     if not (isinstance(was, ast.ClassDef) and isinstance(node, ast.ClassDef) and was.name == node.name):
         return False
     heads = [[*map(shape, (*each.bases, *each.keywords, *each.decorator_list))] for each in (was, node)]
@@ -427,7 +429,7 @@ def _is_quiet(node: ast.stmt) -> bool:
 
 
 def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Yield the names that a statement binds, with what an import takes them from."""
+    """Yield the names that a statement binds, with the source of imports."""
     if isinstance(node, _IMPORTS):
         source = ast.unparse(node).partition("import")[0]
         for name in node.names:
@@ -468,7 +470,7 @@ def _parsed(path: str, content: bytes) -> Any:
 
 
 def _says_more(old: Any, new: Any) -> bool:
-    """Return whether all that was said is said still."""
+    """Return whether new data contains all of the old."""
     if isinstance(old, dict) and isinstance(new, dict):
         was, now = cast("dict[Any, Any]", old), cast("dict[Any, Any]", new)
         return all(key in now and _says_more(value, now[key]) for key, value in was.items())

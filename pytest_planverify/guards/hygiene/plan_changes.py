@@ -1,4 +1,4 @@
-"""The plan of before against the plan as it is: what it asks for less, and what it grants more."""
+"""Changes of the plan that demand less or grant more."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _POLICIES = ("network", "processes", "writes")
 
 
 def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]:
-    """Yield criteria that are gone or looser, allowlists and policies that are wider.
+    """Yield removed or loosened criteria, and widened allowlists and policies.
 
-    What is new, claimed, or moved to another todo takes nothing away.
+    New todos, claims, and criteria moved to another todo weaken nothing.
     """
 
     def loose(said: str, old: object = None, new: object = None) -> SignalFinding:
@@ -61,7 +61,7 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
 
 def _is_lost(name: str, value: float | str, held: Mapping[str, float | str]) -> bool:
     if name.startswith("must_") and f"{name.partition(': ')[0]}: all" in held:
-        return False  # what asks for all tests asks for each
+        return False  # "all" includes each test
     now = held.get(name)
     if isinstance(value, str) or isinstance(now, str) or now is None:
         return now is None or (value != "" and value != now)
@@ -137,8 +137,8 @@ def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
 
 
 def _command(cmd: str) -> str:
-    """Return a command, however it is quoted."""
-    # Whoever writes a plan back, such as the planner, may quote it in another way.
+    """Return a command in normalized quoting."""
+    # Tools that rewrite a plan, such as the planner, may quote differently.
     try:
         return " ".join(shlex.split(cmd))
     except ValueError:

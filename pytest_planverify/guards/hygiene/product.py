@@ -1,6 +1,6 @@
-"""Hard signals in what was added to the sources: code that was made to please its judge.
+"""Hard signals in added product code: code written to please its judge.
 
-Each has been seen in real cheats and in no honest change; what only may be a trick is no signal.
+Each sign occurred in real cheats and in no honest change; ambiguous patterns are not signals.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A source file, and what is known of it."""
+    """A source file with its context."""
 
     module: Module
     changes: TreeDifferences
     runs_alone: bool
-    """It is a program, and no test imports it."""
+    """A program that no test imports."""
 
     def meaning(self, node: ast.AST) -> str:
         return dotted(node, self.module.aliases)
 
 
 def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield the tricks that came with the changed sources; what only moved is no news."""
+    """Yield the tricks in changed sources; moved code is no finding."""
     modules = changes.python(*WORK, *PYTHON_JUDGES)
     found = [each for before, now in modules if now is not None for each in _tricks(now, before, changes)]
     had = Counter(
@@ -64,7 +64,7 @@ def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
 def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[SignalFinding]:
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
     source = _Source(module, changes, is_script(module.path) or module.path in scripts)
-    # Tests do all of this honestly, but for ending the process; what they lose is looked at elsewhere.
+    # In tests all of this is legitimate except ending the process; weakening is checked elsewhere.
     is_judge = changes.kind(module.path) in PYTHON_JUDGES
     detectors = {"exit": _ends_process} if is_judge else _DETECTORS
     for site in module.sites(before):
@@ -88,7 +88,7 @@ _LEAVES_TEST = re.compile(
 
 
 def _ends_process(site: Site, source: _Source) -> str | None:
-    """A ``sys.exit`` is none: pytest sees it, and it makes no test green. A forked child has to end."""
+    """``sys.exit`` does not count: pytest reports it as failure. Forked children have to exit this way."""
     meaning = source.meaning(site.node)
     if meaning not in _ENDS_AT_ONCE or (site.function is not None and "fork" in ast.unparse(site.function)):
         return None
@@ -110,13 +110,13 @@ _VALUES = re.compile(
     r"|tuple|set|frozenset|Decimal|Fraction|date|datetime|UserString|UserDict|UserList)"
 )
 _ROUGH = re.compile(r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\]]*:")
-"""By which values are compared that need not be equal: parts of them, or with a tolerance."""
+"""Comparisons of parts, or with a tolerance, which unequal values can satisfy."""
 _COMPARES = re.compile(r"==|!=|__(eq|ne)__")
 _SIZES = re.compile(r"len\(\w+\) == len\(\w+\)")
 
 
 def _always_equal(site: Site, source: _Source) -> str | None:
-    """A comparison that agrees with everything or with much, in a class or in what a class is made of."""
+    """Find a comparison that accepts everything or too much, in a class or used to build one."""
     node, owner = site.node, site.owner
     if source.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
         return f"{source.meaning(node)} equals everything"
@@ -127,14 +127,14 @@ def _always_equal(site: Site, source: _Source) -> str | None:
         used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
         agrees = [truth(each) is wanted for each in returned]
         defers = ["super()" in ast.unparse(each) for each in returned]
-        # A marker without a state equals all of its own kind, and leaves the others to themselves.
+        # A stateless marker equals its own kind and returns NotImplemented for others.
         is_marker = owner is not None and {owner.name, "NotImplemented"} <= used
         if returned and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
             return f"{shown} agrees with everything"
         if wanted and owner is not None and returned:
             names = [argument.arg for argument in function.args.args]
             is_worked_out = all(fold(each) is UNKNOWN for each in returned)
-            # Who looks at one side only has not compared, unless it asks for its own kind.
+            # Using one side only is no comparison, unless it is a check of the own type.
             if is_worked_out and len(names) == 2 and not {*names} <= used and owner.name not in used:
                 return f"{shown} agrees with everything"
             is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
@@ -147,7 +147,7 @@ def _always_equal(site: Site, source: _Source) -> str | None:
 
 
 def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Lambda]]:
-    """Yield ``__eq__`` and ``__ne__``, defined as such or as a function that is given the name."""
+    """Yield ``__eq__`` and ``__ne__``, defined directly or bound by name."""
     pairs: list[tuple[object, ast.AST]] = []
     if isinstance(node, ast.FunctionDef):
         pairs = [(node.name, node)]
@@ -165,7 +165,7 @@ def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.Funct
 
 
 def _returned(node: ast.AST) -> list[ast.expr]:
-    """Return what a function gives, but for what it gives where an exception was caught."""
+    """Return the return expressions of a function, except in exception handlers."""
     if isinstance(node, ast.Lambda):
         return [node.body]
     handlers = (each for each in ast.walk(node) if isinstance(each, ast.ExceptHandler))
@@ -181,7 +181,7 @@ def _returned(node: ast.AST) -> list[ast.expr]:
 # -- asks for tests ----------------------------------------------------------------------------------
 
 _TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re.IGNORECASE)
-"""Modules of test frameworks, and variables that they set."""
+"""Modules of test frameworks, and their environment variables."""
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*")
 _SEARCHES = frozenset(
@@ -191,19 +191,19 @@ _SEARCHES = frozenset(
 
 
 def _asks_for_tests(site: Site, source: _Source) -> str | None:
-    """A search of loaded modules, arguments or the environment for what stands there when tests run."""
+    """Find a search in modules, arguments or environment for signs of a test run."""
     node = site.node
     is_search = isinstance(node, ast.Call) and name_of(node.func) in _SEARCHES
     if isinstance(node, ast.Compare):
         asked = [node.left, *node.comparators]
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        asked = [node.slice]  # who sets a variable for a program of its own asks nothing
+        asked = [node.slice]  # only reads: setting a variable for a child process asks nothing
     else:
         asked = node.args if isinstance(node, ast.Call) else []
     words = [word for each in asked for word in _words(each, source.module)]
     if not words:
         return None
-    # What is searched stands in the same expression, or a loop goes over it.
+    # The searched place is in the same expression, or iterated by a loop.
     at = (
         node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node
     )
@@ -217,7 +217,7 @@ def _asks_for_tests(site: Site, source: _Source) -> str | None:
 
 
 def _place_in(nodes: list[ast.expr] | list[ast.AST], source: _Source) -> str:
-    """Return the place that expressions search: loaded modules, arguments, the environment."""
+    """Return the searched place: loaded modules, arguments or environment; empty if none."""
     meanings = (source.meaning(each) for node in nodes for each in ast.walk(node))
     return next((meaning for meaning in meanings if _PLACES.fullmatch(meaning)), "")
 
@@ -230,13 +230,13 @@ def _words(node: ast.expr, module: Module) -> list[str]:
 
 
 def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool:
-    """Return whether a word stands for tests where modules, variables or arguments are searched."""
+    """Return whether a word indicates tests in the searched place."""
     if _TEST_NAME.search(word):
         return True
     if place.startswith("os."):
         return len(word) >= 3 and word in "PYTEST_CURRENT_TEST"
     if place == "sys.argv" and isinstance(node, ast.Compare):
-        # A command line may have a command "test"; only a part of an argument tells who runs the program.
+        # A program may have a subcommand "test"; only a substring search reveals a test runner.
         is_part = isinstance(node.ops[0], ast.In) and source.meaning(node.comparators[0]) != "sys.argv"
         return is_part and len(word) >= 4 and word in "pytest"
     return (len(word) >= 4 and word in "_pytest unittest") or bool(_TEST_MODULE.search(word))
@@ -250,12 +250,12 @@ _FRAMES = re.compile(
     r"|traceback\.(extract_stack|walk_stack|format_stack|StackSummary\.extract|print_stack)"
 )
 _ALWAYS_DECIDE = re.compile(r"gc\.get_(referrers|objects)|(sys|threading)\.set(trace|profile)\w*")
-"""They look into memory, or watch every call."""
+"""Functions that inspect memory or trace all calls."""
 _TELLS = re.compile(
     r"\b(co_filename|co_name|co_qualname|f_locals|f_lineno|f_back|filename|function|lineno|name|code_context|line)\b"
 )
 _LOGS = re.compile(r"log|warn|debug|trace|repr|report|caller_info|stacklevel|leak|profile", re.IGNORECASE)
-"""Functions that tell people where something happened."""
+"""Functions that report locations to people."""
 
 
 def _reads_call_stack(site: Site, source: _Source) -> str | None:
@@ -272,7 +272,7 @@ def _reads_call_stack(site: Site, source: _Source) -> str | None:
 
 
 def _decides_by_frame(node: ast.AST) -> bool:
-    """Return whether it takes locals of a frame, or a condition asks for what frames tell."""
+    """Return whether code reads a frame's locals, or a condition depends on frames."""
     if isinstance(node, ast.Attribute) and node.attr in ("f_locals", "co_consts"):
         return True
     if isinstance(node, ast.If | ast.IfExp | ast.While):
@@ -284,7 +284,7 @@ def _decides_by_frame(node: ast.AST) -> bool:
 # -- reads the tests, and runs what nobody can read ----------------------------------------------------
 
 _TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
-"""Tests, and what the verifier records of them."""
+"""Files of tests, and the verifier's records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
 _LEAST_NAME = 8
 _DECODES = re.compile(
@@ -293,7 +293,7 @@ _DECODES = re.compile(
 
 
 def _reads_tests(site: Site, source: _Source) -> str | None:
-    """Docstrings and what an error says name the tests as well, and mean nothing."""
+    """Docstrings and error messages that mention tests do not count."""
     node = site.node
     if source.runs_alone or site.is_spoken:
         return None
@@ -318,7 +318,7 @@ def _reads_tests(site: Site, source: _Source) -> str | None:
 
 
 def _is_data(text: str, changes: TreeDifferences) -> bool:
-    """Return whether a text is the path of data of the tests, or a name that says enough."""
+    """Return whether a text is the path, or a distinctive name, of test data."""
     data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
     if "/" in text.strip("/"):
         return any(path == text or path.endswith(f"/{text.lstrip('./')}") for path in data)
@@ -349,20 +349,20 @@ TRICKS = frozenset({*_DETECTORS, "special-cases"})
 # -- answers that are written down -------------------------------------------------------------------
 
 _ENOUGH = 3
-"""So many literals of the tests are no accident."""
+"""Number of literals from tests that is no coincidence."""
 _MOSTLY = 0.7
-"""Of a table, so much comes from the tests."""
+"""Share of a table's entries that come from tests."""
 _NUMBERS = (*range(-2, 11), 12, 16, 24, 32, 60, 64, 100, 128, 255, 256, 360, 365, 512, 1000, 1024, 3600)
 _COMMON = frozenset(map(repr, (*_NUMBERS, 0.0, 0.5, 1.0, 2.0, 10.0, 100.0, True, False, None, b"")))
-"""Literals that stand in any program."""
+"""Literals that occur in any program."""
 _WORD = re.compile(r"['\"](.{0,2}|[A-Za-z_]\w*)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _PLAIN = {"True", "False", "None", "''", "0", "-1"}
-"""What honest early answers give."""
+"""Values that honest guard clauses return."""
 
 
 class _TestLiterals:
-    """Literals of the tests and their data, in groups that stand together."""
+    """Literals of tests and their data, in groups that occur together."""
 
     def __init__(self, changes: TreeDifferences) -> None:
         self._changes = changes
@@ -379,7 +379,7 @@ class _TestLiterals:
 
     @cached_property
     def _groups(self) -> list[frozenset[str]]:
-        """Literals of each comparison, table row and test function, and of each row of a data file."""
+        """Literals of each comparison, table row, test function and data row."""
         found: list[frozenset[str]] = []
         for node in self._nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -392,7 +392,7 @@ class _TestLiterals:
 
     @cached_property
     def _calls(self) -> set[tuple[str, frozenset[str]]]:
-        """The functions that tests call, with the literals that they are given."""
+        """Functions that tests call, with the literals that they pass."""
         return {
             (name_of(each.func), _literals_below(each))
             for each in self._nodes
@@ -401,18 +401,18 @@ class _TestLiterals:
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        """Literals that the product had before: who asks for them has learned nothing of the tests."""
+        """Literals that the product contained before, which need not come from tests."""
         modules = (before for before, _ in self._changes.python(*WORK) if before is not None)
         return frozenset(text for module in modules for text in _literals_below(module.tree))
 
     def hold(self, asked: frozenset[str], answer: frozenset[str]) -> bool:
-        """Return whether an input and its answer stand together in some test or row."""
+        """Return whether an input and its answer occur together in a test or row."""
         if not (asked and answer) or not any(asked | answer <= group for group in self._groups):
             return False
         return not asked <= self._known
 
     def know_call(self, function: str, asked: frozenset[str], answer: frozenset[str]) -> bool:
-        """Return whether tests call a function with all that it asks for, or have the whole situation."""
+        """Return whether tests call a function with these inputs, or contain the whole situation."""
         if any(name == function and asked <= given for name, given in self._calls):
             return not asked <= self._known
         every = frozenset[str]().union(*self._groups)
@@ -421,7 +421,7 @@ class _TestLiterals:
 
 
 def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield conditions and tables that came and hold what the tests ask for."""
+    """Yield new conditions and tables that contain tests' inputs and answers."""
     tests = _TestLiterals(changes)
     for before, module in changes.python(*WORK):
         if module is None or is_script(module.path):
@@ -459,7 +459,7 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
 
 
 def _conditions(node: ast.AST, module: Module) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield what conditions ask for, and what they answer; empty where that is worked out."""
+    """Yield the inputs that conditions ask for and their constant answers; empty for computed ones."""
     if isinstance(node, ast.If):
         yield _asked(node.test, module), _given(node.body, module) - _PLAIN
     elif isinstance(node, ast.IfExp):
@@ -476,7 +476,7 @@ def _given(body: list[ast.stmt], module: Module) -> frozenset[str]:
 
 
 def _asked(test: ast.expr, module: Module) -> frozenset[str]:
-    """Return the literals that something is compared with."""
+    """Return the literals in comparisons."""
     sides: list[ast.expr] = []
     for each in ast.walk(test):
         if isinstance(each, ast.Compare):
@@ -489,7 +489,7 @@ def _asked(test: ast.expr, module: Module) -> frozenset[str]:
 
 
 def _compared(test: ast.expr) -> int:
-    """Return how many things a condition compares."""
+    """Return the number of comparisons in a condition."""
     compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare)]
     lefts = {
         ast.unparse(each.left) for each in compared if isinstance(each.ops[0], ast.Eq | ast.Is | ast.In)
@@ -500,7 +500,7 @@ def _compared(test: ast.expr) -> int:
 
 
 def _written(node: ast.expr | None, module: Module) -> frozenset[str]:
-    """Return the literals that an expression is made of; nothing where something is worked out."""
+    """Return the literals of a constant expression; empty if anything is computed."""
     value = fold(node, module.constants)
     if value is not UNKNOWN:
         return frozenset(_scalars(value))
@@ -508,7 +508,7 @@ def _written(node: ast.expr | None, module: Module) -> frozenset[str]:
     if isinstance(node, ast.Dict):
         inner = [each for each in (*node.keys, *node.values) if each is not None]
     elif isinstance(node, ast.Call) and name_of(node.func)[:1].isupper():
-        # Decimal("1.5"), Path("x"): a literal in a wrapper.
+        # A literal in a wrapper, such as Decimal("1.5").
         inner = [*node.args, *(keyword.value for keyword in node.keywords)]
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
         inner = node.value.values
@@ -526,7 +526,7 @@ def _scalars(value: Any) -> Iterator[str]:
 
 
 def _literals_below(node: ast.AST) -> frozenset[str]:
-    """Return the scalars of a tree, spelled as Python spells them."""
+    """Return all scalar literals of a tree, as ``repr``."""
     found: set[str] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Constant) and each.value is not ...:
@@ -539,7 +539,7 @@ def _literals_below(node: ast.AST) -> frozenset[str]:
 
 
 def _rows(content: bytes) -> Iterator[frozenset[str]]:
-    """Yield the rows of a data file: lists and objects of JSON, or lines with their cells."""
+    """Yield the rows of a data file: JSON lists and objects, or lines with their cells."""
     text = content.decode("utf-8", "replace")
     try:
         pending: list[Any] = [[json.loads(text)]]
@@ -558,5 +558,5 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
 
 
 def _weight(literals: frozenset[str]) -> int:
-    """Return how many literals are telling: words and round numbers stand in many places."""
+    """Return the number of distinctive literals; words and round numbers occur anywhere."""
     return sum(_WORD.fullmatch(text) is None for text in literals - _COMMON)

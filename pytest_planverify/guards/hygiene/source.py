@@ -1,4 +1,4 @@
-"""Python source as the guards compare it: its tree, what names mean, what constants amount to."""
+"""Python source as compared by guards: syntax tree, meaning of names, constant values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 UNKNOWN = object()
-"""The value of an expression that is no constant."""
+"""Result for an expression that is not constant."""
 
 _LARGEST_SOURCE = 2_000_000
 _USUAL_DEPTH = 1_000
@@ -38,28 +38,28 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Not: operator.not_,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}")
-"""Field widths by which a short template makes a text of gigabytes; no word is spelled with one."""
+"""Large field widths, with which a short template could produce gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """One node of a tree with the function and the class that it stands in."""
+    """A node with its enclosing function and class."""
 
     node: ast.AST
     function: Function | None
     owner: ast.ClassDef | None
     is_spoken: bool
-    """Part of a docstring or of what an error says."""
+    """Part of a docstring or an error message."""
 
     @property
     def place(self) -> str:
-        """Return the name of the function."""
+        """Name of the enclosing function."""
         return self.function.name if self.function else ""
 
 
 @dataclass(eq=False)
 class Module:
-    """One source file."""
+    """One parsed source file."""
 
     path: str
     text: str
@@ -67,12 +67,12 @@ class Module:
 
     @cached_property
     def statements(self) -> frozenset[str]:
-        """The shapes of the statements of the top level and of classes."""
+        """Shapes of the statements at module and class level."""
         return frozenset(shape(node) for node in _members(self.tree.body))
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """Return what names mean by imports and plain assignments: ``{"o": "os", "leave": "os._exit"}``."""
+        """Meaning of names by imports and plain assignments: ``{"o": "os", "leave": "os._exit"}``."""
         found: dict[str, str] = {}
         nodes = list(ast.walk(self.tree))
         for node in nodes:
@@ -92,12 +92,12 @@ class Module:
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
-        """Its functions by name, wherever they are defined."""
+        """Functions by name, at any depth."""
         return {node.name: node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
 
     @cached_property
     def constants(self) -> dict[str, ast.expr]:
-        """Names that the top level assigns once, with what they are bound to."""
+        """Names assigned once at module level, with their values."""
         found: dict[str, list[ast.expr]] = {}
         for node in self.tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
@@ -107,7 +107,7 @@ class Module:
         return {name: values[0] for name, values in found.items() if len(values) == 1}
 
     def sites(self, before: Module | None = None) -> Iterator[Site]:
-        """Yield the nodes of all statements that another version has not."""
+        """Yield the nodes of all statements that the other version does not have."""
         known = before.statements if before is not None else frozenset[str]()
         yield from self._sites(self.tree.body, None, known)
 
@@ -134,7 +134,7 @@ class Module:
 
 @contextmanager
 def room_for_deep_trees() -> Generator[None]:
-    """Allow the recursion that sums of a thousand terms need, which Python parses."""
+    """Raise the recursion limit for long expressions, such as sums of a thousand terms."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(_DEEPEST)
     try:
@@ -144,12 +144,12 @@ def room_for_deep_trees() -> Generator[None]:
 
 
 def parse(path: str, content: bytes | None) -> Module | None:
-    """Return a source file; ``None`` where it is no Python that can be parsed."""
+    """Parse a source file; ``None`` if that fails."""
     if content is None or len(content) > _LARGEST_SOURCE:
         return None
     limit = sys.getrecursionlimit()
     try:
-        # How deep the parser goes on the stack of C depends on the limit of Python.
+        # The parser's own depth limit depends on Python's recursion limit.
         sys.setrecursionlimit(_USUAL_DEPTH)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -163,7 +163,7 @@ def parse(path: str, content: bytes | None) -> Module | None:
 
 
 def has_same_tree(path: str, before: bytes | None, now: bytes | None) -> bool:
-    """Return whether two versions of a Python source differ in format, comments or annotations only."""
+    """Return whether two versions differ in formatting, comments or annotations only."""
     if not path.endswith(".py"):
         return False
     with room_for_deep_trees():
@@ -172,7 +172,7 @@ def has_same_tree(path: str, before: bytes | None, now: bytes | None) -> bool:
 
 
 def shape(node: ast.AST) -> str:
-    """Return a tree as text without places, annotations and docstrings: equal shapes do the same."""
+    """Return a tree as text without positions, annotations and docstrings: equal shapes behave equally."""
     if isinstance(node, ast.AnnAssign) and node.value is not None:
         return f"Assign([{shape(node.target)}],{shape(node.value)})"
     parts: list[str] = []
@@ -192,7 +192,7 @@ def shape(node: ast.AST) -> str:
 
 
 def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
-    """Return what a chain of names means, ``os._exit``; empty where it is none."""
+    """Return the resolved dotted name of an expression, for example ``os._exit``; empty if it is none."""
     if isinstance(node, ast.Name):
         return aliases.get(node.id, node.id)
     if isinstance(node, ast.Attribute):
@@ -211,18 +211,18 @@ def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
 
 
 def name_of(node: ast.AST) -> str:
-    """Return the last name of a chain of names; empty where it is none."""
+    """Return the last component of a dotted name; empty if it is none."""
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None) -> Any:
-    """Return the value of an expression of constants, however it is spelled; else :data:`UNKNOWN`.
+    """Return the value of a constant expression, or :data:`UNKNOWN`.
 
-    ``names`` are constants of the module, of which the values are looked up.
+    ``names`` are the module's constants, which are resolved.
     """
     try:
         return _value(node, names or {}, 0)
-    except Exception:  # no constant, or one that raises when it is worked out
+    except Exception:  # not constant, or raises when evaluated
         return UNKNOWN
 
 
@@ -274,12 +274,14 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
 
 
 def truth(node: ast.expr) -> bool | None:
-    """Return whether a condition holds, or fails, whatever the code under test does; else ``None``."""
+    """Return whether a condition always holds or always fails, whatever the code under test does; else
+    ``None``.
+    """
     value = fold(node)
     if value is not UNKNOWN:
         return bool(value)
     if isinstance(node, ast.BoolOp):
-        decisive = isinstance(node.op, ast.Or)  # one true part decides an or, one false part an and
+        decisive = isinstance(node.op, ast.Or)  # short-circuit value
         parts = {truth(each) for each in node.values}
         return decisive if decisive in parts else None if None in parts else not decisive
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -289,7 +291,7 @@ def truth(node: ast.expr) -> bool | None:
         return bool(node.elts)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-        if left == right and "(" not in left:  # two calls may give two answers
+        if left == right and "(" not in left:  # calls may return different values
             return True if isinstance(node.ops[0], ast.Eq | ast.Is) else None
     return None
 
