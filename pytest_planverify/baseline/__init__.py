@@ -1,6 +1,6 @@
-"""Baseline: the results before the work began, recorded once, compared with in every run.
+"""Baseline: results before the work, recorded once and compared with in every run.
 
-``load_baseline(root, plan_id)`` gives the :class:`KeptBaseline` of a plan, or nothing.
+:func:`load_baseline` returns the :class:`KeptBaseline` of a plan, if there is one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _REFS = ("refs/planverify", "refs/worktree/planverify")
 
 
 def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
-    """The baseline of a plan; ``None`` where none was made, which is seen at a glance.
+    """Return the baseline of a plan; ``None`` if there is none, which is determined cheaply.
 
-    Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
-    gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
+    If git keeps a copy, that copy counts: a differing file is a doubt, a missing file is fine. Raises
+    :class:`planner.errors.BaselineError` if it is unreadable or of another plan.
     """
     from pytest_planverify.baseline.repository import may_keep
 
     there = os.path.lexists(PlanFolder(root, plan_id).baseline)
-    there = there or any((root / PLANS).glob("*/baseline.json"))  # of which it may be a sub-plan
+    there = there or any((root / PLANS).glob("*/baseline.json"))  # of a plan above
     if not there and not any(may_keep(root, names) for names in _REFS):
         return None
     from pytest_planverify.baseline.kept_baseline import find_baseline
@@ -39,7 +39,7 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
 
 
 def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:
-    """Return a node id of a todo, which starts at the root of its own plan, from the top plan's root."""
+    """Return a todo's node id (relative to its own plan's root) relative to the top plan's root."""
     own, top = flat.owner(todo_id).root, flat.loaded.root
     if own == top:
         return nodeid.removeprefix("./")
@@ -48,7 +48,7 @@ def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    # A run without a baseline, as most are, imports nothing more of this package.
+    # Imported late: most runs have no baseline.
     if name == "KeptBaseline":
         from pytest_planverify.baseline import kept_baseline
 

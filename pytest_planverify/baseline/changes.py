@@ -1,4 +1,4 @@
-"""Changes since the baseline or the last commit, and the owners of the files."""
+"""Changes since the baseline or the last commit, and when todos last passed."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ _HEAD_BYTES = 1 << 16
 
 
 class Changes:
-    """The changed files below a root, and a digest of what changed. Starts looking when made."""
+    """Changed files below a root, and a digest of the changes. Queries git in the background from
+    creation on.
+    """
 
     def __init__(self, root: Path, apart: Sequence[Path] = (), *, revision: str = "HEAD") -> None:
-        """Files ``apart``, the plan files of the run and its reports, are no change of the product.
-
-        ``revision`` is what is compared with.
+        """Files in ``apart`` (plan files, reports) are not changes of the product. ``revision`` is
+        compared with.
         """
         self._root = root
         self._revision = revision
@@ -66,16 +67,16 @@ class Changes:
         self._compared: str | None = None
 
     def at(self, revision: str) -> Changes:
-        """Return what has changed below the same root since another revision."""
+        """Return the changes below the same root since another revision."""
         return Changes(self._root, self._given_apart, revision=revision)
 
     @property
     def under_git(self) -> bool:
-        """Return whether a repository knows the root, and git tells of it."""
+        """Return whether the root is in a repository that git can read."""
         return self._status is not None and self._status() is not None
 
     def refusal(self) -> str | None:
-        """Return why git tells nothing of a root that is in a repository; ``None`` where it does."""
+        """Return why git refuses the root's repository, or ``None``."""
         if top_of(self._root) is None or self.under_git:
             return None
         try:
@@ -85,7 +86,9 @@ class Changes:
         return None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
-        """The changed files that a todo may touch, all where it names none, and the digest of the tree."""
+        """Return the changed files that a todo may touch (all without an allowlist), and the digest of
+        the tree.
+        """
         files, diff = self._read()
         kept = files if self._told is None else self._told
         if allowed_files is not None:
@@ -98,7 +101,7 @@ class Changes:
         return kept, "sha256:" + _digest(diff, product, str(self._root))
 
     def files(self) -> tuple[str, ...] | None:
-        """Every changed file; ``None`` where no commit knows the root: there is nothing to compare with."""
+        """All changed files; ``None`` if there is no commit to compare with."""
         if self._told is not None:
             return self._told
         if self._status is None or not self._start("rev-parse", "--verify", "--quiet", "HEAD:./")():
@@ -112,30 +115,29 @@ class Changes:
 
     @property
     def since(self) -> str:
-        """Base of :meth:`files`: ``baseline``, ``commit``, or ``green`` for another commit."""
+        """Reference of :meth:`files`: ``baseline``, ``commit``, or ``green`` for another commit."""
         if self._revision != "HEAD":
             return "green"
         return "commit" if self._told is None else "baseline"
 
     def new_files(self) -> tuple[str, ...]:
-        """The files that no commit knows, as they are by now."""
+        """Files that no commit contains."""
         if self._status is None:
             return ()
         entries = (self._start(*_STATUS)() or b"").split(b"\0")
         return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
 
     def files_of_work(self) -> tuple[str, ...] | None:
-        """Return the changed files without plans and the reports of earlier runs, which are no work."""
+        """Changed files without plans and earlier reports."""
         files = self.files()
         if files is None:
             return None
         return tuple(file for file in files if not self._is_apart(file))
 
     def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
-        """Return the pieces that differ of changed files, by the files' sides.
+        """Return the changed hunks of files, by the files' sides.
 
-        ``before`` are the files of the baseline. Of what it does not hold git tells the difference from the
-        last commit; where there is no git either, nothing is known of it.
+        ``before`` is the baseline's snapshot; for files outside of it git's last commit is used.
         """
         from pytest_planverify.baseline import hunks
 
@@ -162,17 +164,17 @@ class Changes:
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Files and folders whose changes are nobody's work: plans and our own reports."""
+        """Files and folders whose changes are nobody's work."""
         if not self._apart:
             self._apart = tuple(sorted(_below(self._root, self._given_apart)))
         return self._apart
 
     def are(self, files: Collection[str]) -> None:
-        """These have changed; whoever knows of an earlier state than the last commit says so."""
+        """Set the changed files, for a caller that knows an earlier state than the last commit."""
         self._told = tuple(file for file in sorted(files) if not file.startswith(_OWN))
 
     def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-        """Tell what has changed by digests of all files, where no repository knows the root."""
+        """Determine changes from digests of all files, for roots without a repository."""
         if self._status is not None:
             return
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
@@ -180,9 +182,10 @@ class Changes:
         self._compared = self._digest_of(differing, lambda path: now.get(path, ""))
 
     def _digest_of_code(self) -> str | None:
-        """Return a digest of all code, where no repository and no baseline tells what has changed.
+        """Return a digest of all code if there is neither repository nor baseline; ``None`` for too
+        many files.
 
-        It tells an attempt that has changed something from one that has not. ``None`` for too many files.
+        It distinguishes attempts that changed something from those that did not.
         """
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         if len(paths) > MOST_FILES:
@@ -200,7 +203,7 @@ class Changes:
         return any(file == name or file.startswith(name + "/") for name in self.apart)
 
     def _start(self, *words: str) -> Callable[[], bytes | None]:
-        """Ask git in a thread of its own, for a run begins meanwhile. Return what waits for the answer."""
+        """Run git in a thread, as the run starts meanwhile; return a function that waits for the output."""
         answers: list[bytes] = []
 
         def ask() -> None:
@@ -230,10 +233,7 @@ class Changes:
 
 
 def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
-    """Yield those of the paths that lie below the root, relative to it, and the other plans beside a plan.
-
-    A plan that is written again under another name is no change of the product either.
-    """
+    """Yield those paths that lie below the root, relative to it, and other plans beside a plan."""
     folders = {path.parent: None for path in paths if path.suffix in _PLAN_SUFFIXES}
     beside = (plan for folder in folders for plan in _plans_in(folder))
     for path in dict.fromkeys((*paths, *beside)):
@@ -255,7 +255,7 @@ def _plans_in(folder: Path) -> Iterator[Path]:
 
 
 def _text_of(path: Path, largest: int) -> str | None:
-    """Return the text of a file; ``None`` of one that is gone, too large, or holds no text."""
+    """Return the text of a file; ``None`` if it is gone, too large, or binary."""
     try:
         if not path.is_file() or path.stat().st_size > largest:
             return None
@@ -282,16 +282,16 @@ def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
 # -- when todos were green last ----------------------------------------------------------------------
 
 MOST_NOTED_FILES = 200
-"""Uncommitted files whose contents are noted; a state with more is not."""
+"""Limit of uncommitted files of a recorded state."""
 
 MOST_COMMITS = 50
-"""Commits after a green run that are looked at for its uncommitted work."""
+"""Limit of later commits that are searched for the uncommitted work of a passing run."""
 
 
 class GreenRevisions:
-    """The commit at which each todo of a plan was green last: what has changed since is what broke it.
+    """Commit at which each todo last passed: changes since then broke it.
 
-    A todo that was green with uncommitted work was green at the first later commit that holds just that.
+    A pass with uncommitted work belongs to the first later commit that contains exactly that work.
     """
 
     def __init__(self, root: Path, plan_id: str) -> None:
@@ -301,7 +301,7 @@ class GreenRevisions:
         self._changes: dict[tuple[Changes, str], Changes] = {}
 
     def note(self, todo_ids: Collection[str], changes: Changes) -> None:
-        """Note that todos are green now. Where there is no commit nothing is."""
+        """Record that todos pass now; nothing without a commit."""
         files = changes.files_of_work()
         repository = None if files is None or not todo_ids else Repository.around(self._root)
         commit = None if repository is None else repository.commit("HEAD")
@@ -316,12 +316,12 @@ class GreenRevisions:
         known = self._read()
         now = known | dict.fromkeys(todo_ids, state)
         if now != known:
-            with suppress(OSError, FileWriteError):  # an older state is told next time
+            with suppress(OSError, FileWriteError):  # the older record stays
                 make_home(self._root)
                 replace_file(self._path, json.dumps({"schema_version": 1, "todos": now}))
 
     def changes_since(self, todo_id: str, changes: Changes) -> Changes | None:
-        """Return the changes of a root since a todo was green; ``None`` where nobody knows that state."""
+        """Return the changes of a root since a todo passed; ``None`` if that state is unknown."""
         if todo_id not in self._commits:
             self._commits[todo_id] = self.revision_of(todo_id)
         commit = self._commits[todo_id]
@@ -332,7 +332,7 @@ class GreenRevisions:
         return self._changes[changes, commit]
 
     def revision_of(self, todo_id: str) -> str | None:
-        """Return the commit with which a todo was green last; ``None`` where no commit has that state."""
+        """Return the commit with which a todo last passed; ``None`` if no commit has that state."""
         state = self._read().get(todo_id)
         repository = Repository.around(self._root) if isinstance(state, dict) else None
         if repository is None:
@@ -346,7 +346,7 @@ class GreenRevisions:
             words = ("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD")
             for later in git(self._root, *words).decode().split()[:MOST_COMMITS]:
                 blobs = repository.blobs(later)
-                # What was never committed, as a file of notes, says nothing.
+                # Files that were never committed, such as notes, are ignored.
                 if all(blobs.get(path) in (blob, None) for path, blob in files.items()) and any(
                     blobs.get(path) == blob for path, blob in files.items()
                 ):

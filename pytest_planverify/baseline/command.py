@@ -126,7 +126,7 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
 
 
 def _without_tests(document: OutcomeDocument) -> Iterator[str]:
-    """The checks whose sessions did not come to any test, though there should be some."""
+    """Yield the checks whose sessions should have run tests but collected none."""
     for outcome in document.outcomes:
         broken = {failure.check_id for failure in outcome.failures if failure.phase is Phase.SESSION}
         for check in outcome.checks:

@@ -1,4 +1,4 @@
-"""Compares a run with the baseline: each test, each failure, each check and each todo."""
+"""Comparison of a run with the baseline: tests, failures, checks and todos."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
 _MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})
-"""Guards that compare with the baseline themselves: what they find is new."""
+"""Guards that compare with the baseline themselves, so their findings are new."""
 
 
 class BaselineComparison:
-    """Comparison of the outcomes of one plan with its baseline.
+    """Compares the outcomes of one plan with its baseline.
 
-    In a baseline that a run with agents made for itself every red is the work of its todo, claimed or not,
-    among greens or not: the run was asked for to make the plan green.
+    In a baseline that a run with agents recorded for itself, all failures are work of their todos, as
+    the run was started to repair them.
     """
 
     def __init__(self, flat: FlatPlan, kept: KeptBaseline) -> None:
@@ -34,7 +34,7 @@ class BaselineComparison:
         self._kept = kept
 
     def todo(self, todo_id: str) -> TodoAtBase | None:
-        """Return how a todo stood."""
+        """Return the state of a todo at the baseline."""
         held = self._kept.document.todos.get(todo_id)
         if held is None:
             return None
@@ -43,7 +43,7 @@ class BaselineComparison:
         return TodoAtBase.DONE if held.state is TodoState.DONE else TodoAtBase.OPEN
 
     def check(self, todo_id: str, check: Check) -> Check:
-        """The check with ``since`` in its tests, and what it was worth."""
+        """Return the check with ``since`` for its tests, and its qualification at the baseline."""
         if check.kind in (CheckKind.GUARD, CheckKind.SUB_PLAN):
             return check
         known = [self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests]
@@ -61,7 +61,7 @@ class BaselineComparison:
     def parts(
         self, todo_id: str, evidence: Evidence, signature: str, tests: Sequence[str]
     ) -> list[tuple[Since, tuple[str, ...]]]:
-        """Return the tests that fail in a new way, and those that failed before."""
+        """Split failing tests into those that fail in a new way and those that failed before."""
         if evidence.check_id in _MADE_BY_THE_WORK:
             return [(Since.NEW, tuple(tests))]
         by_check = since_of_check(self._then(todo_id, evidence.check_id), signature)
@@ -93,7 +93,7 @@ class BaselineComparison:
 
 
 def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:
-    """Return how the tests of outcomes compare, each test once, a red before a green."""
+    """Return the number of tests by ``since``, each test once; a failure takes precedence."""
     found: dict[tuple[str | None, str], tuple[bool, Since]] = {}
     for outcome in outcomes:
         for check in outcome.checks:

@@ -1,4 +1,4 @@
-"""Demands of a todo on tests between the baseline and now: to turn green, or to stay green."""
+"""Baseline demands of a todo: tests that must turn green, or stay green."""
 
 from __future__ import annotations
 
@@ -39,20 +39,22 @@ _UNPROVED: dict[Standing, str] = {
 
 
 class Demands:
-    """Judges ``must_turn_green`` and ``must_stay_green`` of the todos of one plan."""
+    """Judges ``must_turn_green`` and ``must_stay_green`` of one plan's todos."""
 
     def __init__(self, flat: FlatPlan, kept: KeptBaseline | None) -> None:
         self._flat = flat
         self._kept = kept
 
     def view(self, todo: Todo, check_id: str) -> Callable[[Judgement], Judgement] | None:
-        """Return the view of test results: tests that were red at the baseline need not be green."""
+        """Return a function that disregards failures of tests that failed at the baseline, for
+        ``must_stay_green``.
+        """
         if check_id != STAY_GREEN or self._kept is None:
             return None
         return lambda judgement: self._forgive(todo, judgement)
 
     def decide(self, todo: Todo, run: CheckRun) -> CheckRun:
-        """The check with what the baseline makes of its verdict."""
+        """Return the check adjusted by the baseline."""
         check = run.check
         if check.id not in (TURN_GREEN, STAY_GREEN) or check.verdict in _LEFT_ALONE:
             return run
@@ -65,7 +67,7 @@ class Demands:
     # -- must_stay_green -------------------------------------------------------------------------
 
     def _forgive(self, todo: Todo, judgement: Judgement) -> Judgement:
-        """Leave out the failures of tests that were not green at the baseline."""
+        """Drop the failures of tests that did not pass at the baseline."""
         if judgement.verdict is not Verdict.FAILED or not judgement.evidence:
             return judgement
         ended = {test.nodeid: test.outcome for test in judgement.tests}
@@ -83,18 +85,20 @@ class Demands:
         return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
 
     def _is_borne(self, todo: Todo, evidence: Evidence, ended: dict[str, TestOutcome]) -> bool:
-        """Return whether all that a failure is about was there at the baseline, and none of it green."""
+        """Return whether everything that a failure concerns existed at the baseline and did not pass."""
         names = [name for name in (*evidence.tests, evidence.nodeid) if name]
         if evidence.kind is EvidenceKind.SELECTION:
             if not all(each.problem in _MISSING for each in evidence.selectors):
                 return False
             names = [each.text for each in evidence.selectors]
-        elif any(ended.get(name) in GREEN for name in names):  # too slow all together, for example
+        elif any(
+            ended.get(name) in GREEN for name in names
+        ):  # for example exceeding the time limit together
             return False
         return bool(names) and all(self._none_was_green(todo, name) for name in names)
 
     def _none_was_green(self, todo: Todo, name: str) -> bool:
-        """Of a test, and of a file or class with all its tests."""
+        """Return whether a test, or no test of a file or class, passed at the baseline."""
         if "::" in name and self._standing(todo, name) == "unknown":
             return False
         wanted = self._then(todo, name)
@@ -114,7 +118,7 @@ class Demands:
             if not covers(wanted, nodeid) or (named == "all" and not self._is_below(todo, nodeid)):
                 continue
             if nodeid not in now and self._kept.accepted(nodeid.partition("::")[0], None):
-                continue  # a person has accepted that its file is gone
+                continue  # a person accepted the removal of its file
             count += 1
             if nodeid not in now:
                 lost.append(nodeid)
@@ -155,7 +159,9 @@ class Demands:
         return run
 
     def _unproved(self, todo: Todo, tests: Sequence[str]) -> str | None:
-        """Why it proves nothing that these tests are green; nothing where one was red, or not there."""
+        """Return why passing tests prove nothing; ``None`` if one of them failed or was missing at the
+        baseline.
+        """
         standings = {self._standing(todo, name) for name in tests}
         if standings & {"red", "absent"}:
             return None
@@ -165,7 +171,7 @@ class Demands:
         return next((_UNPROVED[each] for each in order if each in standings), _UNPROVED["unknown"])
 
     def _was_red_as_a_whole(self, todo: Todo) -> bool:
-        """Return whether the demand itself was red at the baseline: its session reached no test."""
+        """Return whether the demand itself failed at the baseline before reaching any test."""
         assert self._kept is not None
         held = self._kept.document.todos.get(todo.id)
         check = None if held is None else held.checks.get(TURN_GREEN)
@@ -187,18 +193,18 @@ class Demands:
 
     @cached_property
     def _green(self) -> Sequence[str]:
-        """The tests that were green at the baseline."""
+        """Tests that passed at the baseline."""
         assert self._kept is not None
         tests = self._kept.document.tests.items()
         return [nodeid for nodeid, test in tests if test.outcome in GREEN and not test.flaky]
 
     def _then(self, todo: Todo, nodeid: str) -> str:
-        """Return what the baseline calls a test of the todo, whose file may have been renamed since."""
+        """Return the baseline's name of a todo's test, whose file may have been renamed."""
         assert self._kept is not None
         return self._kept.former(below(self._flat, todo.id, nodeid))
 
     def _is_below(self, todo: Todo, nodeid: str) -> bool:
-        """Return whether the whole suite of the todo's root has that test."""
+        """Return whether a test belongs to the suite of the todo's root."""
         own, top = self._flat.owner(todo.id).root, self._flat.loaded.root
         return own == top or nodeid.startswith(os.path.relpath(own, top) + "/")
 

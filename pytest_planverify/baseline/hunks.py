@@ -1,7 +1,7 @@
-"""Hunks by function that differ from an earlier state, as facts for a diagnosis.
+"""Changed hunks by function, as facts for the diagnosis.
 
-A piece belongs to the innermost function or class around it, by the syntax tree of the file as it is now.
-All changes of one function are one hunk, so that a reader sees a function once.
+A change belongs to the innermost function or class around it in the current syntax tree. All changes of
+one function form one hunk.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 MOST_HUNKS = 300
 LARGEST = 1 << 20
-"""Bytes; a larger file is compared by its name alone."""
+"""Limit in bytes; larger files are listed without hunks."""
 
 _MOST_TEXT_LINES = 40
 _LONGEST_LINE = 200
 _MOST_LOOSE = 20
-"""Hunks of one file outside of its functions: a table of data must not crowd out the other files."""
+"""Limit of hunks of one file outside of functions, so that a data table does not crowd out other files."""
 _CONTEXT = 2
 _MOST_COMPARED_LINES = 20_000
 _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
 class Span(NamedTuple):
-    """The lines of a function or a class, its decorators included."""
+    """The lines of a function or class, including decorators."""
 
     first: int
     last: int
     column: int
     name: str
-    """Qualified; of a function within a function, both names joined by a dot."""
+    """Qualified name; nested functions are joined by a dot."""
 
 
 class _Piece(NamedTuple):
-    """Changed lines that follow one another and belong to one function."""
+    """Consecutive changed lines of one function."""
 
     line: int
     added: int
@@ -54,7 +54,7 @@ class _Piece(NamedTuple):
 
 
 def spans_of(source: str | bytes) -> list[Span]:
-    """Return the functions and classes of a module, outer ones first; none of what does not parse."""
+    """Return the functions and classes of a module, outer ones first; empty if it does not parse."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -81,7 +81,7 @@ def function_at(spans: Iterable[Span], line: int) -> str | None:
 
 
 def compare(before: str, now: str) -> list[str]:
-    """Return the lines of a unified diff, without its header; nothing of files that are too long."""
+    """Return the lines of a unified diff without header; empty for files that are too long."""
     then, lines = before.splitlines(), now.splitlines()
     if len(then) + len(lines) > _MOST_COMPARED_LINES:
         return []
@@ -89,7 +89,7 @@ def compare(before: str, now: str) -> list[str]:
 
 
 def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
-    """Return the lines of git's diff of several files, by path; binary files have none."""
+    """Split git's diff of several files by path; binary files have none."""
     found: dict[str, list[str]] = {}
     gone = ""
     lines: list[str] | None = None
@@ -107,7 +107,7 @@ def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
 
 
 def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Iterator[Hunk]:
-    """Return the hunks of one file, of which ``now`` is the text, by the lines of its diff."""
+    """Return the hunks of one file from its diff; ``now`` is its current text."""
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
     pieces: dict[object, _Piece] = {}
     loose = 0
@@ -130,7 +130,7 @@ def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Ite
 
 
 def new_file(text: str) -> list[str]:
-    """Return the diff of a file that was not there."""
+    """Return the diff of a new file."""
     lines = text.splitlines()
     return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
 
@@ -145,7 +145,7 @@ def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
     while at < len(diff):
         text = diff[at]
         if found := _RANGES.match(text):
-            line = int(found[1]) + (found[2] == "0")  # of an empty range the line before it is told
+            line = int(found[1]) + (found[2] == "0")  # an empty range names the line before it
         elif text[:1] in "+-" and text:
             end = at
             while end < len(diff) and diff[end][:1] in ("+", "-", "\\"):
@@ -160,7 +160,7 @@ def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
 
 
 def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence[Span]) -> Iterator[_Piece]:
-    """Cut a block of changed lines where it reaches into another function."""
+    """Split a block of changed lines at function boundaries."""
     removed = [text for text in diff[start:end] if text.startswith("-")]
     added = [text for text in diff[start:end] if text.startswith("+")]
     before = _context(diff[max(start - _CONTEXT, 0) : start])
@@ -184,7 +184,7 @@ def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence
 
 
 def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) -> str | None:
-    """Return the function that removed lines stood in, before the line that has their place now."""
+    """Return the function that removed lines belonged to, given the line that now has their place."""
     first = next((text[1:] for text in removed if text[1:].strip()), "")
     indent = len(first) - len(first.lstrip())
     around = [span for span in spans if span.column < indent and span.first < line <= span.last + 1]

@@ -1,4 +1,4 @@
-"""Keeps the baseline below the plan's root, and a second copy with git; loads it and compares the two."""
+"""Storage of baselines: below the plan's root, with a second copy in git that is compared on loading."""
 
 from __future__ import annotations
 
@@ -29,38 +29,37 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.record import BaselineRun
 
 OBJECTS = "baseline/objects"
-"""The folder of contents that no commit holds, each under its sha256."""
+"""Folder of file contents that no commit contains, named by SHA-256."""
 
 REFS = "refs/planverify"
 REVISION_REFS = "refs/planverify-revisions"
 _OF_LINKED = "refs/worktree/planverify"
-"""Refs below ``refs/worktree`` are not shared between the work trees of a repository."""
+"""Prefix for linked work trees: refs below ``refs/worktree`` are not shared between work trees."""
 
 
 @dataclass(frozen=True)
 class KeptBaseline:
-    """A baseline that was found, and what is to be said of it.
-
-    It is a snapshot: the files of the root as they were, their contents from git, or from kept copies.
+    """A loaded baseline. Also a snapshot of the root's files, with contents from git or from kept
+    copies.
     """
 
     root: Path
     document: Baseline = field(repr=False)
     path: Path = field(kw_only=True)
-    """Its file; it may be gone where git keeps the baseline."""
+    """Its file, which may be missing if git has a copy."""
     doubts: tuple[str, ...] = field(default=(), kw_only=True)
-    """Signs that it was changed by something else than ``planverify baseline``."""
+    """Signs that something else than ``planverify baseline`` changed it."""
     begins_run: bool = field(default=False, kw_only=True)
-    """``planverify run`` has made it for itself: what is red in it, that run is there to mend."""
+    """Recorded by ``planverify run`` for itself, so its failures are that run's work."""
     _contents: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"], repr=False)
     _former: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def digests(self) -> Mapping[str, str]:
-        """Return the sha256 of every file, in hexadecimal."""
+        """SHA-256 of every file, in hexadecimal."""
         return {path: file.sha256 for path, file in self.document.files.items()}
 
     def read(self, path: str) -> bytes | None:
-        """Return the content of a file; nothing where no copy of just that content is left."""
+        """Return the content of a file; ``None`` if no copy of exactly that content is left."""
         if path not in self._contents:
             self._contents[path] = self._read(path)
         return self._contents[path]
@@ -84,7 +83,7 @@ class KeptBaseline:
         return Repository.around(self.root)
 
     def accepted(self, path: str, sha256: str | None) -> bool:
-        """Return whether a person has accepted that content of a file; ``None`` is a file that is gone."""
+        """Return whether a person accepted that content of a file; ``None`` means its removal."""
         return (path, sha256) in self._accepted
 
     @cached_property
@@ -93,18 +92,18 @@ class KeptBaseline:
 
     @cached_property
     def _functions(self) -> frozenset[str]:
-        """The tests that were run, without parameters."""
+        """The executed tests without parameters."""
         return frozenset(known.partition("[")[0] for known in self.document.tests)
 
     def kind_of(self, path: str) -> JudgeKind:
-        """Return what a file has to do with verdicts; of a file that was not there its name decides."""
+        """Return a file's role in verdicts, by name for files that did not exist."""
         known = self.document.files.get(path)
         return Judges().kind_of(path) if known is None else known.kind
 
     def former(self, nodeid: str) -> str:
-        """The node id that a test had at the baseline: its file may have another name since.
+        """Return the node id that a test had at the baseline, if its file was renamed.
 
-        Only a file that is just what it was counts as renamed; so does one alone of several alike.
+        Only an unchanged file counts as renamed, and only if its former path is unambiguous.
         """
         path, separator, names = nodeid.partition("::")
         if path not in self._former:
@@ -126,12 +125,12 @@ class KeptBaseline:
         return gone[0] if len(gone) == 1 else path
 
     def test(self, nodeid: str) -> BaselineTest | None:
-        """Return what a test said; of a test in a file that could not be imported, what the file said."""
+        """Return a test's result; for a file that failed to import, that of the file."""
         name = self.former(nodeid)
         return self.document.tests.get(name) or self.document.tests.get(name.partition("::")[0])
 
     def had_test(self, nodeid: str) -> bool:
-        """Return whether the test may have been there: it was run, or its file speaks of its name."""
+        """Return whether the test may have existed: it ran, or its file contains its name."""
         if self.test(nodeid) is not None:
             return True
         path, _, names = self.former(nodeid).partition("[")[0].partition("::")
@@ -140,7 +139,7 @@ class KeptBaseline:
         name = names.rpartition("::")[2]
         function = f"{path}::{names}"
         if function in self._functions:
-            return False  # its other parameters were run, so it would have been, too
+            return False  # other parameters of it ran, so it would have run, too
         content = self.read(path)
         return (
             content is None
@@ -150,10 +149,10 @@ class KeptBaseline:
 
 
 def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
-    """Return the baseline of a plan; ``None`` where none was made.
+    """Return the baseline of a plan, or ``None``.
 
-    Where git keeps a copy that copy counts, and a file that differs from it is a doubt; the file may be
-    gone. Raises :class:`planner.errors.BaselineError` for one that cannot be read or is of another plan.
+    If git keeps a copy, that copy counts: a differing file is a doubt, a missing file is fine. Raises
+    :class:`planner.errors.BaselineError` if it is unreadable or of another plan.
     """
     path = PlanFolder(root, plan_id).baseline
     repository = Repository.around(root) if may_keep(root, REFS) or may_keep(root, _OF_LINKED) else None
@@ -180,9 +179,9 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
 
 
 def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes]) -> tuple[Path, str | None]:
-    """Write a baseline and the contents by sha256 that no commit holds.
+    """Write a baseline, and those contents (by SHA-256) that no commit contains.
 
-    Returns its path, and why git has no copy of it, where there is git. Raises
+    Returns the path, and why git has no copy, if there is git. Raises
     :class:`planner.errors.FileWriteError`.
     """
     path = PlanFolder(root, document.plan).baseline
@@ -200,13 +199,13 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
 
 
 def baseline_of_file(root: Path, path: Path, *, begins_run: bool = False) -> KeptBaseline:
-    """Return the baseline in a file. Raises :class:`planner.errors.BaselineError`."""
+    """Load a baseline from a file. Raises :class:`planner.errors.BaselineError`."""
     document, _ = read_baseline(path)
     return KeptBaseline(root, document, path=path, begins_run=begins_run)
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
-    """Keep contents that no commit holds, each under its sha256. Raises ``FileWriteError``."""
+    """Store contents under their SHA-256. Raises ``FileWriteError``."""
     folder = make_home(root) / OBJECTS
     for digest, content in contents.items():
         place = folder / digest
@@ -215,17 +214,17 @@ def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def run_baseline(root: Path, plan_id: str) -> Path:
-    """Return where a run with agents keeps the baseline of a plan that has none of its own."""
+    """Return the path of the baseline that a run with agents records for a plan without one."""
     return PlanFolder(root, plan_id).baseline.with_name("run-baseline.json")
 
 
 def outcomes_of(path: Path) -> Path:
-    """Return where the outcomes of the run are kept that made the baseline in a file."""
+    """Return the path of the outcomes of the run that recorded a baseline."""
     return path.with_name(f"{path.stem}-outcomes.json")
 
 
 def keep_outcomes(path: Path, runs: Sequence[BaselineRun]) -> None:
-    """Keep what was found when the baseline in a file was made, for the run of the plan that comes next."""
+    """Store the outcomes of the recording run, for the next run of the plan."""
     replace_file(outcomes_of(path), runs[0].document.model_dump_json())
 
 
@@ -239,9 +238,11 @@ def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
 
 
 def _of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
-    """Return the part of a baseline of a plan above for this one, its sub-plan verified by itself."""
+    """Return the part of a higher plan's baseline that covers this plan, when a sub-plan is verified by
+    itself.
+    """
     for path in sorted((root / PLANS).glob("*/baseline.json")):
-        with suppress(BaselineError):  # of another plan, whose own run complains
+        with suppress(BaselineError):  # of another plan, whose own run reports the error
             parent, _ = read_baseline(path)
             name = next((name for name, held in parent.sub_plans.items() if held == plan_id), None)
             kept = None if name is None else find_baseline(root, parent.plan)
@@ -258,7 +259,7 @@ def _of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
 
 
 def _copy(repository: Repository | None, plan_id: str) -> tuple[str, bytes | None]:
-    """The ref that keeps the baseline of a plan, and what it keeps."""
+    """Return the git ref of a plan's baseline, and its content."""
     if repository is None:
         return "", None
     own = _ref(repository, plan_id)
@@ -271,14 +272,14 @@ def _copy(repository: Repository | None, plan_id: str) -> tuple[str, bytes | Non
 
 
 def _ref(repository: Repository, plan_id: str) -> str:
-    """One of its own for each plan and root; a linked work tree has its own baseline."""
+    """Return the ref name; unique by plan and root, and separate for linked work trees."""
     names = _OF_LINKED if repository.linked else REFS
     place = hashlib.sha256(os.fsencode(repository.prefix)).hexdigest()[:8]
     return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")
 
 
 def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Baseline:
-    """The new baseline with the reason why it was made, and with those of the times before."""
+    """Return the new baseline with its reason and the earlier ones."""
     replaced = None
     history = ()
     if earlier is not None:
@@ -291,9 +292,9 @@ def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Bas
 def accept_changes(
     flat: FlatPlan, todo_id: str, reason: str, only: Sequence[str] | None = None
 ) -> tuple[Acceptance | None, str | None]:
-    """Accept the files that judge and differ from the baseline; ``only`` names some of them.
+    """Accept the judging files that differ from the baseline; ``only`` restricts them.
 
-    Return what was accepted, ``None`` where nothing differs, and why git has no copy of the new baseline.
+    Returns the acceptance (``None`` if nothing differs), and why git has no copy of the new baseline.
     Raises :class:`planner.errors.BaselineError`.
     """
     root = flat.loaded.root
@@ -320,7 +321,7 @@ def accept_changes(
 
 
 def _changed_judges(flat: FlatPlan, kept: KeptBaseline) -> dict[str, str | None]:
-    """Return the files that judge and are not as they were, with their sha256, and are not accepted yet."""
+    """Return changed judging files that are not accepted yet, with their SHA-256."""
     tree = WorkTree(flat.loaded.root)
     files, then, now_there = kept.document.files, kept.digests(), tree.digests()
     judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)

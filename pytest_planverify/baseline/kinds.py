@@ -1,4 +1,4 @@
-"""Kinds of files by their part in the verdict."""
+"""Classification of files by their role in verdicts."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _MOST_SOURCE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:
-    """Facts of a tree besides the names of its files."""
+    """Facts of a tree, beyond file names, that decide a file's kind."""
 
     tests: frozenset[str] = frozenset()
-    """Files that pytest has collected tests from."""
+    """Files from which tests were collected."""
     plans: frozenset[str] = frozenset()
     contracts: frozenset[str] = frozenset()
     data: frozenset[str] = frozenset()
-    """What criteria name as their data, and the schemas of artifacts."""
+    """Data files of criteria, and schemas of artifacts."""
     artifacts: tuple[str, ...] = ()
-    """Paths and globs that a command is expected to make."""
+    """Paths and globs of expected artifacts."""
     test_folders: tuple[str, ...] = ()
-    """``testpaths`` of the configuration."""
+    """``testpaths`` of pytest's configuration."""
     plugins: frozenset[str] = field(default=frozenset())
-    """Modules that ``pytest_plugins`` or ``-p`` name."""
+    """Files of modules named by ``pytest_plugins`` or ``-p``."""
 
     def kind_of(self, path: str) -> JudgeKind:
-        """The kind of one file; what no rule names is the product's."""
+        """Return the kind of a file; product if no rule matches."""
         folder, _, name = path.rpartition("/")
         suffix = os.path.splitext(name)[1].lower()
         for kind, is_so in (
@@ -77,7 +77,7 @@ class Judges:
 
 
 def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
-    """Return what a plan, the collected test files and the configuration tell of the files of a tree."""
+    """Derive the judging files of a tree from plan, collected test files and configuration."""
     root = flat.loaded.root
     contracts: set[str] = set()
     data: set[str] = set()
@@ -119,7 +119,7 @@ def _joined(above: str, path: str) -> str:
 
 
 def _test_folders(tree: Snapshot) -> tuple[str, ...]:
-    """The ``testpaths`` of the configuration in the root; the root itself is no folder of tests only."""
+    """Return the configured ``testpaths``, except the root itself."""
     found: dict[str, None] = {}
     for name in sorted(CONFIGURATIONS):
         text = (tree.read(name) or b"").decode("utf-8", "replace")
@@ -130,7 +130,7 @@ def _test_folders(tree: Snapshot) -> tuple[str, ...]:
 
 
 def _plugins(tree: Snapshot) -> Iterable[str]:
-    """The files of modules that configuration, conftests and tests load as plugins of pytest."""
+    """Yield the files of plugin modules named by configuration, conftests and tests."""
     paths = tree.digests()
     for path in paths:
         name = path.rpartition("/")[2]

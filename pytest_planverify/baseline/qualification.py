@@ -1,5 +1,6 @@
-"""Checks the checks: runs each criterion of the todos that are not claimed yet on the tree as it is, and
-on copies of it in which a negative control has broken the feature."""
+"""Qualification of checks: run each criterion of unclaimed todos on the tree as it is, and on copies in
+which a negative control broke the feature.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 RUNS = 3
-"""How often each check is run on the tree as it is."""
+"""Number of runs of each check on the unchanged tree."""
 
 RUNS_OF_CHANCE = 10
-"""A check whose tests ask for chance is run up to so many times, until it has given both answers."""
+"""Maximum runs of a check whose tests involve chance, until it has both passed and failed."""
 
 _CONTROL_SECONDS = 600.0
 _UNRUNNABLE = frozenset({Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR})
@@ -45,17 +46,17 @@ _ANSWERS = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAnswer:
-    """The answer of one run about one check."""
+    """A check's result in one run."""
 
     verdict: Verdict
     reason: str | None = None
     failure: Failure | None = None
-    """The diagnosis of its failure, where it failed."""
+    """Its diagnosed failure, if it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """The quality of a check, the reason, and the remedy."""
+    """Qualification of a check, with reason and remedy."""
 
     quality: Quality
     because: str
@@ -64,7 +65,7 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A criterion that is to be qualified."""
+    """A criterion to qualify."""
 
     todo: Todo
     criterion: Criterion
@@ -79,10 +80,10 @@ def qualify(
     todo_ids: Sequence[str] = (),
     say: Callable[[str], None],
 ) -> Qualification:
-    """Return what each check of the todos that are not claimed is worth; ``todo_ids`` narrows them.
+    """Return the qualification of each check of the unclaimed todos; ``todo_ids`` restricts them.
 
-    The checks run in the tree as it is, ``runs`` times, and once for each negative control in a copy that
-    is thrown away. Raises :class:`planner.errors.PlannerError` where the plan cannot be verified at all.
+    Checks run ``runs`` times on the tree, and once per negative control in a temporary copy. Raises
+    :class:`planner.errors.PlannerError` if the plan cannot be verified at all.
     """
     todos = [todo for todo in flat.loaded.plan.items if not todo_ids or todo.id in todo_ids]
     claimed = tuple(todo.id for todo in todos if todo.status is TodoStatus.CLAIMED)
@@ -92,7 +93,7 @@ def qualify(
     broken: dict[NegativeControl, OutcomeDocument | str] = {}
     for number in range(1, max(runs, RUNS_OF_CHANCE) + 1) if subjects else ():
         if number > runs:
-            # Few runs with one answer say little of a test that throws a coin.
+            # A few uniform results prove little for a test that involves chance.
             if runs < 2 or not _undecided_by_chance(subjects, as_is, flat):
                 break
             say(f"verifying again, because chance is in a test, {number} of {RUNS_OF_CHANCE}")
@@ -133,7 +134,7 @@ def _subjects(flat: FlatPlan, todos: Sequence[Todo]) -> Iterator[_Subject]:
 def _qualified(
     subject: _Subject, as_is: Sequence[OutcomeDocument], tried: OutcomeDocument | str | None, flat: FlatPlan
 ) -> QualifiedCheck:
-    """Return what a check is worth; ``tried`` is the outcome of its control, or why that is none."""
+    """Return a check's qualification; ``tried`` is the outcome of its control, or why there is none."""
     todo, criterion = subject.todo, subject.criterion
     said = [_answer(document, subject) for document in as_is]
     fault = tried if isinstance(tried, str) else None
@@ -162,7 +163,7 @@ def _run_of(tree: Literal["as_is", "broken"], answer: CheckAnswer) -> QualifiedR
 def _undecided_by_chance(
     subjects: Sequence[_Subject], documents: Sequence[OutcomeDocument], flat: FlatPlan
 ) -> bool:
-    """Return whether a check that always gave one answer has a test whose code asks for chance."""
+    """Return whether a check with uniform results has a test that involves chance."""
     for subject in subjects:
         outcomes = [document.outcome(subject.todo.id) for document in documents]
         checks = [check for each in outcomes for check in each.checks if check.id == subject.criterion.id]
@@ -184,7 +185,7 @@ def _answer(document: OutcomeDocument, subject: _Subject) -> CheckAnswer:
 
 
 def _is_to_be_written(subject: _Subject, flat: FlatPlan) -> bool:
-    """Return whether an open todo says that it will write a test file that the command selects."""
+    """Return whether an open todo will write a test file that the command selects."""
     command = subject.criterion.command
     if command is None or command.pytest is None:
         return False
@@ -205,7 +206,7 @@ def _makes(todo: Todo, file: str) -> bool:
 
 
 def _try(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
-    """Break a copy of the tree, and verify the plan in it; else return why that cannot be done."""
+    """Break a copy of the tree and verify the plan there; return the outcomes, or why that failed."""
     root = flat.loaded.root
     with copy_as_is(root) as tree:
         before = _stamps(tree)
@@ -225,7 +226,7 @@ def _try(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
 
 
 def _stamps(tree: Path) -> dict[str, tuple[int, int, int]]:
-    """Return what tells whether a file was written since."""
+    """Return file stamps that reveal later writes."""
     found: dict[str, tuple[int, int, int]] = {}
     for path in walk(tree):
         with suppress(OSError):
@@ -281,15 +282,15 @@ def _named(control: NegativeControl) -> str:
 
 
 def is_qualified(criterion: Criterion) -> bool:
-    """Return whether a criterion is one that can be good or bad before the work.
+    """Return whether a criterion can be qualified before the work.
 
-    What a person answers is no machine's check, and what must stay green is meant to be green before.
+    Questions are answered by people, and ``must_stay_green`` passes before by definition.
     """
     return criterion.kind is not CheckKind.MANUAL and criterion.id != STAY_GREEN
 
 
 def answer_of(outcome: Outcome, check: Check) -> CheckAnswer:
-    """Return what the outcome of a todo says of one of its checks."""
+    """Return a check's result from its todo's outcome."""
     red = {test.nodeid for test in check.tests if test.outcome.is_red}
     own = next((each for each in outcome.failures if each.check_id == check.id), None)
     shared = next((each for each in outcome.failures if red & {*each.tests, *each.top_failing_tests}), None)
@@ -303,11 +304,11 @@ def worth_of(
     control_fault: str | None = None,
     to_be_written: bool = False,
 ) -> Worth:
-    """Return what a check is worth.
+    """Return the qualification of a check.
 
-    ``as_is`` are its answers on the tree as it is, ``broken`` that on the tree with its negative control
-    applied; ``control_fault`` says why that could not be applied. ``to_be_written`` are tests that a todo
-    is still to write.
+    ``as_is`` are its results on the unchanged tree, ``broken`` that with its negative control applied;
+    ``control_fault`` tells why that could not be applied. ``to_be_written`` tells that its tests are
+    still to be written.
     """
     if not as_is:
         return _unrunnable("it was not reached", None)
@@ -325,7 +326,7 @@ def worth_of(
 
 
 def _green(broken: CheckAnswer | None, control_fault: str | None, times: int) -> Worth:
-    """Of a check that is green before the work."""
+    """Qualify a check that passes before the work."""
     if control_fault is not None:
         return Worth(
             quality=Quality.UNRUNNABLE,
@@ -347,7 +348,7 @@ def _green(broken: CheckAnswer | None, control_fault: str | None, times: int) ->
 
 
 def _red(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) -> Worth:
-    """Of a check that is red before the work; a control that does not apply yet is no fault of it."""
+    """Qualify a check that fails before the work; a control that does not apply yet is acceptable."""
     failure = first.failure
     if failure is not None and (failure.category in _UNRUNNABLE or failure.owner is Owner.ENVIRONMENT):
         return _unrunnable(failure.stack_trace_head or str(failure.category), failure)

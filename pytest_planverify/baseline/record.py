@@ -1,4 +1,4 @@
-"""Makes a baseline: what the plan's checks and tests say, and what every file below the root holds."""
+"""Recording of a baseline: results of the plan's checks and tests, and all files below the root."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 LARGEST_COPY = 5 << 20
 MOST_COPIED = 256 << 20
-"""Of a larger file that no commit holds, and of what goes beyond this, only the sha256 is kept."""
+"""Total bytes of uncommitted contents that are copied; beyond it only SHA-256 is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,13 @@ class SeenTree:
     tree: WorkTree
     files: Mapping[str, BaselineFile]
     contents: Mapping[str, bytes]
-    """By sha256 what no commit holds, and is not too large."""
+    """Uncommitted contents by SHA-256, within the size limit."""
     revision: str | None = None
     dirty: bool = False
 
 
 def look(root: Path) -> SeenTree:
-    """See what the files are, so that what tests leave behind does not count among them."""
+    """Read the tree before the run, so that files left by tests are not included."""
     repository = Repository.around(root)
     tree = WorkTree(root, repository)
     commit = None if repository is None else repository.commit("HEAD")
@@ -92,7 +92,7 @@ def look(root: Path) -> SeenTree:
 
 
 def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -> Baseline:
-    """The baseline that one or several runs of the plan make."""
+    """Return the baseline from one or several runs of the plan."""
     tests = dict(tests_of(flat, runs))
     records = all_records(runs)
     for record in records:
@@ -129,11 +129,11 @@ class BaselineRun(NamedTuple):
 
     document: OutcomeDocument
     records: Sequence[Record]
-    """Its journal, which knows of files that could not be imported, and of plugins."""
+    """Its journal, with collection errors and plugins."""
 
 
 def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
-    """Return the run that wrote a document, with its journal; at once, for old journals are removed."""
+    """Return the run that wrote a document, with its journal. Call at once, as old journals are removed."""
     journal = root / ".planverify" / "runs" / document.run.run_id / "journal.jsonl"
     try:
         return BaselineRun(document, read_journal(journal))
@@ -142,9 +142,9 @@ def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
 
 
 def all_records(runs: Sequence[BaselineRun]) -> list[Record]:
-    """Return the records of all runs, those of the first last: it alone saw the tree as it was.
+    """Return the records of all runs, the first run's last: only that one saw the original tree.
 
-    Sessions and pens of several runs have the same names; here each has its own.
+    Sessions of different runs are renamed, as their names would collide.
     """
     found: list[Record] = []
     for number, run in reversed(list(enumerate(runs))):
@@ -155,7 +155,7 @@ def all_records(runs: Sequence[BaselineRun]) -> list[Record]:
 
 
 def todos_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTodo]]:
-    """Yield each todo of the plan with what it and its checks said: done is what was done each time."""
+    """Yield each todo with its state and its checks; done only if done in every run."""
     told: dict[str, list[Outcome]] = {}
     for outcome in (each for run in runs for each in run.document.outcomes):
         told.setdefault(outcome.todo_id, []).append(outcome)
@@ -185,7 +185,7 @@ def _checks(outcomes: Sequence[Outcome]) -> dict[str, BaselineCheck]:
 
 
 def _verdict(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return flaky for what gave both answers; else whatever was not a pass counts."""
+    """Return the combined verdict: flaky for mixed results, else any that is not a pass."""
     if Verdict.FLAKY in verdicts or {Verdict.PASSED, Verdict.FAILED} <= set(verdicts):
         return Verdict.FLAKY
     if Verdict.FAILED in verdicts:
@@ -194,7 +194,7 @@ def _verdict(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def tests_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTest]]:
-    """Yield each test once: what is red in one check or run and green in another has given both answers."""
+    """Yield each test once; mixed results in checks or runs are flaky."""
     answers: dict[str, list[TestOutcome]] = {}
     signatures: dict[str, str] = {}
     flaky: set[str] = set()
@@ -217,20 +217,20 @@ def tests_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str,
 
 
 def now() -> str:
-    """The time, as RFC 3339 has it."""
+    """Return the current time in RFC 3339, UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def user() -> str | None:
-    """Return who is at work, as far as the system tells."""
+    """Return the name of the current user, if the system knows it."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a user without a name
+    except (KeyError, OSError, ImportError):  # the user id has no name
         return None
 
 
 def object_id(content: bytes, digits: int = 40) -> str:
-    """The name that git gives a content, in a repository whose names have that many digits."""
+    """Return git's object id of a blob, in a repository with ids of that many digits."""
     digest = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
     digest.update(b"blob %d\0" % len(content))
     digest.update(content)
@@ -261,7 +261,7 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
 
 
 def _is_overturned(records: Iterable[Record]) -> bool:
-    """Return whether a session returned 0 in which tests had failed."""
+    """Return whether a session with failed tests returned 0."""
     red: set[object] = set()
     green: set[object] = set()
     for record in records:
@@ -273,7 +273,7 @@ def _is_overturned(records: Iterable[Record]) -> bool:
 
 
 def _are_lost(records: Iterable[Record]) -> bool:
-    """Return whether records that were numbered are missing."""
+    """Return whether numbered records are missing."""
     last: dict[object, int] = {}
     for record in records:
         pen, number = record.get("pen"), record.get("number")
@@ -285,7 +285,7 @@ def _are_lost(records: Iterable[Record]) -> bool:
 
 
 def _shown(file: str, root: Path) -> str:
-    """Relative to the root where it is below it, by whatever way, or in a folder above it."""
+    """Return a file relative to the root, or to a folder above it, if it lies there."""
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
         if file and path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -295,7 +295,7 @@ def _shown(file: str, root: Path) -> str:
 
 
 def _rows(value: object) -> Iterator[list[str]]:
-    """Pairs of words; what is none is passed over."""
+    """Yield rows of strings; anything else is skipped."""
     for entry in map(_list, _list(value)):
         if len(entry) == 2 and all(isinstance(word, str) for word in entry):
             yield entry
@@ -308,7 +308,7 @@ def _list(value: object) -> list[Any]:
 # -- runs of a plan that leave no trace in the outcomes of the user -----------------------------------
 
 _GRACE_SECONDS = 20.0
-"""How long an interrupted run may take to end its sessions in order."""
+"""Seconds for an interrupted run to end its sessions."""
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
@@ -320,19 +320,19 @@ def verify_apart(
     env: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
 ) -> OutcomeDocument:
-    """Verify every todo of a plan, whatever its dependencies say, and compare with no baseline.
+    """Verify every todo of a plan, ignoring dependencies and baseline, in a process of its own.
 
-    The outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` in one line where the
-    run does not come to its end.
+    Outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` if the run does not
+    finish.
     """
     with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
         outcomes = Path(folder) / "outcomes.json"
-        # -P: a pytest.py of the project must not stand in for the one that judges it.
+        # -P: a pytest.py in the project must not shadow the real one.
         argv = [sys.executable, "-P", "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
         argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
         argv += ["--planverify-outcomes", str(outcomes), *options]
         whole = {**os.environ, **(env or {})}
-        if whole.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then nothing else loads this plugin
+        if whole.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
             argv += ["-p", "pytest_planverify.plugin"]
         ended = run_process(
             argv, cwd=directory, env=whole, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
@@ -341,7 +341,7 @@ def verify_apart(
             raise KeyboardInterrupt
         how = ended.signal or f"status {ended.exit_code}"
         if ended.signal or ended.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
-            # The line that says why; what pytest prints around it does not.
+            # Only the line with the reason, without pytest's surrounding output.
             lines = [
                 line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()
             ]
@@ -363,7 +363,7 @@ def verify_often(
     env: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[BaselineRun]:
-    """Verify a plan below its root so many times. Raises :class:`planner.errors.BaselineError`."""
+    """Verify a plan ``runs`` times. Raises :class:`planner.errors.BaselineError`."""
     found: list[BaselineRun] = []
     for number in range(1, runs + 1):
         if runs > 1:

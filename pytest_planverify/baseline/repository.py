@@ -1,4 +1,6 @@
-"""Asks git about a folder, and has it keep what the code under test should not reach by a plain write."""
+"""Access to git: queries about a folder, and refs that code under test cannot change by a plain file
+write.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +17,30 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 120
 
 _QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
-"""Neither a hook nor a monitor of the repository has a part in what is asked here."""
+"""Options that disable the repository's hooks and file monitor."""
 
 
 class GitFailed(Exception):
-    """git said no; ``str()`` is its last line, with the reason in front of a remedy."""
+    """git failed; ``str()`` is its last line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The repository that holds a folder."""
+    """The repository that contains a folder."""
 
     folder: Path
-    """Every path that is asked for is relative to it."""
+    """Folder to which all paths are relative."""
     top: Path
     prefix: str
-    """Where the folder lies below the top: ``packages/a/``, or nothing."""
+    """The folder's path below the top of the work tree: ``packages/a/``, or empty."""
     linked: bool
-    """A further work tree of a repository whose own is elsewhere."""
+    """The folder is in a linked work tree."""
 
     @classmethod
     def around(cls, folder: Path) -> Repository | None:
-        """The repository of a folder that it does not ignore; ``None`` where there is none, or no git."""
+        """Return the repository of a folder; ``None`` without one, without git, or if the folder is
+        ignored.
+        """
         if top_of(folder) is None:
             return None
         words = ("rev-parse", "--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
@@ -51,22 +55,22 @@ class Repository:
         return None if is_ignored else found
 
     def commit(self, revision: str) -> str | None:
-        """The id of the commit that a revision names."""
+        """Return the commit id of a revision, or ``None``."""
         found = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return None if found is None else found.decode().strip() or None
 
     def files(self, *kinds: str) -> tuple[str, ...]:
-        """The paths of files below the folder: ``--cached``, ``--others`` and such say which."""
+        """Return files below the folder, of the given ``git ls-files`` kinds such as ``--cached``."""
         found = self._ask("ls-files", "-z", *kinds, "--", ".") or b""
         return tuple(os.fsdecode(name) for name in found.split(b"\0") if name)
 
     def blobs(self, commit: str, *paths: str) -> dict[str, str]:
-        """The object ids of a commit's files below the folder, and of those paths elsewhere."""
+        """Return the object ids of a commit's files below the folder, and of further paths."""
         found = self._ask("ls-tree", "-r", "-z", commit, "--", ".", *paths) or b""
         return dict(_entries(found, b"blob"))
 
     def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The files below the folder that are not as a commit has them, and those that it does not have."""
+        """Return the files that differ from a commit, and those that it does not contain."""
         options = ("--name-status", "-z", "--no-renames", "--no-ext-diff", "--relative")
         words = ("diff", *options, commit, "--", ".")
         fields = [os.fsdecode(name) for name in (self._ask(*words) or b"").split(b"\0") if name]
@@ -76,28 +80,28 @@ class Repository:
         return tuple(changed), tuple(added)
 
     def submodules(self, commit: str) -> dict[str, str]:
-        """By its path, which commit of another repository a commit has there."""
+        """Return the submodules' commits by path."""
         found = self._ask("ls-tree", "-r", "-z", commit, "--", ".") or b""
         return dict(_entries(found, b"commit"))
 
     def content(self, commit: str, path: str) -> bytes | None:
-        """Return what a commit has under a path."""
+        """Return the content of a path in a commit."""
         return self._ask("cat-file", "blob", f"{commit}:./{path}")
 
     def last_commit_of(self, path: str, line: int) -> str | None:
-        """Return the commit that made a line, from 1, and its subject; ``None`` where it is in none."""
+        """Return id and subject of the commit that last changed a line (from 1), or ``None``."""
         answer = self._ask("blame", "--porcelain", f"-L{line},{line}", "--", path)
         lines = (answer or b"").decode("utf-8", "replace").splitlines()
         subject = next((each.removeprefix("summary ") for each in lines if each.startswith("summary ")), "")
         return f"{lines[0][:10]} {subject}" if lines and lines[0].strip("0")[:1] not in ("", " ") else None
 
     def keep(self, ref: str, content: bytes) -> None:
-        """Keep a content under a name. Raises :class:`GitFailed`."""
+        """Store content under a ref. Raises :class:`GitFailed`."""
         held = git(self.folder, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
         git(self.folder, "update-ref", ref, held)
 
     def kept(self, ref: str) -> bytes | None:
-        """Return what is kept under a name."""
+        """Return the content stored under a ref."""
         return self._ask("cat-file", "blob", ref)
 
     def _ask(self, *words: str) -> bytes | None:
@@ -114,7 +118,7 @@ def git(
     env: Mapping[str, str] = MappingProxyType({}),
     accepted: Collection[int] = (0,),
 ) -> bytes:
-    """Return what git answers there, where it ends with an accepted status. Raises :class:`GitFailed`."""
+    """Run git in a folder; return its output if the exit status is accepted. Raises :class:`GitFailed`."""
     try:
         done = subprocess.run(
             ["git", *_QUIET, "--no-optional-locks", *words],
@@ -138,15 +142,15 @@ def git(
 
 
 def surroundings() -> dict[str, str]:
-    """The environment without what a hook of git sets for its own repository, and without questions."""
+    """Return the environment without variables of git hooks, and without interactive prompts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
 def may_keep(folder: Path, names: str) -> bool:
-    """Return whether a repository around the folder has refs below ``names``, as far as its files tell.
+    """Return whether the repository has refs below ``names``, judged by its files alone.
 
-    It starts no process: most runs have no baseline, and need not wait for git to learn so.
+    Starts no process, as most runs have no baseline and need not wait for git.
     """
     for place in _git_folders(folder):
         if (place / names).is_dir() or (place / "reftable").is_dir():
@@ -160,14 +164,14 @@ def may_keep(folder: Path, names: str) -> bool:
 
 
 def top_of(folder: Path) -> Path | None:
-    """The top folder of the work tree around a folder, by its files alone."""
+    """Return the top folder of the work tree, judged by files alone."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
 def head_of(folder: Path) -> tuple[str, str] | None:
-    """Return the branch and the commit that are checked out; ``None`` where there is no repository.
+    """Return the checked-out branch and commit, judged by files alone; ``None`` without a repository.
 
-    The branch is ``HEAD`` where there is none, and both are empty before the first commit.
+    The branch is ``HEAD`` if detached; both are empty before the first commit.
     """
     if top_of(folder) is None:
         return None
@@ -179,7 +183,7 @@ def head_of(folder: Path) -> tuple[str, str] | None:
 
 
 def _git_folders(folder: Path) -> Iterator[Path]:
-    """The folder where git keeps a work tree's own, and the one that all work trees share."""
+    """Yield the work tree's own git folder and the common one."""
     top = top_of(folder)
     if top is None:
         return

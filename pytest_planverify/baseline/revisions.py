@@ -1,4 +1,4 @@
-"""The baseline of a git revision: the plan of now, verified over the code and the tests of then."""
+"""Baseline of a git revision: the current plan, verified on the code and tests of that revision."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def baseline_at(
     option: str = "--planverify-baseline",
     say: Callable[[str], None] = lambda _: None,
 ) -> KeptBaseline:
-    """Return what held at a revision; made once for each commit and plan, then kept.
+    """Return the baseline of a revision, cached by commit and plan.
 
-    ``directory`` is where the run was started, ``runs`` how often the plan is to have been verified there,
-    and ``option`` what the user gave the revision to. Raises :class:`planner.errors.BaselineError`.
+    ``directory`` is where the run was started, ``runs`` the number of verifications, ``option`` the
+    option named in errors. Raises :class:`planner.errors.BaselineError`.
     """
     root = flat.loaded.root
     repository = Repository.around(root)
@@ -58,7 +58,7 @@ def baseline_at(
             f"{option} {revision}: there is no such revision in {repository.top}; name a "
             "commit, a tag or a branch"
         )
-    # What the result depends on besides the commit: the plan and the interpreter.
+    # Cache key: the result also depends on plan and interpreter.
     conditions = hashlib.sha256(platform.python_version().encode())
     for part in flat.parts:
         conditions.update(part.digest.encode())
@@ -73,7 +73,7 @@ def baseline_at(
     except PlannerError as error:
         raise BaselineError(f"{option} {revision}: {error}") from None
     data = baseline_bytes(document)
-    with suppress(FileWriteError, GitFailed):  # else it is made again next time
+    with suppress(FileWriteError, GitFailed):  # else recorded again next time
         keep_contents(root, texts)
         replace_file(path, data)
         repository.keep(ref, data)
@@ -81,14 +81,14 @@ def baseline_at(
 
 
 def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
-    """The baseline that was made before, where it is just what git keeps of it."""
+    """Return the cached baseline if it equals git's copy."""
     if not path.exists():
         return None
     try:
         document, data = read_baseline(path)
     except BaselineError:
         return None
-    if repository.kept(ref) != data:  # it can be made again, so nothing that was changed is believed
+    if repository.kept(ref) != data:  # a modified cache is recorded again
         return None
     return KeptBaseline(root, document, path=path)
 
@@ -96,7 +96,7 @@ def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBase
 def _made(
     commit: str, flat: FlatPlan, directory: Path, runs: int, say: Callable[[str], None]
 ) -> tuple[Baseline, dict[str, bytes]]:
-    """The baseline of a commit, and by sha256 what no commit holds of it."""
+    """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
     root = flat.loaded.root
     with checkout(root, commit) as tree:
         plan = _bring_plans(flat, tree)
@@ -107,7 +107,7 @@ def _made(
         env = environment_for(tree, root)
         verified = verify_often(plan, copy.loaded.root, directory=there, runs=runs, env=env, say=say)
         document = make_baseline(copy, seen, verified)
-    # Those of now; else only what the revision itself holds.
+    # Current plan files, else those of the revision.
     plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {
         name: file
@@ -120,7 +120,7 @@ def _made(
 
 
 def _bring_plans(flat: FlatPlan, tree: Path) -> Path:
-    """Lay the plan files of now over those of then."""
+    """Copy the current plan files into the tree of the revision."""
     root = flat.loaded.root
     for part in flat.parts:
         place = counterpart(part.path, tree, root)

@@ -1,4 +1,4 @@
-"""The files of a plan's root as they are on the disk now."""
+"""The current files of a plan's root on disk."""
 
 from __future__ import annotations
 
@@ -16,47 +16,45 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_FILES = 50_000
-"""More files than these are not looked at; those that may judge come first."""
+"""Limit of files; judging files are included first."""
 
 LARGEST_BYTES = 64 << 20
-"""Larger files are left out: no test is that long."""
+"""Limit in bytes; larger files are left out."""
 
 CONFIGURATIONS = frozenset(
     {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"}
 )
-"""The files that pytest reads its settings from."""
+"""pytest's configuration files."""
 
 START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
-"""Modules that every interpreter imports when it starts."""
+"""Modules that every interpreter imports at start."""
 
 _JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
 
 
 class Snapshot(Protocol):
-    """The files of a tree at one moment, on disk or in a baseline, by their paths below the plan's root."""
+    """The files of a tree at one time, by path below the plan's root."""
 
     def digests(self) -> Mapping[str, str]:
-        """The sha256 of every file, in hexadecimal."""
+        """SHA-256 of every file, in hexadecimal."""
         ...
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; nothing where there is no such file, or it cannot be read any more."""
+        """Return the content of a file; ``None`` if missing or unreadable."""
         ...
 
 
 class WorkTree:
-    """The files on disk below a root: a snapshot, read when it is first needed.
+    """Snapshot of the files on disk, read on demand.
 
-    Under git that are the tracked files and those that are not ignored, those of submodules as well; what
-    may judge, such as a conftest, counts even where it is ignored. Elsewhere all files count that lie in no
-    cache or virtual environment.
-    pytest's configuration and the conftests of the folders above, up to the top of the repository or to the
-    folder with the configuration, are there as ``../conftest.py``. Of a symbolic link its target is the
-    content; no link is followed.
+    Under git: tracked and non-ignored files, also of submodules; judging files such as conftests count
+    even if ignored. Elsewhere: all files outside of caches and virtual environments. Configuration
+    files and conftests of folders above, up to the repository's top or pytest's rootdir, appear as
+    ``../conftest.py``. The content of a symbolic link is its target; links are not followed.
     """
 
     def __init__(self, root: Path, repository: Repository | None = None) -> None:
-        """``repository`` is the one around the root, where it is known already."""
+        """``repository`` is the one around the root, if known."""
         self._root = root
         self._repository = repository
         self._paths: tuple[str, ...] | None = None
@@ -64,7 +62,7 @@ class WorkTree:
         self._nested: list[str] = []
 
     def paths(self) -> tuple[str, ...]:
-        """The path of every file, sorted."""
+        """All paths, sorted."""
         if self._paths is None:
             found = dict.fromkeys(self._listed())
             if len(found) > MOST_FILES:
@@ -74,12 +72,12 @@ class WorkTree:
         return self._paths
 
     def is_nested(self, path: str) -> bool:
-        """Return whether a file belongs to another repository inside this one, such as a submodule."""
+        """Return whether a file belongs to a nested repository, such as a submodule."""
         self.paths()
         return path.startswith(tuple(self._nested))
 
     def digests(self) -> Mapping[str, str]:
-        """The sha256 of every file, in hexadecimal."""
+        """SHA-256 of every file, in hexadecimal."""
         if self._digests is None:
             self._digests = {}
             for path in self.paths():
@@ -89,7 +87,7 @@ class WorkTree:
         return self._digests
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; of a link its target."""
+        """Return the content of a file; for a link, its target."""
         if os.path.isabs(path) or ("../" in path and path not in self.paths()):
             return None
         return _content(os.path.join(self._root, path))
@@ -106,7 +104,7 @@ class WorkTree:
                 yield path
 
     def _known_to(self, repository: Repository) -> Iterator[str]:
-        """The files that are tracked or not ignored; git itself does not look into what is nested."""
+        """Yield tracked and non-ignored files, including those of nested repositories."""
         for path in repository.files("--cached", "--others", "--exclude-standard"):
             name = path.rstrip("/")
             place = repository.folder / name
@@ -115,14 +113,14 @@ class WorkTree:
                 continue
             inner = Repository.around(place)
             if inner is None or inner.prefix:
-                continue  # a submodule that was not fetched
+                continue  # submodule not fetched
             below = os.path.relpath(place, self._root)
             self._nested.append(f"{below}/")
             yield from (f"{name}/{each}" for each in self._known_to(inner))
 
 
 def above(root: Path) -> Iterator[str]:
-    """Configurations and conftests of the folders above, up to the top: ``../conftest.py``."""
+    """Yield configuration files and conftests of the folders above: ``../conftest.py``."""
     if (root / ".git").exists():
         return
     found: list[str] = []
@@ -134,7 +132,7 @@ def above(root: Path) -> Iterator[str]:
         if (folder / ".git").exists():
             yield from found
             return
-    # Without a repository the folder with the nearest configuration is the rootdir of pytest.
+    # Without a repository, stop at pytest's rootdir, the folder of the nearest configuration.
     nearest = next((path for path in found if not path.endswith("conftest.py")), None)
     if nearest is not None:
         depth = nearest.count("../")
@@ -142,7 +140,7 @@ def above(root: Path) -> Iterator[str]:
 
 
 def may_judge(path: str) -> bool:
-    """Return whether the name alone says that a file has a say in verdicts."""
+    """Return whether a file may influence verdicts, by its name alone."""
     name = path.rpartition("/")[2]
     return name in CONFIGURATIONS or name in START_UP or _JUDGING_NAME.match(name) is not None
 

@@ -1,7 +1,7 @@
-"""Temporary copies of a project: as it was at a revision, or as it is now, to be run and thrown away.
+"""Temporary copies of a project, at a revision or as it is, to run checks in.
 
-Nothing of the user's is touched: neither a branch, nor the index, nor a file below the root. What is given
-is the plan's root inside the copy; a copy of a repository holds all of it.
+Nothing of the user's is changed: no branch, no index, no file below the root. Functions return the
+plan's root inside of the copy, which contains the whole repository.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 MOST_FILES = 50_000
 MOST_BYTES = 2 << 30
-"""What a copy may hold; a larger tree is refused."""
+"""Limit of a copy in bytes; a larger tree is refused."""
 
 _BUILT = frozenset({".so", ".pyd", ".dylib", ".py", ".pyi"})
-"""What builds leave behind for imports though git ignores it: extension modules, ``_version.py``."""
+"""Suffixes of ignored build products that imports need, such as extension modules and ``_version.py``."""
 
 _LENT = "node_modules"
-"""A folder that is too large to copy; the copy has a link to it."""
+"""Folder that is linked instead of copied because of its size."""
 
 _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", re.MULTILINE | re.DOTALL)
 
 
 @contextmanager
 def checkout(root: Path, revision: str) -> Generator[Path]:
-    """The tree as it was at a revision, in a work tree of its own.
+    """Check out a revision into a temporary work tree; return the root in it.
 
-    What builds have made there now and git ignores, such as extension modules, is taken along. Raises
-    :class:`planner.errors.BaselineError` where there is no git, no such revision, or no such folder in it.
+    Ignored build products of the current tree are copied along. Raises
+    :class:`planner.errors.BaselineError` without git, or if revision or folder do not exist.
     """
     repository = Repository.around(root)
     if repository is None:
@@ -71,10 +71,10 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
 
 @contextmanager
 def copy_as_is(root: Path) -> Generator[Path]:
-    """The tree as it is now, changes that are in no commit included.
+    """Copy the current tree, with uncommitted changes; return the root in it.
 
-    Left out are virtual environments, caches and our own records. Raises
-    :class:`planner.errors.BaselineError` where it is too large or cannot be read.
+    Virtual environments, caches and our own records are left out. Raises
+    :class:`planner.errors.BaselineError` if it is too large or unreadable.
     """
     repository = Repository.around(root)
     top = root if repository is None else repository.top
@@ -84,7 +84,7 @@ def copy_as_is(root: Path) -> Generator[Path]:
         try:
             if repository is not None and commit is not None:
                 _add(repository, tree, commit, "--no-checkout")
-                with suppress(GitFailed):  # the files of the copy then count as new, which changes no test
+                with suppress(GitFailed):  # the copy's files then count as new, which affects no test
                     git(tree, "read-tree", "HEAD")
             _copy_all(top, tree)
             yield tree / root.relative_to(top)
@@ -94,11 +94,10 @@ def copy_as_is(root: Path) -> Generator[Path]:
 
 
 def environment_for(tree: Path, root: Path) -> dict[str, str]:
-    """The variables with which a process in the copy imports the copy where it would import the original.
+    """Return variables that make a process import the copy instead of the original.
 
-    ``tree`` is the root inside the copy, ``root`` the original. Every place that the interpreter imports
-    from and that lies in the original is put in front as its counterpart: those of ``PYTHONPATH``, of
-    ``.pth`` files, and what editable installations stand for. To be laid over the present environment.
+    ``tree`` is the root in the copy, ``root`` the original. Each import location inside of the original
+    (``PYTHONPATH``, ``.pth`` files, editable installs) is preceded by its counterpart.
     """
     original, copy = _tops(root, tree)
     places: dict[str, None] = {}
@@ -116,14 +115,14 @@ def environment_for(tree: Path, root: Path) -> dict[str, str]:
 
 
 def counterpart(path: Path, tree: Path, root: Path) -> Path | None:
-    """Return the place of an original path in the copy; ``None`` outside of what was copied."""
+    """Return a path's place in the copy; ``None`` if it was not copied."""
     original, copy = _tops(root, tree)
     real = Path(os.path.realpath(path))
     return copy / real.relative_to(original) if real == original or original in real.parents else None
 
 
 def _tops(root: Path, tree: Path) -> tuple[Path, Path]:
-    """The top of the repository, or the root without one, and the same of the copy."""
+    """Return the top of the repository (or the root), and its counterpart."""
     original, copy = Path(os.path.realpath(root)), Path(os.path.realpath(tree))
     repository = Repository.around(original)
     if repository is None:
@@ -135,7 +134,7 @@ def _tops(root: Path, tree: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def _folder() -> Generator[Path]:
-    """A temporary folder that is gone afterwards, also where files in it are write-protected."""
+    """Create a temporary folder, deleted afterwards even if files in it are write-protected."""
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="planverify-tree-")))
     try:
         yield folder
@@ -151,9 +150,9 @@ def _add(repository: Repository, tree: Path, commit: str, *options: str) -> None
 
 
 def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> None:
-    """Lay the submodules of a commit into its tree: without them its tests fail for want of code.
+    """Check out the submodules of a commit, whose code its tests need.
 
-    One that is not there now either is left out: the tests do without it.
+    Submodules that are not fetched now are left out.
     """
     around = Repository.around(top)
     for path, wanted in () if around is None else around.submodules(commit).items():
@@ -171,20 +170,20 @@ def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> Non
 
 
 def _remove(repository: Repository, tree: Path) -> None:
-    """Let git forget the work tree, and no other one; what is left goes with the folder."""
+    """Unregister this work tree from git; its files are deleted with the folder."""
     _make_deletable(tree)
     with suppress(GitFailed):
         git(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def delete_folder(folder: Path) -> None:
-    """Delete a folder, whatever in it is write-protected."""
+    """Delete a folder, including write-protected contents."""
     _make_deletable(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_deletable(folder: Path) -> None:
-    """Tests may have left folders behind that nobody may write to."""
+    """Make folders writable that tests left write-protected."""
     for place, folders, _ in os.walk(folder):
         for name in folders:
             path = os.path.join(place, name)
@@ -194,7 +193,7 @@ def _make_deletable(folder: Path) -> None:
 
 
 def _take_along(repository: Repository, tree: Path) -> None:
-    """Copy what git ignores and imports need: a revision alone cannot be imported without it."""
+    """Copy ignored build products that imports need, as a revision alone may not be importable."""
     whole = Repository(repository.top, repository.top, "", repository.linked)
     ignored = whole.files("--others", "--ignored", "--exclude-standard")
     kept = set(walk(repository.top))
@@ -219,10 +218,10 @@ def _copy_all(top: Path, tree: Path) -> None:
                 )
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(top / path, place, follow_symlinks=False)
-        except FileNotFoundError:  # gone in the meantime
+        except FileNotFoundError:  # deleted meanwhile
             continue
         except OSError as error:
-            if not os.path.isfile(top / path):  # a socket or a pipe is no part of the project
+            if not os.path.isfile(top / path):  # sockets and pipes are not copied
                 continue
             raise BaselineError(f"{top / path}: it cannot be copied: {error.strerror}") from None
     _lend(top, tree)
@@ -230,7 +229,7 @@ def _copy_all(top: Path, tree: Path) -> None:
 
 def _to_copy(top: Path) -> Iterator[str]:
     for path in walk(top):
-        if path != ".git":  # a file in a further work tree
+        if path != ".git":  # a file in linked work trees
             yield path
     for path in walk(top / OWN_REPORTS):
         yield f"{OWN_REPORTS}/{path}"
@@ -245,7 +244,7 @@ def _lend(top: Path, tree: Path) -> None:
 
 def _import_places() -> Iterator[str]:
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # Where this program was started is on its path, and need not be on that of another.
+    # The folder of this program's start is on its own path only.
     started = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
     yield from (entry for entry in sys.path if entry and (entry in given or entry not in started))
     sites = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
@@ -269,12 +268,12 @@ def _of_pth(file: Path) -> Iterator[str]:
 
 
 def _of_finder(file: Path) -> Iterator[str]:
-    """The folders that hold the packages which setuptools' finder of an editable installation maps."""
+    """Yield the folders that setuptools' editable finder maps packages to."""
     with suppress(OSError, UnicodeDecodeError, ValueError, SyntaxError):
         found = _MAPPING.search(file.read_text("utf-8"))
         mapping = cast("dict[object, object]", ast.literal_eval(found[1]) if found is not None else {})
         for name, place in mapping.items():
-            # The place of a.b is .../a/b: what is imported from lies above both.
+            # The location of a.b is .../a/b; the import location is the folder above both.
             folder = Path(str(place))
             for _ in str(name).split("."):
                 folder = folder.parent
@@ -282,7 +281,7 @@ def _of_finder(file: Path) -> Iterator[str]:
 
 
 def _is_installed(path: Path, original: Path) -> bool:
-    """Return whether it belongs to an interpreter in the project: no virtual environment is copied."""
+    """Return whether a path belongs to an interpreter inside of the project: those are not copied."""
     for folder in (path, *path.parents):
         if folder == original:
             return False

@@ -1,1 +1,1 @@
-"""One kind of criterion a file: what is evaluated by the supervising process, outside of any session."""
+"""Criteria by kind, one file each, evaluated in the parent process outside of any session."""

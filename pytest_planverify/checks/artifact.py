@@ -1,4 +1,4 @@
-"""Criteria that are files: existence, size, digest and, for JSON, a schema."""
+"""Artifact criteria: existence, size, digest and, for JSON, schema of files."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     _Validate = Callable[[str, Any], None]
 
 MAX_MATCHES = 10_000
-"""A glob that matches more files than this is refused."""
+"""Limit of matches; a glob with more is refused."""
 MAX_JSON_BYTES = 64 * 1024 * 1024
 MAX_SCHEMA_ERRORS = 100
-"""Of so many errors the one nearest to the document's top is told."""
+"""Number of schema errors among which the one nearest to the top is reported."""
 MAX_FAULTS = 20
-"""Faulty matches of one glob that are told."""
+"""Number of faulty matches that are reported."""
 
 _FIRST_DEFAULT = ArtifactSpec.model_fields["min_bytes"].default
 
 
 def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Judgement:
-    """Return whether the artifact, or every match of its glob, is as the plan says. Never raises."""
+    """Return the judgement of an artifact, or of every match of its glob. Never raises."""
     try:
         faults = _faults(spec, root)
     except OSError as error:
@@ -62,9 +62,10 @@ def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Jud
 
 
 def read_fixture(path: str, root: Path, *, check_id: str = "") -> tuple[FixtureUse, Evidence | None]:
-    """Read the data file that a criterion names: its digest goes into the outcome. Never raises.
+    """Return the digest of a criterion's data file for the outcome, and evidence if it is unusable.
+    Never raises.
 
-    Return evidence as well where the file cannot be used: then the criterion has failed.
+    With evidence the criterion has failed.
     """
     try:
         file = _existing(root, path)
@@ -142,7 +143,7 @@ def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
 
 
 def _paths(pattern: str, root: Path) -> list[str]:
-    """The path itself, or all that its glob matches, relative to the root."""
+    """Return the path itself, or the matches of its glob, relative to the root."""
     if not glob.has_magic(pattern) or os.path.lexists(root / pattern):
         return [pattern]
     parts = Path(pattern).parts
@@ -177,7 +178,7 @@ def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | 
 
 
 def _existing(root: Path, path: str) -> Path:
-    """Return where a file or folder is. Raises :class:`_Fault` for what is missing or is neither."""
+    """Return the path of an existing file or folder. Raises :class:`_Fault` for anything else."""
     file = _under(root, path)
     if not file.exists():
         raise _Fault("missing", path, nearest=names_like(root, path))
@@ -230,10 +231,12 @@ def _read_json(path: str, file: Path) -> Any:
 
 
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
-    """Return what refuses documents that do not satisfy the schema; no other one is fetched for it."""
+    """Return a function that refuses documents violating the schema; referenced schemas are never
+    fetched.
+    """
     if spec.json_schema is None:
         return None
-    # Only plans that name a schema pay for the import.
+    # Imported late: only plans with a schema need it.
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing.exceptions import Unresolvable

@@ -1,4 +1,4 @@
-"""Chance in code: whether a failing function, or a test, asks for random numbers, clocks or threads."""
+"""Detection of chance in code: random numbers, clocks, threads, or the order of sets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
 
 ExecutedLines: TypeAlias = "Mapping[tuple[str, int, str], tuple[int, int]]"
-"""By path, first line and name of a function, its depth and its executed lines as bits."""
+"""Depth and executed lines (as bits) of functions, by path, first line and name."""
 
 _ORDERS = frozenset({"set", "frozenset", "hash", "id"})
 _MORE_CHANCE = _ORDERS | frozenset(
     {"monotonic", "perf_counter", "sleep", "getpid"}
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
-"""What gives another answer each time though it is no call that the rules for plans know."""
+"""Nondeterministic names beyond those in the catalog of impure calls."""
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LARGEST = 1 << 20
@@ -33,10 +33,10 @@ _LARGEST = 1 << 20
 def depends_on_chance(
     piece: Evidence, root: Path, executed: Mapping[str, ExecutedLines] | None = None
 ) -> bool:
-    """Return whether code that a failing test executed asks for chance, a clock or sets.
+    """Return whether code executed by a failing test involves chance.
 
-    ``executed`` are the lines of the product that each test executed, where a confirmation recorded them.
-    Without a recording the functions that a test names count as executed.
+    ``executed`` are the product lines that each test executed, if a confirmation recorded them;
+    otherwise the functions that a test names count as executed.
     """
     ran = (executed or {}).get(piece.nodeid or "")
     frames = {
@@ -51,7 +51,8 @@ def depends_on_chance(
         return True
     if piece.nodeid is not None and test_depends_on_chance(piece.nodeid, root):
         return True
-    # Sets are everywhere, mostly to look something up: they count where the test calls the function itself.
+    # Sets are common and mostly used for membership tests, so they only count in functions that the
+    # test calls directly.
     return any(
         _lines_draw(root / path, first, lines, with_sets=(path, first) in named)
         for (path, first, _), (_, lines) in (ran or {}).items()
@@ -59,7 +60,7 @@ def depends_on_chance(
 
 
 def test_depends_on_chance(nodeid: str, root: Path) -> bool:
-    """Return whether a test, or what it calls or is given in its file, asks for chance, a clock or sets."""
+    """Return whether a test, or anything that it uses in its file, involves chance."""
     file, _, rest = nodeid.partition("::")
     tree = _parsed(root / file)
     functions = {} if tree is None else _functions_of(tree)
@@ -82,7 +83,7 @@ def test_depends_on_chance(nodeid: str, root: Path) -> bool:
 
 
 def _function_draws(path: Path, line: int) -> bool:
-    """Return whether the innermost function around a line draws, or what stands in no function."""
+    """Return whether the innermost function around a line (or module-level code) involves chance."""
     tree = _parsed(path)
     if tree is None:
         return path.is_file() and path.stat().st_size > _LARGEST
@@ -100,7 +101,7 @@ def _function_draws(path: Path, line: int) -> bool:
 
 
 def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
-    """Return whether an executed line draws; ``lines`` are bits, counted from the line ``first``."""
+    """Return whether an executed line involves chance; ``lines`` are bits, starting at line ``first``."""
     tree = _parsed(path)
     return tree is not None and any(
         line >= first and lines >> (line - first) & 1 and (with_sets or not is_set)
@@ -108,12 +109,12 @@ def _lines_draw(path: Path, first: int, lines: int, *, with_sets: bool) -> bool:
     )
 
 
-# One file is asked about for each function that each test executed.
+# Cached: a file is queried for each function that each test executed.
 
 
 @lru_cache(maxsize=64)
 def _functions_of(tree: ast.Module) -> dict[str, list[_Function]]:
-    """Return the functions of a module, wherever they are defined, by their names."""
+    """Return the functions of a module by name, at any depth."""
     found: dict[str, list[_Function]] = defaultdict(list)
     for node in ast.walk(tree):
         if isinstance(node, _FUNCTION):
@@ -123,13 +124,13 @@ def _functions_of(tree: ast.Module) -> dict[str, list[_Function]]:
 
 @lru_cache(maxsize=64)
 def _chances_of(tree: ast.Module) -> tuple[tuple[int, bool], ...]:
-    """Return the lines that ask for chance, and whether it is only that of the order of a set."""
+    """Return the lines that involve chance, and whether only by the order of a set."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _is_chance(node))
     return tuple((node.lineno, not _is_chance(node, with_sets=False)) for node in nodes)
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the line at which the code of a function begins: that of its first decorator."""
+    """Return the first line of a function's code, which is that of its first decorator."""
     return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
@@ -140,7 +141,7 @@ def _parsed(path: Path) -> ast.Module | None:
         return None
 
 
-@lru_cache(maxsize=64)  # the functions of one file are asked one after the other
+@lru_cache(maxsize=64)  # queries arrive file by file
 def _tree_of(source: bytes) -> ast.Module | None:
     try:
         return ast.parse(source)
@@ -150,9 +151,9 @@ def _tree_of(source: bytes) -> ast.Module | None:
 
 @cache
 def _names_of_chance() -> frozenset[str]:
-    """Return names whose calls give another answer each time: chance, clocks, the order of sets, threads.
+    """Return names whose calls are nondeterministic.
 
-    Only the last part of a name is compared, so those are left out that mean something else elsewhere.
+    Only last name components are compared, so ambiguous ones are left out.
     """
     from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS
 

@@ -1,4 +1,4 @@
-"""Criteria that are commands but not pytest: run as argument vectors, read through the catalog."""
+"""Command criteria other than pytest: run as argument vectors, interpreted by the tool catalog."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.catalog import Command
 
 OUTPUT_CHARACTERS = 8_000
-"""How much of the output of a failed command is kept as evidence."""
+"""Characters of a failed command's output that are kept as evidence."""
 
 
 def run_command(
@@ -34,10 +34,10 @@ def run_command(
     check_id: str = "",
     watch: Callable[[], None] | None = None,
 ) -> Judgement:
-    """Run a command in the root and judge it by its exit status and by what it says.
+    """Run a command in the root and judge it by exit status and output.
 
-    ``env`` is the whole environment, by default this process's; the command's own variables come on top.
-    Success that proves nothing is ``failed``; a program that is not there is ``inconclusive``.
+    ``env`` is the complete environment, by default this process's; the command's own variables are
+    added. Success that proves nothing is ``failed``; a missing program is ``inconclusive``.
     """
     environment = {**(os.environ if env is None else env), **dict(command.env)}
     program = find_program(command.argv[0], root, environment.get("PATH"))
@@ -45,7 +45,7 @@ def run_command(
         return _missing(command, f"{command.argv[0]} is not installed here", check_id)
     try:
         process = run_process(
-            # The words of a plan are UTF-8, whatever the locale can encode.
+            # Plans are UTF-8, even if the locale's encoding is not.
             [os.fsdecode(word.encode("utf-8", "surrogateescape")) for word in (program, *command.argv[1:])],
             cwd=root,
             env=environment,
@@ -58,7 +58,9 @@ def run_command(
 
 
 def find_program(name: str, root: Path, search_path: str | None = None) -> str | None:
-    """The absolute path of a program: this interpreter for ``python``, then what is installed beside it."""
+    """Return the absolute path of a program: this interpreter for ``python``, else one installed beside
+    it or on the search path.
+    """
     if "/" in name:
         path = root.absolute() / name
         return str(path) if _is_program(path) else None
@@ -115,7 +117,7 @@ def _not_passed(
     findings: tuple[Finding, ...] = (),
     **more: Any,
 ) -> Judgement:
-    """Judge a command that failed, or, as inconclusive, one that there is no program for."""
+    """Return the judgement of a failed command, or (inconclusive) of one whose program is missing."""
     stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
     stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
     if process is not None:
@@ -150,7 +152,7 @@ def _not_passed(
 
 
 def _module_that_is_missing(command: Command, process: ProcessResult) -> str | None:
-    """The tool's own module where ``python -m`` does not find it."""
+    """Return the tool's own module if ``python -m`` did not find it."""
     if "-m" not in command.argv or process.exit_code != 1:
         return None
     module = command.argv[command.argv.index("-m") + 1]
@@ -169,7 +171,7 @@ def _headline(findings: tuple[Finding, ...], stdout: str, stderr: str, reason: s
 
 
 def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
-    """Paths below the root are told relative to it, whether the tool said them so or not."""
+    """Return the findings with paths relative to the root where they lie below it."""
     bases = tuple(dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/")))
     shown: list[Finding] = []
     for finding in findings:

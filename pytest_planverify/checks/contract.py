@@ -1,4 +1,4 @@
-"""Criteria that are contracts: what a module promises, compared with its source."""
+"""Contract criteria: a module's promised interface, compared with its source."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MAX_REASON = 1_000
 MAX_NAMED = 10
-"""So many broken promises are named beside the first one."""
+"""Number of broken promises named in addition to the first."""
 
 
 def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     """Compare a module's source with its contract. Never raises.
 
-    A broken promise is ``failed``; what only running the code would tell is ``inconclusive``.
+    A broken promise is ``failed``; what only running the code could decide is ``inconclusive``.
     """
     try:
         differences = compare_contract(read_contract_file(Path(path), root=root), root)

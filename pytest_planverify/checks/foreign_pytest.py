@@ -1,7 +1,7 @@
-"""pytest commands of another interpreter: run there, and read from a report that pytest can write.
+"""pytest commands of another interpreter: run there, and judged by a report that pytest can write.
 
-This plugin cannot be loaded into them, so the witness is pytest-json-report where it is installed, else
-the JUnit XML that pytest itself writes.
+This plugin cannot be loaded there. The witness is pytest-json-report if installed, else pytest's own
+JUnit XML.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run_foreign(
     folder: Path,
     watch: Callable[[], None] | None = None,
 ) -> tuple[Judgement, Witness]:
-    """Run the command and judge it by the best witness there is."""
+    """Run the command and judge it by the best available witness."""
     plain = [word for word in args if not word.startswith("--json-report")]
     report, xml = folder / "foreign.json", folder / "foreign.xml"
     attempts = (
@@ -76,7 +76,7 @@ def run_foreign(
 
 
 def _judge(judged: JudgedCommand, result: ProcessResult, said: Judgement) -> Judgement:
-    """Judge the command by how it ended, and by what its report says."""
+    """Judge the command by how it ended and by its report."""
     judgement = replace(said, duration_ms=result.duration_ms, exit_code=result.exit_code)
     proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in said.tests)
     uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in said.evidence)
@@ -161,7 +161,7 @@ _JSON_OUTCOMES = {outcome.value: outcome for outcome in TestOutcome} | {"rerun":
 
 
 def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
-    """Read the file of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is none."""
+    """Parse a file of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is invalid."""
     data: dict[str, Any] = json.loads(file.read_text("utf-8"))
     tests: list[TestResult] = []
     evidence: list[Evidence] = []
@@ -198,7 +198,7 @@ def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
 def _said(
     tests: Sequence[TestResult], evidence: Sequence[Evidence], properties: list[tuple[str, Any]]
 ) -> Judgement:
-    """Return what a report says; how its command ended comes on top."""
+    """Return the judgement by a report alone, before the end of the command is considered."""
     return Judgement(
         verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties
     )
@@ -227,11 +227,11 @@ def _reported(
 
 
 _PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<function>\S+))?", re.MULTILINE)
-"""A line of pytest's own failure report that says where a call stands."""
+"""Location line in pytest's failure report."""
 
 
 def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame, ...]:
-    """The calls that the failure report shows, the outermost first; else the place that raised."""
+    """Return the frames in a failure report, outermost first; else the crash location."""
     file, _, names = nodeid.partition("::")
     test = names.rpartition("::")[2].partition("[")[0]
     frames = tuple(
@@ -262,7 +262,7 @@ def _exception(message: str, frames: tuple[Frame, ...]) -> ExceptionFact:
     if not separator or not name.replace(".", "").replace("_", "").isalnum():
         name, text = "AssertionError", message
     calls = "".join(f'  File "{each.path}", line {each.line}, in {each.function}\n' for each in frames)
-    # Reads what such an exception tells beside its message, as the name of the module that is missing.
+    # Extracts further facts from the message, such as the name of a missing module.
     told = read_traceback(f"Traceback (most recent call last):\n{calls}{name}: {text.strip()}")
     if told is not None:
         return told.model_copy(update={"frames": frames})
@@ -281,11 +281,11 @@ _JUNIT_PHASES = {
     "failed on setup": Phase.SETUP,
     "failed on teardown": Phase.TEARDOWN,
 }
-"""How the message of an error begins that is not of a test's call."""
+"""Prefixes of error messages from other phases than the call."""
 
 
 def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
-    """Read pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is none."""
+    """Parse pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is invalid."""
     root = ET.fromstring(file.read_bytes())
     if root.tag not in ("testsuites", "testsuite"):
         raise ValueError("no JUnit XML")
@@ -316,7 +316,9 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
             phase = next(
                 (phase for begin, phase in _JUNIT_PHASES.items() if message.startswith(begin)), None
             )
-            crash = {"message": message if phase is None else ""}  # of other phases it says only which
+            crash = {
+                "message": message if phase is None else ""
+            }  # for other phases it only names the phase
             kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
             entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))

@@ -1,7 +1,7 @@
-"""A process that stands between this one and what it runs: what is done to a parent is done to that one.
+"""Intermediate process between this one and a program that it starts, as shield against its children.
 
-Who is started may end, stop or signal whoever started it. The process between waits, and leaves as the
-other did.
+A started program may kill, stop or signal its parent. The intermediate process takes that instead,
+waits, and exits in the same way.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ import sys
 from typing import NoReturn
 
 _UNKNOWN = 70
-"""Exit status where nothing else can be told."""
+"""Exit status if the real one is unknown."""
 _DEAF_TO = (signal.SIGINT, signal.SIGTERM)
 
 
 def can_fork() -> bool:
-    """Return whether this platform forks safely: not Windows, nor macOS with its libraries."""
+    """Return whether forking is safe: not on Windows, nor on macOS with its system libraries."""
     return hasattr(os, "fork") and sys.platform != "darwin" and "PLANVERIFY_NO_FORK" not in os.environ
 
 
 def stand_between() -> None:
-    """Called in a process that is about to become another: go on in a child of it, and wait for that here.
+    """Fork, return in the child, and wait for it here. To be called right before executing another
+    program.
 
-    The session and the process group stay those of this process.
+    Session and process group remain those of this process.
     """
     child = os.fork()
     if child == 0:
         return
-    os.closerange(0, 1 << 16)  # the streams of a program end with the program
+    os.closerange(0, 1 << 16)  # readers must see the streams end with the program
     for number in _DEAF_TO:
         signal.signal(number, signal.SIG_IGN)
     while True:
@@ -41,13 +42,13 @@ def stand_between() -> None:
 
 
 def leave_as(code: int | None, number: int | None) -> NoReturn:
-    """Leave with an exit status, or by a signal."""
+    """Exit with a status, or by the same signal."""
     if number is not None:
         with contextlib.suppress(ImportError, ValueError, OSError):
             import resource
 
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core is enough
-        with contextlib.suppress(OSError, ValueError):  # what these do nobody can change, and need not
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has dumped core already
+        with contextlib.suppress(OSError, ValueError):  # SIGKILL and SIGSTOP cannot be reset
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     os._exit(_UNKNOWN if code is None else code)

@@ -1,4 +1,4 @@
-"""Criteria that only a person can judge, answered in a file beside the outcomes."""
+"""Manual criteria, answered by people in a file beside the outcomes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from planner.model.plan import ManualSpec
 
 ANSWERS_FILE = ".planverify/answers.json"
-"""Where people answer, relative to the plan's root."""
+"""File of answers, relative to the plan's root."""
 
 MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersOnFile:
-    """The answers of people on file."""
+    """The recorded answers."""
 
     answers: Answers = field(default_factory=Answers)
     problem: str | None = None
-    """Why the file cannot be used: then every question is open."""
+    """Why the file is unusable, which leaves all questions open."""
 
 
 def read_answers(root: Path) -> AnswersOnFile:
-    """Read the answers file below the root; a missing one holds no answers. Never raises."""
+    """Read the answers below the root; a missing file has none. Never raises."""
     try:
         file = resolve_under(root, ANSWERS_FILE)
         if not file.exists():
@@ -58,7 +58,7 @@ def read_answers(root: Path) -> AnswersOnFile:
 def check_manual(
     spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile
 ) -> Judgement:
-    """Return what a person answered: ``yes`` passes, ``no`` fails, no answer needs a human."""
+    """Return the judgement of a question: ``yes`` passes, ``no`` fails, no answer is ``needs_human``."""
     asked = clean(spec.question, limit=500)
     given = [
         answer

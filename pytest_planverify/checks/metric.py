@@ -1,4 +1,4 @@
-"""Criteria that are numbers which the tests record."""
+"""Metric criteria: numbers that tests record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MAX_SHOWN = 20
-"""Recorded values that are told as evidence."""
+"""Number of recorded values kept as evidence."""
 
 _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.GE: operator.ge,
@@ -29,10 +29,10 @@ _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
 
 
 def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str = "") -> Judgement:
-    """Return whether every recorded value satisfies the comparison, ``recorded OPERATOR value``.
+    """Judge whether every recorded value satisfies ``recorded OPERATOR value``.
 
-    A metric that nobody recorded has failed, and so has one that was recorded with anything but a finite
-    number; truth values are no numbers. ``==`` and ``!=`` compare floats exactly, without a tolerance.
+    A metric without a record fails, as does any value that is not a finite number (booleans are not
+    numbers). ``==`` and ``!=`` compare floats exactly.
     """
     strange = [value for value in recorded if not _is_number(value)]
     if not recorded:
@@ -74,5 +74,5 @@ def _shown(value: object) -> str:
     try:
         return clean(repr(value), limit=100)
     except Exception as error:
-        # The value's own __repr__ may do anything; a whole number of many digits refuses.
+        # repr() of arbitrary values may raise, also for integers of too many digits.
         return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"

@@ -1,4 +1,4 @@
-"""Paths of the plan, resolved so that none leads out of the plan's root, by symbolic links either."""
+"""Paths of the plan, resolved so that none leads out of the root, not even by symbolic links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_SIBLINGS = 5_000
-"""Names of a folder that are looked at for look-alikes."""
+"""Limit of names in a folder that are compared for similarity."""
 
 
 class OutsideRoot(Exception):
@@ -19,11 +19,11 @@ class OutsideRoot(Exception):
 
 
 def resolve_under(root: Path, path: str | Path) -> Path:
-    """The resolved path. Raises :class:`OutsideRoot`, or ``OSError`` where it cannot be resolved."""
+    """Return the resolved path. Raises :class:`OutsideRoot`, or ``OSError`` if it cannot be resolved."""
     try:
         base = root.resolve()
         resolved = (base / path).resolve()
-    except (ValueError, RuntimeError) as error:  # a NUL in it, or symbolic links in a circle
+    except (ValueError, RuntimeError) as error:  # null byte, or cyclic symbolic links
         raise OSError(str(error)) from error
     if not resolved.is_relative_to(base):
         raise OutsideRoot(f"{path} leads out of the plan's root, to {resolved}")
@@ -31,18 +31,18 @@ def resolve_under(root: Path, path: str | Path) -> Path:
 
 
 def is_regular_file(path: Path) -> bool:
-    """Return whether it is an ordinary file, which can be read without waiting. Raises ``OSError``."""
+    """Return whether it is a regular file, which can be read without blocking. Raises ``OSError``."""
     return stat.S_ISREG(path.stat().st_mode)
 
 
 def file_sha256(path: Path) -> str:
-    """The digest of a file's bytes, in hexadecimal. Raises ``OSError``."""
+    """Return the SHA-256 of a file in hexadecimal. Raises ``OSError``."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def names_like(root: Path, path: str) -> tuple[str, ...]:
-    """Existing paths beside the missing one that look like it, relative to the root."""
+    """Return existing siblings with names similar to a missing path, relative to the root."""
     try:
         wanted = root / path
         folder = wanted.parent

@@ -1,4 +1,4 @@
-"""Running an argument vector under a wall limit, and ending whole process trees so that nothing is left."""
+"""Running of argument vectors under a time limit, and termination of whole process trees."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 LONGEST_GAP = 1.0
-"""Between two looks at most so many seconds count. Who watches a process looks many times a second; where
-more has passed, the machine slept, or the container or the virtual machine stood still, and what is watched
-stood still with it."""
+"""Maximum time, in seconds, that counts between two readings. A clock is read many times a second; a
+longer gap means that the machine, container or VM was suspended, and the watched process with it.
+"""
 
 
 class AwakeClock:
-    """Seconds since it was made, without the gaps. The wall clock may be set; this one may not."""
+    """Monotonic seconds since its creation, without times of suspension."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
         self._looked = time.monotonic()
 
     def seconds(self) -> float:
-        """Return the seconds that count so far; to be called many times a second."""
+        """Return the seconds counted so far; must be called many times a second."""
         looked = time.monotonic()
         self._seconds += min(looked - self._looked, LONGEST_GAP)
         self._looked = looked
@@ -45,29 +45,29 @@ class AwakeClock:
 
 HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 256 * 1024
-"""How much of the beginning and of the end of each output stream is kept."""
+"""Bytes kept of the beginning, and of the end, of each output stream."""
 
 GRACE_SECONDS = 1.0
-"""How long a process may take to end after SIGTERM, before it is killed."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 STREAM_SECONDS = 2.0
-"""How long the end of the output is waited for; a process that escaped may hold the streams for ever."""
+"""Seconds to wait for the end of the output, which an escaped process may hold open for ever."""
 
 WATCH_SECONDS = 0.1
-"""How often it is asked whether a process may go on."""
+"""Interval, in seconds, of calls to ``watch``."""
 
 TOKEN_VARIABLE = "PLANVERIFY_PROCESS_TOKEN"
-"""Put into the environment of every process that is run, to find again what left its session."""
+"""Environment variable that marks all started processes, to find those that left the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """The end and output of one process."""
+    """End and output of a process."""
 
     exit_code: int | None
-    """``None`` where a signal ended it."""
+    """``None`` if a signal ended it."""
     signal: str | None = None
-    """``SIGSEGV``."""
+    """Name of the signal, for example ``SIGSEGV``."""
     timed_out: bool = False
     duration_ms: int
     stdout: str
@@ -84,18 +84,17 @@ def run_process(
     on_output: Callable[[str], None] | None = None,
     grace_seconds: float = GRACE_SECONDS,
 ) -> ProcessResult:
-    """Run an argument vector in a session of its own, without standard input, and wait for its end.
+    """Run an argument vector in a new session, without standard input, and wait for its end.
 
-    ``watch`` is called again and again meanwhile; what it raises ends the process and is passed on.
-    ``on_output`` is given what the process writes, as it comes, in threads that read its streams;
-    ``grace_seconds`` is how long it may take to end once it is told to.
-    Whatever it started has ended too when this returns, after a limit that was passed, an interruption or
-    an ordinary exit. Raises ``OSError`` or ``ValueError`` where the program cannot be started.
+    ``watch`` is called regularly meanwhile; an exception from it ends the process and propagates.
+    ``on_output`` receives the output as it arrives, in reader threads. ``grace_seconds`` is the time
+    from SIGTERM to SIGKILL. Everything that the process started has ended when this returns, in any
+    case. Raises ``OSError`` or ``ValueError`` if the program cannot be started.
     """
-    token = f"{os.getpid()}-{uuid.uuid4().hex}"  # the number tells whose it is when this process is killed
+    token = f"{os.getpid()}-{uuid.uuid4().hex}"  # contains our process id, for cleanup after a kill
     started = time.monotonic()
-    # No "with": it would close pipes that a thread still reads where an escaped process holds them. A read
-    # that the kernel restarts would then take the bytes of whatever is opened under the same number next.
+    # No "with": it would close pipes that a thread still reads if an escaped process holds them. A
+    # restarted read would then take bytes from whatever reuses the descriptor.
     process = subprocess.Popen(
         list(argv),
         cwd=cwd,
@@ -130,10 +129,10 @@ def run_process(
 
 
 def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float = GRACE_SECONDS) -> None:
-    """End a process, its descendants, its group and its session: SIGTERM, then SIGKILL.
+    """End a process with its descendants, group and session: SIGTERM, then SIGKILL.
 
-    With the ``token`` of a :func:`run_process`, what left the session ends too. The process itself is
-    not reaped, so that its parent can read its exit status. Does nothing where it is gone already.
+    With the ``token`` of :func:`run_process`, processes that left the session end, too. The process
+    itself is not reaped, so its parent can read the exit status. Without the process this does nothing.
     """
     members = _members(pid, token)
     if not members:
@@ -147,7 +146,7 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
             time.sleep(0.01)
     give_up = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
     while time.monotonic() < give_up:
-        # Looked for again each time: a process may start others while it is being ended.
+        # Searched again each time, as a process may start others while it is being ended.
         members = _members(pid, token)
         if not members:
             return
@@ -157,11 +156,11 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
 
 
 def end_processes_of(pid: int) -> None:
-    """Kill what :func:`run_process` has started in a process that was killed itself, by whole sessions."""
+    """Kill all that :func:`run_process` started in a process that was itself killed, by sessions."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(TOKEN_VARIABLE, "").startswith(f"{pid}-"):
-                # The leader of a command's session waits for the command, and does not bear the token.
+                # The leader of a command's session is our intermediate process, which has no token.
                 leader = os.getsid(process.pid)
                 end_process_tree(process.pid, grace_seconds=0)
                 if leader != os.getsid(0):
@@ -169,7 +168,7 @@ def end_processes_of(pid: int) -> None:
 
 
 def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
-    """Kill every descendant of a process, and not the process itself."""
+    """Kill all descendants of a process, but not the process itself."""
     give_up = time.monotonic() + seconds
     while time.monotonic() < give_up:
         try:
@@ -184,7 +183,7 @@ def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV`` for 11."""
+    """Return the name of a signal, for example ``SIGSEGV`` for 11."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -194,9 +193,9 @@ def signal_name(number: int) -> str:
 def _wait_for_end(
     process: subprocess.Popen[bytes], timeout_seconds: float, watch: Callable[[], None] | None
 ) -> bool:
-    """Return whether the process ended within the limit. Where the platform can, it is not yet reaped.
+    """Return whether the process ended within the limit; where possible it is not reaped yet.
 
-    As long as it is not, its number cannot go to another process, which must not be ended in its place.
+    Until it is reaped, its id cannot be reused by a process that must not be killed.
     """
     ended = threading.Event()
 
@@ -219,7 +218,7 @@ def _wait_for_end(
 
 
 def _members(pid: int, token: str | None) -> list[psutil.Process]:
-    """Every living process of the tree, but never this process or one of its ancestors."""
+    """Return all living processes of the tree, without this process and its ancestors."""
     spared = {os.getpid()}
     with contextlib.suppress(psutil.Error):
         spared.update(parent.pid for parent in psutil.Process().parents())
@@ -257,9 +256,9 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 
 
 class _Stream:
-    """Reads one stream to its end in a thread of its own, and keeps its beginning and its end.
+    """Reads a stream in a thread, keeping its beginning and end.
 
-    The thread closes the stream, so that nobody closes what it reads.
+    The thread closes the stream itself, so that nobody closes it during a read.
     """
 
     def __init__(self, source: IO[bytes], on_output: Callable[[str], None] | None = None) -> None:
@@ -274,7 +273,7 @@ class _Stream:
         self._thread.start()
 
     def finish(self, give_up: float) -> str:
-        """Return the output up to its end, or up to now where it is later than ``give_up`` before that."""
+        """Return the output up to its end, or what has arrived at the time ``give_up`` (monotonic)."""
         self._thread.join(timeout=max(0.0, give_up - time.monotonic()))
         self._is_finished = True
         tail = b"".join(tuple(self._tail))

@@ -1,4 +1,4 @@
-"""Request and result of a check: the verdict, its reason, and the facts behind it."""
+"""Input and output of checks: the judged command, and the judgement with its evidence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Judgement:
-    """The verdict on one criterion, and what it rests on; of tests, on one run of them."""
+    """The verdict on one criterion with its evidence; for tests, of one run."""
 
     verdict: Verdict
     tests: tuple[TestResult, ...] = ()
@@ -31,14 +31,14 @@ class Judgement:
     duration_ms: int = 0
     exit_code: int | None = None
     events: tuple[AuditEvent, ...] = ()
-    """What its tests reached for outside their process."""
+    """Audit events of its tests."""
     forgiven: bool = False
-    """What was red was so before the work began, and is not counted: the session's status says nothing."""
+    """Pre-existing failures were disregarded, so the session's exit status has no meaning."""
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     runs: int = 1
-    """How often the tests were run, confirmation included."""
+    """Number of runs, including confirmations."""
     reds: int | None = None
-    """How often they were red; ``None`` as long as that follows from the verdict."""
+    """Number of failed runs; ``None`` while implied by the verdict."""
 
     @property
     def is_red(self) -> bool:
@@ -47,7 +47,7 @@ class Judgement:
 
 
 def title_of(criterion: Criterion) -> str:
-    """Return what a person calls the criterion: its command, path, comparison or question."""
+    """Return the criterion's title for people: its command, path, comparison or question."""
     match criterion.spec:
         case CommandSpec(cmd=text) | ArtifactSpec(path=text):
             return text
@@ -61,42 +61,42 @@ def title_of(criterion: Criterion) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class CheckRun:
-    """One criterion with its verdict and the evidence behind it."""
+    """A criterion's check with its evidence."""
 
     check: Check
     evidence: tuple[Evidence, ...] = ()
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     rests_on: RestsOn | None = None
-    """The files that the verdict rests on; ``None`` where nobody knows, so on all of them."""
+    """Files that the verdict depends on; ``None`` if unknown, which means all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCommand:
-    """The part of a criterion that matters for its verdict."""
+    """What judging needs to know of a command criterion."""
 
     check_id: str
     limit_seconds: float
     args: tuple[str, ...] = ()
-    """The command's own arguments."""
+    """Arguments of the command."""
     place: str = ""
-    """File and line of the plan that the command stands in."""
+    """File and line of the command in the plan."""
     selections: tuple[str, ...]
     expression: str = ""
-    """``-k``, ``-m`` and ``--deselect`` as the command gives them."""
+    """Its ``-k``, ``-m`` and ``--deselect`` options as text."""
     contract_path: str | None = None
     view: Callable[[Judgement], Judgement] | None = None
-    """What a comparison with the baseline makes of what the tests said."""
+    """Adjusts a judgement by comparison with the baseline."""
 
     def seen(self, judgement: Judgement) -> Judgement:
-        """Return the judgement as a comparison with the baseline makes it."""
+        """Return the judgement after comparison with the baseline."""
         return judgement if self.view is None else self.view(judgement)
 
     def evidence(self, kind: EvidenceKind, headline: str, **more: Any) -> Evidence:
-        """Return evidence of the criterion."""
+        """Return evidence for the criterion."""
         return Evidence(kind=kind, check_id=self.check_id, headline=headline, **more)
 
     def read_back(self, raw: Mapping[str, Any], **more: Any) -> Evidence:
-        """Return what a session wrote down, read back into the model; ``more`` is what the parent knows."""
+        """Parse facts that a session recorded into evidence; ``more`` is added by the parent."""
         return Evidence.model_validate(
             {**raw, "check_id": self.check_id, "contract_path": self.contract_path, **more}
         )

@@ -56,10 +56,10 @@ class PlanResult:
         return {each.id: each for each in self.todos}
 
     def settle(self, todos: Iterable[Todo]) -> None:
-        """Update the failed and blocked todos: a todo failed if a check failed and nothing blocks it.
+        """Add to :attr:`failed` those of ``todos`` that have a failed check and are not blocked.
 
-        ``todos`` must be in dependency order. A failed todo fails every parent above it, which blocks
-        their dependents.
+        ``todos`` must be in dependency order. A failed todo fails every parent above it, so that what
+        depends on the parent is blocked, too.
         """
         by_id = self.by_id
         parents = {each: parent for parent, below in self.flat.children.items() for each in below}
@@ -72,17 +72,20 @@ class PlanResult:
                     name = parents.get(name)
 
     def blockers(self, todo: Todo) -> tuple[str, ...]:
-        """Return the failed todos that block a todo; one that was not requested blocks nothing."""
+        """Return the ids of failed todos that block ``todo``.
+
+        A todo that was not requested blocks no requested one, as its verdict may be of an earlier run.
+        """
         among = self.by_id
         if self.asked is not None and todo.id in self.asked:
             among = {name: each for name, each in among.items() if name in self.asked}
         return blockers(todo.id, self.failed & among.keys(), among)
 
     def fill_in(self, why: Callable[[str, str], str], *, keep_going: bool) -> list[tuple[Todo, CheckRun]]:
-        """Mark the checks of blocked todos as ``blocked``; return a check for each criterion that has
-        none.
+        """Mark the checks of blocked todos; return a check for each criterion that has none.
 
-        ``why`` returns the reason why a criterion (todo id, check id) was not run.
+        With ``keep_going`` existing checks of blocked todos keep their verdicts. ``why`` returns the reason
+        why a criterion (todo id, check id) was not run. The missing checks are returned, not added.
         """
         missing: list[tuple[Todo, CheckRun]] = []
         for todo in self.todos:
@@ -165,8 +168,9 @@ def masked(run: CheckRun, blocked: Sequence[str]) -> CheckRun:
 
 
 def is_settled(check: Check) -> bool:
-    """Return whether a verdict needs no further run. A quarantined flaky check is run again, as
-    quarantine ends.
+    """Return whether a verdict needs no further run.
+
+    A flaky check in quarantine does, as the quarantine may end before the next run.
     """
     return check.verdict is Verdict.PASSED or check.counts_as.is_red
 
@@ -195,13 +199,13 @@ def quarantine_of(tests: Collection[str], entries: Sequence[Quarantine]) -> Quar
     An entry covers its node id with all parameters; of several for one test the longest counts.
     ``None`` if a test has no entry: a check is quarantined as a whole or not at all.
     """
-    held: list[Quarantine] = []
+    covering: list[Quarantine] = []
     for test in tests:
-        mine = [entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])]
-        if not mine:
+        entries_of_test = [entry for entry in entries if entry.nodeid in (test, test.partition("[")[0])]
+        if not entries_of_test:
             return None
-        held.append(max(mine, key=lambda entry: entry.expires))
-    return min(held, key=lambda entry: entry.expires, default=None)
+        covering.append(max(entries_of_test, key=lambda entry: entry.expires))
+    return min(covering, key=lambda entry: entry.expires, default=None)
 
 
 def blocked_reason(blocked: Sequence[str]) -> str:

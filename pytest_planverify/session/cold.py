@@ -32,7 +32,7 @@ class ColdWorker:
         """``folder`` receives the file with the worker's spec."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: queue.Queue[bytes] = queue.Queue()
+        self._lines: queue.Queue[bytes] = queue.Queue()
         """Lines that the interpreter prints: the session's process id, then how it ended."""
         self.token: str | None = f"{os.getpid()}-{uuid.uuid4().hex}"
         """Token in the environment of all started processes, to find those that left the process tree."""
@@ -64,8 +64,8 @@ class ColdWorker:
             raise ForkServerDied(str(error)) from error
         if process.stdout is None:
             return process.pid
-        threading.Thread(target=_read, args=(process.stdout, self._said), daemon=True).start()
-        first = self._said.get()
+        threading.Thread(target=_read_lines, args=(process.stdout, self._lines), daemon=True).start()
+        first = self._lines.get()
         if first.strip().isdigit():
             return int(first)
         raise ForkServerDied(f"{sys.executable} did not start a worker")
@@ -73,14 +73,14 @@ class ColdWorker:
     def poll(self, seconds: float) -> Exited | None:
         """Return how the worker ended, or ``None`` if it still runs after ``seconds``."""
         assert self._process is not None
-        if self._process.stdout is None:
+        if self._process.stdout is None:  # the worker owns the terminal and reports by its exit status
             try:
                 code = self._process.wait(max(seconds, 0))
             except subprocess.TimeoutExpired:
                 return None
             return Exited(code, None, True) if code >= 0 else Exited(None, -code, True)
         try:
-            said = self._said.get(timeout=max(seconds, 0))
+            said = self._lines.get(timeout=max(seconds, 0))
         except queue.Empty:
             return None
         self._process.wait()
@@ -96,7 +96,8 @@ class ColdWorker:
                     stream.close()
 
 
-def _read(stream: IO[bytes], said: queue.Queue[bytes]) -> None:
+def _read_lines(stream: IO[bytes], said: queue.Queue[bytes]) -> None:
+    """Put the interpreter's two lines into the queue, an empty one for each that never comes."""
     with contextlib.suppress(OSError, ValueError):
         said.put(stream.readline())
         said.put(stream.readline())

@@ -21,7 +21,7 @@ from pytest_planverify.session.fork_server import Exited, _become_subreaper, _di
 INNER = "--inner"
 """Option: run the session in this process, as the child."""
 TERMINAL = "--terminal"
-"""Option: the session owns the terminal, so report its end by the own exit status instead of output."""
+"""Option: the session owns the terminal; report its end by ending with the same status or signal."""
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> NoReturn:
     if INNER in flags:
         _run(path)
     tells = TERMINAL not in flags
+    # A test may signal its parent, and Ctrl-C reaches both; this process has to outlive the session.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     exited = (_guard_fork if can_fork() else _guard_process)(path, tells=tells)
@@ -41,6 +42,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def _guard_fork(path: str, *, tells: bool) -> Exited:
+    """Run the session in a forked child and return how that ended, as a keeper does for forked workers."""
     _die_with(os.getppid())
     _become_subreaper()
     guard = os.getpid()
@@ -55,6 +57,7 @@ def _guard_fork(path: str, *, tells: bool) -> Exited:
 
 
 def _guard_process(path: str, *, tells: bool) -> Exited:
+    """Run the session in another interpreter and return how that ended."""
     command = [sys.executable, "-P", "-m", "pytest_planverify.session.cold_worker", INNER, path]
     stream = subprocess.DEVNULL if tells else None
     process = subprocess.Popen(command, stdin=stream, stdout=stream)
@@ -77,6 +80,7 @@ def _end_with_parent(pid: int) -> None:
 
 
 def _run(path: str) -> NoReturn:
+    """Run the session of the spec file in this process and exit with its status."""
     code = 70
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL if number is signal.SIGTERM else signal.default_int_handler)

@@ -83,11 +83,11 @@ def confirm(
     company: bool = False,
     executed: Sequence[Executed] = (),
 ) -> Judgement:
-    """Decide whether a failure is deterministic or flaky. ``again`` runs the command once more, up to
-    ``most`` times.
+    """Decide whether a failure is deterministic or flaky. Return ``first``, updated in place.
 
-    ``company`` tells that other criteria ran concurrently with the first run. ``executed`` holds the
-    recordings of the further runs made so far.
+    ``again`` runs and judges the command once more; it is called once, or up to ``most`` times if chance
+    may decide. ``company`` tells that other criteria ran concurrently with the first run. ``executed``
+    holds the recordings of the further runs made so far.
     """
     if not budget.allows():
         first.reason = f"{first.reason or 'seen once'}; not confirmed, because the time for it is used up"

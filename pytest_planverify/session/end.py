@@ -42,15 +42,15 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
 
     settings = facts.settings
     for each in runs:
-        each.folder.restore()
+        each.folder.restore()  # a test may have removed the run's folder
         if not settings.recording:
             each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
     opinions = Opinions(facts.config.pluginmanager)
     results, causes = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
     duration_ms = round((time.monotonic() - facts.started) * 1000)
-    told = Documents(facts, results, causes, opinions.notes, interrupted, now(), duration_ms)
-    document = told.document(runs)
+    documents = Documents(facts, results, causes, opinions.notes, interrupted, now(), duration_ms)
+    document = documents.document(runs)
     report = None
     if facts.reporting.given is not None:
         from pytest_planverify.reports.reporter_session import report_criteria
@@ -67,9 +67,9 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     if report is not None and report.reason is not None:
         for each in runs:
             each.explain(report.reason)
-        document = told.document(runs)
-    parts = [document] if len(runs) == 1 else [told.document([each]) for each in runs]
-    places = list(_write_documents(told, document, runs, parts))
+        document = documents.document(runs)
+    parts = [document] if len(runs) == 1 else [documents.document([each]) for each in runs]
+    places = list(_write_documents(documents, document, runs, parts))
     longreprs: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for each in results:
         for piece in filter(lambda piece: piece.longrepr, each.evidence):
@@ -181,9 +181,11 @@ class Documents:
 def _write_documents(
     told: Documents, document: OutcomeDocument, runs: Sequence[SessionRun], parts: Sequence[OutcomeDocument]
 ) -> Iterator[str]:
-    """Write the outcome document to the requested file, else each plan's part to its folder and root.
+    """Write the outcome documents. Yield the paths to show to the user.
 
-    Yields the written paths as shown to the user.
+    The whole document goes to the file that the user requested. Without one, each plan's part goes to the
+    plan's folder, and each root gets a document of its plans as its latest. In both cases each run's own
+    folder gets its plan's part.
     """
     settings = told.facts.settings
     for each, part in zip(runs, parts, strict=True):
@@ -198,19 +200,20 @@ def _write_documents(
     for each, part in zip(runs, parts, strict=True):
         by_root.setdefault(each.loaded.root, []).append(each)
         keep_outcomes(part, PlanFolder(each.loaded.root, each.id).outcomes)
-    for those in by_root.values():
-        latest = those[0].folder.outcomes
-        keep_outcomes(document if len(by_root) == 1 else told.document(those), latest)
+    for runs_of_root in by_root.values():
+        latest = runs_of_root[0].folder.outcomes
+        keep_outcomes(document if len(by_root) == 1 else told.document(runs_of_root), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
 
 
 def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:
+    """Yield the remarks on the run for its document and its summary."""
     if interrupted:
         yield "interrupted: what had not been verified by then is not run"
     checks = (run.check for each in runs for found in each.result.checks.values() for run in found.values())
     if not interrupted and any(
         check.verdict is Verdict.NOT_RUN and "left out" in (check.reason or "") for check in checks
-    ):  # and could not keep its last verdict
+    ):  # a check that keeps its last verdict is not "not run"
         yield "only a part of the plan was asked for; what was left out is not verified"
     if facts.budget.refused:
         count = facts.budget.refused
@@ -235,8 +238,7 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
 
 
 def _stale_copy(modules: Iterable[str], root: Path) -> Iterator[str]:
-    """Yield one warning if tests import the project from an installed copy that differs from its
-    sources.
+    """Yield one warning if tests import an installed copy of the project that differs from its files.
 
     ``modules`` are the dotted names of installed modules that the tests imported. Results with such a
     copy do not depend on the tree. An identical copy is no problem, as where the project is reinstalled

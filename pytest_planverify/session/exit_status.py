@@ -55,9 +55,9 @@ def exit_status(
         for entry in entries
         for check in entry.checks
     )
-    if any(map(_is_violated, entries)):
+    if any(map(_has_violation, entries)):
         return ExitStatus.VIOLATION
-    if any(_is_guilty(each, Family.BUDGET) for each in entries):
+    if any(_has_failure_of(each, Family.BUDGET) for each in entries):
         return ExitStatus.BUDGET_EXCEEDED
     failed = (TodoState.TEST_FAILED, TodoState.BLOCKED)
     if Verdict.FAILED in verdicts or any(entry.state in failed for entry in entries):
@@ -71,15 +71,16 @@ def exit_status(
     return ExitStatus.FAILED if unexplained else ExitStatus.ACCEPTED
 
 
-def _is_violated(outcome: Outcome) -> bool:
+def _has_violation(outcome: Outcome) -> bool:
     """Return whether a guard other than the budget found a violation, or access was denied."""
     denied = any(event.denied for check in outcome.checks for event in check.events)
-    return denied or _is_guilty(outcome, Family.SANDBOX)
+    return denied or _has_failure_of(outcome, Family.SANDBOX)
 
 
-def _is_guilty(outcome: Outcome, family: Family) -> bool:
-    """Return whether a todo has a violation of that family; guards' checks count even if the todo is
-    blocked.
+def _has_failure_of(outcome: Outcome, family: Family) -> bool:
+    """Return whether a todo has a failure of that family: the budget's, or another guard's violation.
+
+    A guard's check counts even if the todo is blocked, as what it reports has happened.
     """
     return any(failure.category.facts.family is family for failure in outcome.failures) or any(
         each.kind is CheckKind.GUARD
@@ -97,8 +98,8 @@ def counting(
 ) -> list[Outcome]:
     """Return the outcomes that determine the exit status under a scope, without ``unasked`` todos.
 
-    Violations and spent budgets always count, whichever todo they were found in: they ended the whole
-    run.
+    Violations and spent budgets always count, whichever requested todo they were found in: they concern
+    the whole run.
     """
     asked = [entry for entry in outcomes if (entry.plan, entry.todo_id) not in unasked]
     if scope == "all":
@@ -109,6 +110,6 @@ def counting(
         todo = todos[entry.plan, entry.todo_id]
         claimed = todo.status is TodoStatus.CLAIMED
         ready = scope == "ready" and all((entry.plan, name) in done for name in todo.dependencies)
-        if claimed or ready or _is_violated(entry) or _is_guilty(entry, Family.BUDGET):
+        if claimed or ready or _has_violation(entry) or _has_failure_of(entry, Family.BUDGET):
             kept.append(entry)
     return kept

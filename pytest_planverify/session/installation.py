@@ -50,12 +50,12 @@ def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
     Extras and dependency groups count: a missing test dependency breaks tests as any other.
     """
     found: dict[str, RequirementFact] = {}
-    for file, text in _declared(root):
+    for file, text in _declared_requirements(root):
         try:
             asked = Requirement(text)
             if asked.marker is not None and not asked.marker.evaluate({"extra": ""}):
                 continue
-        except (InvalidRequirement, ValueError, KeyError):  # another tool's syntax
+        except (InvalidRequirement, ValueError, KeyError):  # another tool's syntax: ignored
             continue
         fact = _unmet(asked, file)
         if fact is not None:
@@ -86,13 +86,13 @@ def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
     )
 
 
-def _declared(root: Path) -> Iterator[tuple[str, str]]:
+def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
     """Yield each requirement with the file that declares it."""
     try:
         plain = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         plain = {}
-    for text in _of_pyproject(plain):
+    for text in _pyproject_requirements(plain):
         yield "pyproject.toml", text
     for file in dict.fromkeys(
         file for pattern in _REQUIREMENT_FILES for file in sorted(root.glob(pattern))
@@ -107,7 +107,7 @@ def _declared(root: Path) -> Iterator[tuple[str, str]]:
                 yield file.relative_to(root).as_posix(), text
 
 
-def _of_pyproject(plain: dict[str, Any]) -> Iterator[str]:
+def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:
     project = _table(plain.get("project"))
     groups = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
     groups += _table(plain.get("dependency-groups")).values()
@@ -145,12 +145,12 @@ MAX_SIGNATURE = 500
 
 
 def with_promise(evidence: Evidence, root: Path) -> Evidence:
-    """Return the evidence with promised and actual signature, if a call failed and both can be
-    determined.
+    """Return the evidence of a failed call with the promised and the actual signature, where known.
 
-    The promise is read from the todo's contract, the actual signature from the product's source.
+    The promise is read from the todo's contract, the actual signature from the product's source. Other
+    evidence is returned unchanged.
     """
-    # Only a surfacing exception about a call that does not fit is examined.
+    # Only the first exception is examined, and only if it reports arguments that do not fit.
     first = evidence.exceptions[0] if evidence.exceptions else None
     is_call = first is not None and first.qualified == "builtins.TypeError"
     callee = callee_of(first.message) if first is not None and is_call else None
@@ -185,11 +185,10 @@ def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:
 
 def actual_signature(callee: str, subjects: Sequence[Frame], root: Path) -> str | None:
     """Return a signature as in the product's source, for example ``compute_rsi(series, period=14)``.
-    Nothing is executed.
 
-    Files in ``subjects``, the definitions that the test used, are searched, those named like the callee
-    first. ``None`` if the source is inconclusive: no such definition, a conditional one, or an unknown
-    decorator.
+    The source is read, never executed. ``subjects`` are the definitions that the test used: their files
+    are searched, those of functions or classes with the callee's name first. ``None`` if the source is
+    inconclusive: no such definition, a conditional one, or a decorator that may change the signature.
     """
     from griffe import Kind
 

@@ -18,11 +18,10 @@ _requests = 0
 
 @contextlib.contextmanager
 def stop_in_order() -> Generator[None]:
-    """Raise ``KeyboardInterrupt`` on the first stop request, even if the signal was inherited as
-    ignored.
+    """Raise ``KeyboardInterrupt`` on the first stop request, even if its signal was inherited as ignored.
 
-    Repeated requests are ignored while the run stops: aborting that would leave processes behind and no
-    outcomes written.
+    The next requests are ignored, up to :data:`PATIENCE`: aborting the shutdown would leave processes
+    behind and no outcomes written. Previous handlers are restored at the end.
     """
     global _requests
     _requests = 0

@@ -1,5 +1,4 @@
-"""Last verdicts of a plan's commands, from the journals of earlier runs, and whether they are still
-valid.
+"""Last verdicts of a plan's commands, from the journals of earlier runs, and whether they still apply.
 
 A verdict is valid while plan, interpreter, packages, options and environment are the same and no file
 that it depends on has changed. The newest verdict on a criterion counts.
@@ -190,7 +189,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
     return found
 
 
-_OF_EVERYBODY = frozenset({"pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".env"})
+_CONFIG_FILES = frozenset({"pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", ".env"})
 """Configuration files of pytest and plugins; which of them applies depends on the contents of the
 others.
 """
@@ -212,9 +211,9 @@ class FileDigests:
 
     def of(self, name: str) -> str:
         """Return the digest of a file."""
-        return self._look_at(name)[0]
+        return self._digest_and_change(name)[0]
 
-    def _look_at(self, name: str) -> tuple[str, float]:
+    def _digest_and_change(self, name: str) -> tuple[str, float]:
         """Return a file's digest and the time of its last change (epoch seconds)."""
         path = f"{self._root}/{name}"
         try:
@@ -234,21 +233,22 @@ class FileDigests:
         return name
 
     def basis(self, record: WorkerRecord, more: Iterable[str | None]) -> tuple[RestsOn | None, bool]:
-        """Return the files that a worker's verdict depends on, and whether they stayed unchanged while
-        it ran.
+        """Return the files that a worker's verdict depends on, and whether none changed while it ran.
 
-        ``more`` are files that it depends on without reading them itself.
+        ``more`` are files that it depends on without reading them itself. The files are ``None`` if the
+        worker could not report all that it read.
         """
         from planner.model.journal import RestsOn
 
         facts = record.files_read
-        if facts is None or facts.get("unknown") or not _is_whole(record):
+        if facts is None or facts.get("unknown") or not _is_complete(record):
             return None, True
         read = (*map(str, facts.get("files", ())), *(path for path in more if path is not None))
-        seen = {name: self._look_at(name) for name in sorted(map(self._name_of, read))}
+        seen = {name: self._digest_and_change(name) for name in sorted(map(self._name_of, read))}
         rests_on = RestsOn(
             files={name: digest for name, (digest, _) in seen.items()}, native=bool(facts.get("native"))
         )
+        # A file changed while the worker ran may have been read before: the verdict is not of its digest.
         began = record.launched_at - _CLOCK_TICK
         return rests_on, all(changed <= began for _, changed in seen.values())
 
@@ -262,7 +262,7 @@ class FileDigests:
         for name in difference.added:
             return f"{name} is new"
         for name in difference.changed:
-            if basis is None or name.rpartition("/")[2] in _OF_EVERYBODY or name.endswith(_LIBRARIES):
+            if basis is None or name.rpartition("/")[2] in _CONFIG_FILES or name.endswith(_LIBRARIES):
                 return f"{name} has changed"
         if basis is None:
             return None
@@ -279,7 +279,7 @@ class FileDigests:
         )
 
 
-def _is_whole(record: WorkerRecord) -> bool:
+def _is_complete(record: WorkerRecord) -> bool:
     """Return whether the worker finished and nothing took part whose reads are unknown."""
     reached = {each["event"] for each in record.audit.values()}
     return not (

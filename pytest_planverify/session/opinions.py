@@ -44,9 +44,9 @@ class Opinions:
 
     def below(self, home: Path) -> Callable[[Evidence], Diagnosis]:
         """Return the function that diagnoses failures of the plan with that ``.planverify`` folder."""
-        return lambda evidence: self._of_plugins(evidence) or self._of_rules(evidence, home)
+        return lambda evidence: self._ask_plugins(evidence) or self._apply_rules(evidence, home)
 
-    def _of_rules(self, evidence: Evidence, home: Path) -> Diagnosis:
+    def _apply_rules(self, evidence: Evidence, home: Path) -> Diagnosis:
         from pytest_planverify.diagnosis import diagnose  # imported late: a passing run needs no rules
         from pytest_planverify.diagnosis.corrections import learned, may_learn
 
@@ -73,7 +73,7 @@ class Opinions:
                     self._notes[f"nothing was learned from corrections: {error}"] = None
         return self._corrections[home]
 
-    def _of_plugins(self, evidence: Evidence) -> Diagnosis | None:
+    def _ask_plugins(self, evidence: Evidence) -> Diagnosis | None:
         """Return the first diagnosis of a plugin; one that raises or returns nonsense is skipped.
 
         Implementations are called one by one, as pluggy would not tell which one raised.

@@ -91,7 +91,7 @@ class Assembler:
     baseline: KeptBaseline | None = None
     green: GreenRevisions | None = None
     _changed: dict[Changes, dict[str, object]] = field(default_factory=dict["Changes", dict[str, object]])
-    """Cache of the change-related members of evidence."""
+    """Cache of the members of evidence on changes, by the changes that they are made from."""
 
     @cached_property
     def _comparison(self) -> BaselineComparison | None:
@@ -110,12 +110,16 @@ class Assembler:
         return [found[todo.id] for todo in self.result.todos]
 
     def _todo(self, todo: Todo, children: Sequence[Outcome]) -> Assembled:
+        """Return the outcome of one todo; ``children`` are those of its sub-plan's todos.
+
+        Of a blocked todo only the guards' failures are diagnosed, unless a baseline is recorded.
+        """
         criteria = self.result.plan.criteria[todo.id]
         runs = self.result.checks[todo.id]
         guards = [run for run in runs.values() if run.check.kind is CheckKind.GUARD]
         own = [*(runs[each.id] for each in criteria if each.id in runs), *guards]
         blocked = self.result.blocked.get(todo.id, ())
-        ordered = [self._of_children(todo, children, blocked), *own] if children else own
+        ordered = [self._sub_plan_check(todo, children, blocked), *own] if children else own
         verdicts = parent_verdicts(
             [run.check.counts_as for run in own], [verdict_of(child) for child in children]
         )
@@ -124,7 +128,7 @@ class Assembler:
         counted = guards
         if not blocked or self.recording:
             counted = [
-                self._told_more(run, root, todo)
+                self._with_parent_facts(run, root, todo)
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
@@ -154,7 +158,7 @@ class Assembler:
         )
         return Assembled(self.result.flat, todo, _own_first(todo, outcome), diagnosed)
 
-    def _told_more(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
+    def _with_parent_facts(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """Return the check with facts that only the parent knows: promises, permissions and changes."""
         if not run.evidence:
             return run
@@ -168,8 +172,8 @@ class Assembler:
         changed = self._changes_as_evidence(root, todo)
         evidence: list[Evidence] = []
         for piece in run.evidence:
-            told = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
-            evidence.append(told.model_copy(update=changed) if told.changed is None else told)
+            extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
+            evidence.append(extended.model_copy(update=changed) if extended.changed is None else extended)
         return replace(run, evidence=tuple(evidence))
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, object]:
@@ -188,7 +192,7 @@ class Assembler:
             self._changed[changes] = facts
         return self._changed[changes]
 
-    def _of_children(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
+    def _sub_plan_check(self, todo: Todo, children: Sequence[Outcome], blocked: Sequence[str]) -> CheckRun:
         """Return a parent's check, as decided by its sub-plan's todos."""
         verdict = sub_plan_verdict(verdict_of(child) for child in children)
         file = os.path.relpath(self.result.flat.files[todo.id].path, self.result.plan.root)
@@ -261,7 +265,7 @@ class Assembler:
 
 
 def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
-    """Return the outcome with one of the todo's own failures as deciding, if it has any."""
+    """Put the todo's own failures before pre-existing ones, so that one of its own decides the route."""
     if len(outcome.failures) < 2 or all(each.since is Since.UNKNOWN for each in outcome.failures):
         return outcome
     from planner.policy.since import is_preexisting
@@ -305,6 +309,7 @@ def summary_of(outcomes: Iterable[Outcome], *, compared: Collection[str] = ()) -
 
 
 def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool:
+    """Return whether a todo's commands passed, those of its sub-plan included; ``False`` without any."""
     commands = [run.check.counts_as is Verdict.PASSED for run in runs if run.check.cmd is not None]
     commands += [
         child.tests_passed
@@ -315,6 +320,7 @@ def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a recorded value is a finite number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
 
 
@@ -329,10 +335,8 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     """Return the root causes of all failures, most urgent first."""
     if not any(each.diagnosed for each in results):
         return ()
-    from pytest_planverify.diagnosis.causes import (
-        SeenFailure,
-        find_causes,
-    )  # imported late: only failures have causes
+    # Imported late: a passing run needs no causes.
+    from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
         (each.plan_id, each.todo.id): [(each.plan_id, name) for name in each.todo.dependencies]
@@ -376,7 +380,7 @@ def find_outcomes(
         if green is not None:
             made = (result.outcome for result in results)
             green.note([one.todo_id for one in made if one.success and one.verified], changes)
-        found += map(_with_right_suggestions, with_shared_places(results))
+        found += map(_without_wrong_suggestions, with_shared_places(results))
     causes = root_causes(found)
     if not recording:
         write_reports(found, run_id, causes)
@@ -387,7 +391,7 @@ def find_outcomes(
 
 
 def with_shared_places(results: Sequence[Assembled]) -> list[Assembled]:
-    """Give failures without a location the one of another failure with the same signature.
+    """Give failures without candidate locations those of another failure with the same signature.
 
     Equal signatures are one root cause; a test that runs the product in another process shows no
     product frames, while one that calls it directly does.
@@ -426,15 +430,13 @@ def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) 
     )
 
 
-def _with_right_suggestions(result: Assembled) -> Assembled:
+def _without_wrong_suggestions(result: Assembled) -> Assembled:
     """Remove suggestions that contradict the file tree or the todo's permissions."""
     outcome, todo = result.outcome, result.todo
     if not outcome.failures:
         return result
-    from planner.brief.instructions import (
-        read_instruction,
-        right_suggestion,
-    )  # imported late: only for failures
+    # Imported late: a passing run needs no suggestions.
+    from planner.brief.instructions import read_instruction, right_suggestion
     from planner.planfile.project_files import RootedFiles
     from planner.planfile.source_excerpts import look_up
 
@@ -473,8 +475,8 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
             return None
         return Side.TEST if project.is_test(str(root / file)) else Side.PRODUCT
 
-    told = [ChangedFile(path=file, side=side(file)) for file in files]
-    return tuple(sorted(told, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
+    found = [ChangedFile(path=file, side=side(file)) for file in files]
+    return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
 
 
 def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Cause]) -> None:

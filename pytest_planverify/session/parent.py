@@ -37,8 +37,9 @@ def supervise(config: pytest.Config) -> int:
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.suspend_global_capture(in_=True)
+    # Forked before the parent's other imports and before sys.path is reordered: workers inherit neither.
     server = None if settings.isolate else ForkServer()
-    _put_last(paths)
+    _move_to_end(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
         with stop_in_order(), _rare_collections(), screen_apart(apart):
@@ -62,9 +63,10 @@ def _start_paths(config: pytest.Config) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def _put_last(paths: tuple[str, ...]) -> None:
-    """Move these entries to the end of ``sys.path``, so that files of the repository cannot shadow our
-    imports.
+def _move_to_end(paths: tuple[str, ...]) -> None:
+    """Move ``paths`` and the entries of ``PYTHONPATH`` to the end of ``sys.path``.
+
+    So no file of the repository shadows a module that the parent itself imports from now on.
     """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     named = [os.path.abspath(entry) for entry in given if entry]
@@ -106,9 +108,10 @@ def _verify(
 
 @contextlib.contextmanager
 def _rare_collections() -> Generator[None]:
-    """Suspend garbage collection of the parent's imports and records, which hardly contain cycles.
+    """Make garbage collections rare while the parent runs: its imports and records hardly contain cycles.
 
-    They stay excluded until exit: collecting them takes as long as many tests.
+    These objects are spared later as well, even by the interpreter's last collection when it exits, which
+    would take as long as many tests.
     """
     before = gc.get_threshold()
     gc.set_threshold(200_000, *before[1:])
@@ -117,7 +120,7 @@ def _rare_collections() -> Generator[None]:
     finally:
         if not gc.get_freeze_count():
             gc.freeze()
-            gc.unfreeze()  # moves them to the oldest generation
+            gc.unfreeze()  # all objects are in the oldest generation now: their number triggers nothing
         gc.set_threshold(*before)
         atexit.register(gc.freeze)
 

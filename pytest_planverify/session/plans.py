@@ -63,8 +63,9 @@ def now() -> str:
 
 
 def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
-    """Return the reference to a plan and its sub-plans in the outcome file; ``shown`` is the path
-    written there.
+    """Return the reference to a plan and its sub-plans for the outcome file.
+
+    ``shown`` is the plan's path as written there; the paths of sub-plans start from the same folder.
     """
     folder, beside = flat.loaded.path.parent, os.path.dirname(shown)
     return PlanRef(
@@ -150,10 +151,10 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
 
 
 def todos_in_scope(chosen: ChosenPlan, scope: Scope) -> list[Todo]:
-    """Return the todos to verify: the requested ones, or with ``claimed`` the claimed ones and their
-    dependencies.
+    """Return the todos to verify, in plan order: those that the user names, else those of the scope.
 
-    A parent includes all todos of its sub-plan.
+    Scope ``claimed`` selects the claimed todos and all their dependencies; any other selects every todo. A
+    parent includes all todos of its sub-plan.
     """
     items = chosen.plan.plan.items
     children = chosen.flat.children

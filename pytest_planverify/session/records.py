@@ -93,10 +93,9 @@ class WorkerRecord:
         self.not_found: dict[str, list[str]] = {}
         """Arguments that match no test in their file, with similar names."""
         self.journal_cut = False
-        """The journal was truncated or overwritten while the worker ran alone, which only its tests can
-        have done.
-        """
-        self._skipped_some = False
+        """The journal was truncated or overwritten while the worker ran: tests that ran then did it."""
+        self._has_gap = False
+        """A numbered record was missing before a later one."""
         self.metrics: list[tuple[str, Any]] = []
         self.audit: dict[tuple[Any, ...], Record] = {}
         """Audit events; the latest record of each process for each event."""
@@ -112,8 +111,8 @@ class WorkerRecord:
         """Number of journal lines with the worker's id but without its signature."""
         self.xdist_workers: dict[str, int] = {}
         """Process ids of pytest-xdist's workers, by name."""
-        self._over: set[str] = set()
-        self._ready: set[str] = set()
+        self._finished_workers: set[str] = set()
+        self._collected_workers: set[str] = set()
         self.cut_short = False
         """The run was stopped and ended this worker, so its verdict is not final."""
         self.soft_limit = False
@@ -151,7 +150,7 @@ class WorkerRecord:
         """
         try:
             self.last_at = float(record.get("at", self.last_at))
-            return self._take(record)
+            return self._apply(record)
         except (KeyError, TypeError, ValueError, AttributeError):
             self.internal_errors.append(f"a {record['record']!r} record of the worker cannot be read")
             return None
@@ -163,13 +162,13 @@ class WorkerRecord:
         if number <= last:
             return False
         self._numbers[pen] = number
-        self._skipped_some |= number > last + 1
+        self._has_gap |= number > last + 1
         return True
 
     @property
     def journal_lost(self) -> bool:
         """Return whether records are missing, so that an absent fact proves nothing."""
-        return self.journal_cut or self._skipped_some
+        return self.journal_cut or self._has_gap
 
     def reruns_of(self, result: TestRecord) -> int:
         """Return how often another plugin reran a passing test after a failure."""
@@ -185,15 +184,16 @@ class WorkerRecord:
     def has_lost_process(self, is_alive: Callable[[int], bool]) -> bool:
         """Return whether a pytest-xdist worker died before it had its tests."""
         return any(
-            worker not in self._ready and not is_alive(pid) for worker, pid in self.xdist_workers.items()
+            worker not in self._collected_workers and not is_alive(pid)
+            for worker, pid in self.xdist_workers.items()
         )
 
     @property
     def lost_processes(self) -> frozenset[str]:
         """Names of pytest-xdist workers that did not finish their session."""
-        return frozenset(self.xdist_workers.keys() - self._over)
+        return frozenset(self.xdist_workers.keys() - self._finished_workers)
 
-    def _take(self, record: Record) -> TestRecord | None:
+    def _apply(self, record: Record) -> TestRecord | None:
         worker = str(record.get("worker") or "")
         match record["record"]:
             case "session_started" if worker:
@@ -214,7 +214,7 @@ class WorkerRecord:
                 self.not_found = {argument: nearest.get(argument, []) for argument in record["arguments"]}
             case "collected":
                 self.collecting.pop(worker, None)
-                self._ready.add(worker)
+                self._collected_workers.add(worker)
                 if not self.collected:
                     self.nodeids, self.narrowed = list(record["nodeids"]), list(record["narrowed"])
                 self.collected = True
@@ -252,7 +252,7 @@ class WorkerRecord:
                 self.metrics.append((record["name"], record["value"]))
             case "audit_event":
                 key = tuple(record[name] for name in _ONE_EVENT)
-                if (before := self.audit.get(key)) is not None:  # counts and denials never decrease
+                if (before := self.audit.get(key)) is not None:  # the count never decreases
                     record = {**record, "count": max(int(before["count"]), int(record["count"]))}
                 self.audit[key] = record
             case "usage_error":
@@ -267,7 +267,7 @@ class WorkerRecord:
             case "session_inventory":
                 self.inventories.append(record)
             case "session_finished" if worker:
-                self._over.add(worker)
+                self._finished_workers.add(worker)
             case "session_finished":
                 self.stopped = record.get("stopped") or self.stopped
             case "session_ended":
@@ -277,6 +277,7 @@ class WorkerRecord:
         return None
 
     def _end_test(self, record: Record) -> TestRecord:
+        """Return the result of a finished test, and keep it unless a pass would replace a failure."""
         nodeid = record["nodeid"]
         self.running.pop(nodeid, None)
         result = TestRecord(
@@ -295,4 +296,4 @@ class WorkerRecord:
 
 
 _ONE_EVENT = ("pid", "event", "target", "nodeid", "path", "phase", "denied")
-"""Members that identify an audit event."""
+"""Members that identify an audit event; records that agree in them differ only in their count."""

@@ -53,7 +53,7 @@ class Recovered:
     flat: FlatPlan
     run: PastRun
     latest: bool
-    """No later run of the plan exists."""
+    """No later run of the plan is kept."""
     results: Sequence[Assembled] = ()
     """For a killed run, the assembled outcomes."""
 
@@ -67,7 +67,7 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     boundary = plan_boundary(plan)
     loaded = load_tree(plan, boundary=boundary).loaded
     runs = list(past_runs(loaded.root, loaded.plan.todo_list_id))
-    run = _chosen(runs, run_id, plan, loaded)
+    run = _choose_run(runs, run_id, plan, loaded)
     latest = run is runs[0]
     if run.finished is not None:  # the outcomes were written before the end record
         document = read_outcomes(run.folder / RunFolder(loaded.root, "").outcomes.name)
@@ -75,13 +75,13 @@ def recover(plan: Path, *, run_id: str | None = None) -> Recovered:
     tree = load_tree(plan, boundary=Path(run.started.boundary or boundary)).load_all()
     flat = tree.flat()
     _require_same_plan(run, flat, plan)
-    baseline = _compared_with(run, flat)
+    baseline = _baseline_of_run(run, flat)
     results = _assembled(run, flat, baseline)
     outcomes = tuple(each.outcome for each in results)
     plan_id = loaded.plan.todo_list_id
     document = OutcomeDocument(
         plans=() if run.started.reference is None else (run.started.reference,),
-        run=_told(run, baseline),
+        run=_run_info(run, baseline),
         summary=summary_of(outcomes, compared=() if baseline is None else (plan_id,)),
         outcomes=outcomes,
         causes=root_causes(results),
@@ -122,7 +122,7 @@ def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = 
         return ExitStatus.USAGE_ERROR
 
 
-def _chosen(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:
+def _choose_run(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded: LoadedPlan) -> PastRun:
     where = RunFolder(loaded.root, "").path
     if run_id is None:
         if not runs:
@@ -152,7 +152,7 @@ def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
         )
 
 
-def _compared_with(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
+def _baseline_of_run(run: PastRun, flat: FlatPlan) -> KeptBaseline | None:
     """Return the baseline that the run used, if it is still kept unchanged."""
     digest = run.started.conditions.get("baseline")
     if not digest:
@@ -186,7 +186,7 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
     result.settle(run_order(todos, flat.children))
-    for todo, missing in result.fill_in(partial(_why, run), keep_going=run.started.keep_going):
+    for todo, missing in result.fill_in(partial(_why_not_run, run), keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
     shown = "" if run.started.reference is None else run.started.reference.path
     # The changes at the time of the kill are unknown.
@@ -195,9 +195,10 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
     ).assemble()
 
 
-def _why(run: PastRun, todo_id: str, check_id: str) -> str:
-    """Return why a criterion has no verdict, and how far its tests were; passed tests alone are no
-    verdict.
+def _why_not_run(run: PastRun, todo_id: str, check_id: str) -> str:
+    """Return why a criterion has no verdict, and how far its tests were.
+
+    That the tests which had ended passed is no verdict: the others may fail.
     """
     count, ended = run.ended_of(todo_id, check_id)
     if not ended:
@@ -206,7 +207,7 @@ def _why(run: PastRun, todo_id: str, check_id: str) -> str:
     return f"{KILLED}; {len(ended)} of its {count} tests had ended ({told})"
 
 
-def _told(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
+def _run_info(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
     end = "is still going on" if run.is_alive() else "was killed"
     notes = [f"recovered from the journal of a run that {end}: what it had not judged is not run"]
     notes += run.started.remarks

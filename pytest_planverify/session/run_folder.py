@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
 
 KEPT_RUNS = 20
-_HALF_SECONDS = 600
+_ABANDONED_SECONDS = 600
 """Age in seconds after which a partially written file is abandoned."""
 
 
@@ -55,10 +55,10 @@ class RunFolder:
             if entry != self.path:
                 shutil.rmtree(entry, ignore_errors=True)
         # Temporary files of killed runs, never renamed to their final name.
-        for half in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
+        for temporary in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
             with contextlib.suppress(OSError):
-                if time.time() - half.stat().st_mtime > _HALF_SECONDS:
-                    half.unlink()
+                if time.time() - temporary.stat().st_mtime > _ABANDONED_SECONDS:
+                    temporary.unlink()
 
     def restore(self) -> None:
         """Recreate the run's folder if tests removed it, and clear the path of its journal."""
@@ -66,7 +66,7 @@ class RunFolder:
 
 
 def keep_outcomes(document: OutcomeDocument, path: Path) -> None:
-    """Write an outcome document below ``.planverify``, replacing whatever is in its place.
+    """Write an outcome document below ``.planverify``; what a test put in its place is moved aside.
 
     Raises ``OSError`` and :class:`planner.errors.FileWriteError`.
     """
@@ -75,9 +75,10 @@ def keep_outcomes(document: OutcomeDocument, path: Path) -> None:
 
 
 def make_way(file: Path) -> None:
-    """Move aside anything at ``file`` that is not a regular file, so that a record can be written.
+    """Make it possible to write ``file``: create its folder and move aside whatever is in the way.
 
-    Prevents writing into pipes or through links. Raises ``OSError``.
+    That is anything in the file's place that is no regular file, or in the place of a folder below
+    ``.planverify`` that is no folder. Prevents writing into pipes or through links. Raises ``OSError``.
     """
     for folder in reversed(file.parents):
         if HOME in folder.parts and os.path.lexists(folder) and not folder.is_dir():

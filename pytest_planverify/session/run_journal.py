@@ -40,9 +40,7 @@ class RunJournal:
     """
 
     def __init__(self, path: Path, plan_id: str, tree: TreeWatch | None = None) -> None:
-        """``tree`` is written beside the journal before the first verdict, which cannot be reused
-        without it.
-        """
+        """``tree`` is written beside the journal before the first verdict, which needs it to be reused."""
         self._path = path
         self._plan_id = plan_id
         self._tree = tree
@@ -126,15 +124,16 @@ class RunJournal:
 
 
 def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
-    """Return the conditions of a verdict besides plan and files; verdicts are comparable if these are
-    equal.
+    """Return the conditions that a verdict depends on besides the plan and the files, by name.
+
+    A later run may keep a verdict only if all its conditions are equal.
     """
     words: dict[str, Any] = {
         "isolate": settings.isolate,
         "every worker": [
             word
             for option in split_options(settings.worker_args)
-            if option.name not in _SHOWING
+            if option.name not in _DISPLAY_OPTIONS
             for word in option.words
         ],
         "confirmations": settings.confirmations,
@@ -143,7 +142,7 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name.startswith(followed) and name not in _OF_ONE_PROCESS
+        if name.startswith(followed) and name not in _PROCESS_VARIABLES
     }
     return {
         "interpreter": f"{sys.implementation.name} {sys.version}",
@@ -155,7 +154,7 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
     }
 
 
-_SHOWING = frozenset(
+_DISPLAY_OPTIONS = frozenset(
     {"-v", "-q", "--verbose", "--quiet", "--no-header", "--no-summary", "-l", "--showlocals", "-r", "--tb"}
     | {"--color", "--durations", "--show-capture", "--pdb", "--trace", "--full-trace"}
 )
@@ -169,7 +168,7 @@ def baseline_digest(baseline: KeptBaseline) -> str:
     return sha256(dumps(_data(baseline.document)).encode()).hexdigest()
 
 
-_OF_ONE_PROCESS = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
+_PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
 
 
 def _packages() -> str:

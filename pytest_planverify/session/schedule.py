@@ -63,9 +63,7 @@ class Job:
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """Return the words that start pytest in a new process, with this interpreter or the one in the
-        command.
-        """
+        """Words that start pytest in a new process, with this interpreter or the one that it names."""
         command = self.criterion.command
         assert command is not None
         assert command.pytest is not None
@@ -133,11 +131,12 @@ class Schedule:
         return found
 
     def next(self) -> Job | None:
-        """Return a command that may start now; ``None`` if all must wait or none is left."""
-        if any(not job.is_pytest for job in self._running):
+        """Take a command that may start now; ``None`` if all must wait or none is left."""
+        if any(not job.is_pytest for job in self._running):  # it runs alone
             return None
         for job in self._waiting:
             if not job.is_pytest:
+                # It waits for all commands before it; returning here makes all commands behind it wait.
                 if job is not self._waiting[0] or self._running or self._must_wait(job.todo.id):
                     return None
             elif self._must_wait(job.todo.id):
@@ -152,4 +151,5 @@ class Schedule:
         self._running.remove(job)
 
     def _must_wait(self, todo_id: str) -> bool:
+        """Return whether a dependency, or a todo of the sub-plan, has not finished."""
         return any(name in self._unfinished for name in self._before[todo_id])

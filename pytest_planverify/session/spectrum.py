@@ -43,6 +43,7 @@ def choose_recorded_tests(tests: Iterable[TestResult]) -> tuple[str, ...]:
         return ()
     chosen = red[:1]
     spent = red[0].duration_ms
+    # Passing tests are taken at equal distances, so that they come from all parts of their files.
     step = max(len(green) / MOST_GREEN, 1.0)
     spread = [green[int(number * step)] for number in range(min(len(green), MOST_GREEN))]
     for test in (*red[1:MOST_RED], *spread):
@@ -97,6 +98,10 @@ class _Counts:
 
 
 def _function(key: FunctionKey, depth: int, lines: int, red: _Counts, green: _Counts) -> ExecutedFunction:
+    """Return a function's counts, with those of its most suspicious line.
+
+    ``lines`` has a bit for each executed line, counted from the function's first line.
+    """
     path, line, name = key
     shares = {bit: _share(red.lines[key, bit], green.lines[key, bit]) for bit in _bits(lines)}
     best = max(shares, key=lambda bit: shares[bit], default=None)
@@ -114,6 +119,7 @@ def _function(key: FunctionKey, depth: int, lines: int, red: _Counts, green: _Co
 
 
 def _bits(number: int) -> Iterator[int]:
+    """Yield the positions of the bits that are set, the lowest first."""
     while number:
         lowest = number & -number
         yield lowest.bit_length() - 1
@@ -121,10 +127,15 @@ def _bits(number: int) -> Iterator[int]:
 
 
 def _share(red: int, green: int) -> float:
+    """Return the suspicion of code that so many failing and passing tests executed.
+
+    It ranks as Ochiai's coefficient does, whose other factor is the same for all code of a run.
+    """
     return red / math.sqrt(red + green) if red else 0.0
 
 
 def _is_red(test: TestResult) -> bool:
+    """Return whether a test failed; not by its time limit, as a test that timed out is not recorded."""
     return test.outcome.is_red and test.outcome is not TestOutcome.TIMEOUT
 
 

@@ -120,10 +120,10 @@ def difference(
     ended: float,
     apart: Sequence[Path] = (),
 ) -> Difference:
-    """Compare the current files with the state ``then`` of a run between ``began`` and ``ended`` (epoch
-    seconds).
+    """Compare the current files with ``then``, the state at the start of a past run.
 
-    ``apart`` are excluded files, as in :func:`read_tree`.
+    ``began`` and ``ended`` are the times of that run in epoch seconds. ``apart`` are excluded files, as in
+    :func:`read_tree`.
     """
     if now.heads.keys() != then.heads.keys():
         return Difference(unknown="the files have been put under git, or taken out of it")
@@ -135,6 +135,7 @@ def difference(
         return Difference(unknown="HEAD is another commit, and git does not tell what lies between them")
     for name in sorted({*then.files, *now.files, *committed}):
         is_new = committed.get(name, name in now.loose)  # and so not in the earlier commit
+        # A file without a digest was as in its commit then, or did not exist.
         before = then.files.get(name, GONE if is_new else "as committed")
         after = now.files.get(name) or digest_of(root / name)
         if before == after:
@@ -174,8 +175,9 @@ def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def _is_own(path: Path, name: str, began: float, ended: float) -> bool:
-    """Return whether a new file was written by the run itself, judged by its ctime, which nobody can
-    set.
+    """Return whether a new file was written by the run itself, judged by its ctime (nobody can set it).
+
+    Files of outcomes always count as its own, code never does.
     """
     if _is_outcome_file(path):
         return True
@@ -241,6 +243,7 @@ _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
 
 
 def _is_cache(name: str) -> bool:
+    """Return whether a path is a cache, coverage data, or a failure report of this plugin."""
     parts = name.rstrip("/").split("/")
     if not _CACHES.isdisjoint(parts) or parts[-1].endswith((".pyc", ".pyo", "pyvenv.cfg")):
         return True
