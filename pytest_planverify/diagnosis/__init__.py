@@ -1,4 +1,4 @@
-"""Evidence to diagnosis by an ordered table of rules. Imports no pytest: judges recordings too."""
+"""Diagnosis of evidence by an ordered table of rules. Imports no pytest, so it also runs on recordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Read evidence by structure: which exception is looked at, which frame raised, whose file that is."""
+"""Structured access to evidence for rules: the exception in focus, the raising frame, the owner of a
+file.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
-"""The sides that the people of the project can change."""
+"""Sides that belong to the project."""
 
 NO_ERROR = ExceptionFact(type="", qualified="")
-"""Stands for an exception where there is none: it is of no class and has no frames."""
+"""Null object for a missing exception: without class and frames."""
 
 _NO_PROCESS = ProcessEnd()
 _NO_COMMAND = CommandFact(argv=(), tool="", purpose="")
@@ -32,7 +34,7 @@ _ASSERTION = "builtins.AssertionError"
 _DELEGATING = (".__getattr__", ".__getattribute__")
 _ROOTS = frozenset({"src", "lib", "python"})
 _PROSE = (".md", ".rst", ".txt", ".pyc")
-"""What nothing is at fault for, mostly; other files may be data or settings of the product."""
+"""Suffixes of files that rarely cause failures; other files may be data or configuration."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEFINES = re.compile(r"^\+\s*(?:async )?def ", re.MULTILINE)
 _IMPORTED = re.compile(r"^cannot import name '(?P<name>[^']+)'")
@@ -43,7 +45,7 @@ _CODE = frozenset(
 
 
 class lazy(Generic[T]):
-    """A property that is worked out once: ``functools.cached_property`` without its lock."""
+    """A cached property, like ``functools.cached_property`` without a lock."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
         self._work_out = work_out
@@ -59,17 +61,17 @@ class lazy(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Evidence with one of its exceptions in focus; rules ask it, and never search its text."""
+    """Evidence with one exception in focus. Rules query it instead of searching texts."""
 
     evidence: Evidence
     error: ExceptionFact = NO_ERROR
-    """The exception in focus: the one that surfaced, unless a rule looks deeper."""
+    """The exception in focus: the surfacing one, or a cause or member that a rule inspects."""
     printed: bool = False
-    """The exception was read from what a process printed, not observed."""
+    """The exception was parsed from printed output instead of observed."""
 
     @classmethod
     def of(cls, evidence: Evidence) -> Case:
-        """Return the case with the surfacing exception in focus, or else the one that a process printed."""
+        """Return the case with the surfacing exception in focus, or else the printed one."""
         if evidence.exceptions:
             return cls(evidence, evidence.exceptions[0])
         if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND):
@@ -82,44 +84,44 @@ class Case:
         return self.error is not NO_ERROR
 
     def at(self, error: ExceptionFact) -> Case:
-        """Return the same case with another exception in focus."""
+        """Return the case with another exception in focus."""
         return Case(self.evidence, error, self.printed)
 
     @lazy
     def leaves(self) -> tuple[Case, ...]:
-        """The case with each member of the surfacing group in focus."""
+        """Cases with each member of the surfacing exception group in focus."""
         return tuple(map(self.at, self.evidence.exceptions_in_group))
 
     @lazy
     def deeper(self) -> tuple[Case, ...]:
-        """The case with each cause and context in focus, then with each member of its group."""
+        """Cases with each cause and context in focus, then each group member."""
         return (*map(self.at, self.evidence.exceptions[1:]), *self.leaves)
 
     @lazy
     def command(self) -> CommandFact:
-        """The command that failed, where the criterion is one; an empty one elsewhere."""
+        """The failed command; an empty one for other criteria."""
         evidence = self.evidence
         return (evidence.kind is EvidenceKind.COMMAND and evidence.command) or _NO_COMMAND
 
     @lazy
     def process(self) -> ProcessEnd:
-        """Return how the process ended; of one that is not known, nothing."""
+        """How the process ended; empty if unknown."""
         return self.evidence.process or _NO_PROCESS
 
     @property
     def timed_out(self) -> bool:
-        """Return whether a limit was passed, whoever noticed."""
+        """Return whether a time limit was exceeded, whoever enforced it."""
         return self.evidence.timed_out or self.process.timed_out
 
     @lazy
     def output_lines(self) -> tuple[str, ...]:
-        """Return the printed lines of the command and its streams, each once, stripped."""
+        """Distinct stripped lines of the command's output and streams."""
         texts = (self.command.output_tail, self.evidence.stderr_tail, self.evidence.stdout_tail)
         return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
     @lazy
     def repeatability(self) -> Repeatability:
-        """Return what the repeated runs say, together with the first red run."""
+        """Repeatability by the confirmations and the first run."""
         runs = self.evidence.confirmations
         if not runs:
             return Repeatability.UNCONFIRMED
@@ -127,13 +129,13 @@ class Case:
 
     @property
     def happened_again(self) -> bool:
-        """Return whether it was red each time that it was run again, and so is its own doing."""
+        """Return whether every one of several runs failed."""
         runs = self.evidence.confirmations
         return len(runs) > 1 and not any(each.passed for each in runs)
 
     @lazy
     def frames(self) -> tuple[Frame, ...]:
-        """Frames of the exception in focus; those that only hand a missing attribute on are left out."""
+        """Frames of the exception in focus, without trailing ``__getattr__`` delegation."""
         frames = self.error.frames
         while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING):
             if not self.is_error("builtins.AttributeError"):
@@ -143,18 +145,18 @@ class Case:
 
     @lazy
     def raised_at(self) -> Frame | None:
-        """The project's frame nearest to the raise: product or test."""
+        """The innermost frame of the project, product or test."""
         return next((frame for frame in reversed(self.frames) if frame.side in PROJECT_SIDES), None)
 
     @lazy
     def stuck_at(self) -> Frame | None:
-        """Return where a process that was ended stood, by the stack that it left."""
+        """The project frame in which a killed process was, by its stack."""
         stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
         return last_frame_of(stack, Side.PRODUCT) or last_frame_of(stack, Side.TEST)
 
     @property
     def innermost(self) -> Frame | None:
-        """The frame that raised, whoever wrote it."""
+        """The raising frame, whoever owns it."""
         return self.frames[-1] if self.frames else None
 
     @lazy
@@ -167,17 +169,17 @@ class Case:
 
     @property
     def in_nobody(self) -> bool:
-        """No frame of the project was on the way."""
+        """Return whether no frame belongs to the project."""
         return self.raised_at is None
 
     @lazy
     def is_by_hand(self) -> bool:
-        """The innermost frame stands on a ``raise`` statement: it was meant, not stumbled into."""
+        """Return whether the raising frame is on a ``raise`` statement, so that the error is intended."""
         return raises_by_hand(self.innermost)
 
     @lazy
     def was_meant(self) -> bool:
-        """The project raised it on purpose, or a mock did."""
+        """Return whether the project, or a mock, raised the exception on purpose."""
         last = self.innermost
         if last is None:
             return False
@@ -186,22 +188,22 @@ class Case:
 
     @lazy
     def first_party(self) -> frozenset[str]:
-        """Top-level names that the project's files provide: what was told, or else what its files say."""
+        """Top-level names of the project: as recorded, or else derived from its files."""
         evidence = self.evidence
         if evidence.first_party or evidence.command is None:
             return frozenset(evidence.first_party)
         return own_names(evidence)
 
     def is_error(self, *names: str) -> bool:
-        """Return whether the exception in focus is of one of these qualified types, or derives from one."""
+        """Return whether the exception in focus is an instance of one of these qualified types."""
         return not self.classes.isdisjoint(names)
 
     @lazy
     def classes(self) -> frozenset[str]:
-        """The class of the exception in focus and its base classes, by qualified names.
+        """Qualified names of the exception's class and its bases.
 
-        Of a class that the project defines only itself: that it derives from ``OSError`` or ``TypeError``
-        says what callers may catch, not what happened. A check made by a helper of the tests is one still.
+        For a class of the project only itself: deriving from ``OSError`` tells what callers may catch,
+        not what happened. Assertion classes of test helpers remain assertions.
         """
         error = self.error
         module = top_level(error.qualified)
@@ -211,9 +213,8 @@ class Case:
 
     @lazy
     def changed(self) -> frozenset[str] | None:
-        """The files that are not as they were at the baseline or the last commit; ``None`` if unknown.
-
-        Where only comments and blank lines of a file differ, nothing that runs does.
+        """Files changed since the baseline or last commit, without changes of comments only; ``None``
+        if unknown.
         """
         files = self.evidence.changed
         if files is None:
@@ -226,11 +227,11 @@ class Case:
 
     @property
     def nothing_changed(self) -> bool:
-        """Return whether it is known that no file was changed."""
+        """Return whether it is known that no file changed."""
         return self.changed == frozenset()
 
     def is_changed(self, path: str) -> bool:
-        """Return whether a file, by a relative or an absolute path, is known to be changed."""
+        """Return whether a file (relative or absolute) is known to have changed."""
         if not self.changed:
             return False
         return path in self.changed or (
@@ -238,19 +239,19 @@ class Case:
         )
 
     def was_removed(self, module: str) -> bool:
-        """Return whether one of the product's files that were changed, and so are gone, was this module."""
+        """Return whether a changed product file was this module, and is gone."""
         path = module.replace(".", "/")
         ends = (f"/{path}.py", f"/{path}/__init__.py")
         return any(side is Side.PRODUCT and f"/{file}".endswith(ends) for file, side in self._sides)
 
     @lazy
     def raised_in_changed(self) -> bool:
-        """The file of the project that raised is known to have been changed."""
+        """Return whether the raising project file is known to have changed."""
         return self.raised_at is not None and self.is_changed(self.raised_at.path)
 
     @lazy
     def _sides(self) -> tuple[tuple[str, Side | None], ...]:
-        """The changed files and their sides; of a command's project also those of other languages."""
+        """Changed files with their sides; for commands also files of other languages."""
         has_command = self.evidence.command is not None
         return tuple(
             (file.path, file.side or (_side_by_name(file.path) if has_command else None))
@@ -260,28 +261,28 @@ class Case:
 
     @lazy
     def tests_changed(self) -> bool:
-        """Files of the tests are known to have been changed."""
+        """Return whether test files are known to have changed."""
         return any(side is Side.TEST for _, side in self._sides)
 
     @lazy
     def product_changed(self) -> bool:
-        """Files of the product are known to have been changed."""
+        """Return whether product files are known to have changed."""
         return any(side is Side.PRODUCT for _, side in self._sides)
 
     @lazy
     def only_tests_changed(self) -> bool:
-        """Of all that runs only tests were changed: no change of the product can have brought this."""
+        """Return whether only test code changed, so that no product change can be the cause."""
         data = any(side is None and not path.endswith(_PROSE) for path, side in self._sides)
         return self.tests_changed and not self.product_changed and not data
 
     @property
     def only_product_changed(self) -> bool:
-        """The product was changed, and the file of the tests that raised was not."""
+        """Return whether the product changed and the raising test file did not."""
         return self.product_changed and not self.raised_in_changed
 
     @lazy
     def way_unchanged(self) -> bool:
-        """No file on the way of the failure was changed, as far as is known, and something is known."""
+        """Return whether no file on the stack is known to have changed, given that changes are known."""
         if self.changed is None:
             return False
         frames = [frame for error in self.evidence.exceptions for frame in error.frames]
@@ -289,7 +290,7 @@ class Case:
 
     @lazy
     def tests_on_way_changed(self) -> bool:
-        """A file of the tests that takes part in the failure was changed; a helper always may."""
+        """Return whether a changed test file takes part in the failure; helpers always may."""
         if not self.tests_changed:
             return False
         own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
@@ -299,7 +300,9 @@ class Case:
 
     @lazy
     def is_new_promise(self) -> bool:
-        """The test that failed was added as a whole, or the name that it imports: it held never before."""
+        """Return whether the failing test, or the name that it imports, was added as a whole and so
+        never passed.
+        """
         file, _, name = (self.evidence.nodeid or "").partition("::")
         function = name.partition("[")[0].replace("::", ".")
         imported = _IMPORTED.match(self.error.message)
@@ -312,20 +315,20 @@ class Case:
         ways = {frame.path for frame in self.frames}
         loose = [hunk for hunk in hunks if hunk.function is None and hunk.path in ways]
         added, removed = (set(_names_of(loose, sign)) for sign in "+-")
-        # Who misspells a name puts it in the place of one that is nearly the same.
+        # A misspelled name replaces a similar one.
         return bool(asked) and asked in added and alike(asked, removed) is None
 
     @lazy
     def is_of_changed_tests(self) -> bool:
-        """Of all code only tests were changed, and some that take part, to say other than they did."""
+        """Return whether only tests changed, including some in the failure, with altered expectations."""
         return self.only_tests_changed and self.tests_on_way_changed and not self.is_new_promise
 
     def is_first_party(self, module: str) -> bool:
-        """Return whether a dotted name is the project's."""
+        """Return whether a dotted name belongs to the project."""
         return top_level(module) in self.first_party
 
     def is_test_package(self, module: str) -> bool:
-        """Return whether only tests provide a dotted name."""
+        """Return whether a dotted name is provided by tests only."""
         return top_level(module) in self.evidence.test_packages
 
 
@@ -335,12 +338,12 @@ def _as_set(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
 
 
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
-    """Return the frame of that side nearest to the raise."""
+    """Return the innermost frame of that side."""
     return next((frame for frame in reversed(frames) if frame.side is side), None)
 
 
 def is_remark(hunk: Hunk) -> bool:
-    """Return whether a change of Python code is one of comments and blank lines alone."""
+    """Return whether a hunk of Python code changes comments and blank lines only."""
     if not hunk.path.endswith(".py"):
         return False
     remarks = 0
@@ -349,16 +352,16 @@ def is_remark(hunk: Hunk) -> bool:
             remarks += 1
             if line[1:].strip()[:1] not in ("", "#"):
                 return False
-    return remarks == hunk.added + hunk.removed > 0  # else the text was cut
+    return remarks == hunk.added + hunk.removed > 0  # otherwise the text was truncated
 
 
 def is_new_function(hunk: Hunk) -> bool:
-    """Return whether a change adds a function as a whole."""
+    """Return whether a hunk adds a complete function."""
     return not hunk.removed and hunk.function is not None and _DEFINES.search(hunk.text) is not None
 
 
 def _names_of(hunks: Iterable[Hunk], sign: str) -> Iterator[str]:
-    """Yield the names in the lines of one sign, plus or minus."""
+    """Yield the names in the added or removed lines of hunks."""
     for hunk in hunks:
         for line in hunk.text.splitlines():
             if line.startswith(sign):
@@ -371,23 +374,23 @@ def top_level(module: str) -> str:
 
 
 def is_relative(path: str) -> bool:
-    """Return whether a recorded path lies below the plan's root: such paths are recorded relative to it."""
+    """Return whether a recorded path lies below the plan's root."""
     return not path.startswith(("/", "\\")) and path[1:3] not in (":\\", ":/")
 
 
 def raises_by_hand(frame: Frame | None) -> bool:
-    """Return whether a frame stands on a ``raise`` statement."""
+    """Return whether a frame is on a ``raise`` statement."""
     return frame is not None and frame.source is not None and frame.source.startswith("raise ")
 
 
 def own_names(evidence: Evidence) -> frozenset[str]:
-    """Return the top-level names that the project's own files provide, by the paths of these."""
+    """Return the top-level names that the project's files provide."""
     found = (_top_of_path(path) for path in _named_files(evidence) if not is_test_path(path))
     return frozenset(evidence.first_party or filter(None, found))
 
 
 def within_project(path: str, evidence: Evidence) -> str:
-    """Return a path as it is below the project's root, where a file that is known stands there."""
+    """Return a path relative to the project's root, if a known file has it."""
     if not path.startswith("/"):
         return path.removeprefix("./")
     return next((file for file in _named_files(evidence) if path.endswith(f"/{file}")), path)
@@ -401,7 +404,7 @@ def _side_by_name(path: str) -> Side | None:
 
 
 def _named_files(evidence: Evidence) -> Iterator[str]:
-    """Yield the files of the project that the evidence names, relative to its root."""
+    """Yield the project files that the evidence names."""
     for file in evidence.changed or ():
         yield file.path
     for finding in evidence.command.findings if evidence.command else ():
@@ -411,7 +414,7 @@ def _named_files(evidence: Evidence) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _top_of_path(path: str) -> str:
-    """Return ``shop`` of ``shop/cart.py``, of ``src/shop/cart.py`` and of ``shop.py``."""
+    """Return ``shop`` for ``shop/cart.py``, ``src/shop/cart.py`` and ``shop.py``."""
     if not path.endswith((".py", ".pyi")):
         return ""
     parts = PurePosixPath(path).parts
@@ -430,7 +433,7 @@ def _printed_error(evidence: Evidence) -> ExceptionFact | None:
 
 
 def _within_project(error: ExceptionFact, evidence: Evidence) -> ExceptionFact:
-    """Return the same with the paths of its frames as they are below the project's root."""
+    """Return the exception with frame paths relative to the project's root."""
     frames = tuple(
         frame.model_copy(update={"path": within_project(frame.path, evidence)})
         if frame.side in PROJECT_SIDES

@@ -1,9 +1,9 @@
-"""From the diagnosed failures of a run to its root causes, in the order in which they are best repaired.
+"""Root causes: groups of diagnosed failures, in the order in which to repair them.
 
-Failures with one signature are one cause, and so are those that share a mark: a module that cannot be
-imported, a file that does not parse, a fixture that raises, the product's function that raised or gave the
-value that a test refused. First comes what keeps tests from running, then what tests found; an earlier todo
-before a later one.
+Failures with equal signatures, or with a common mark, have one cause. Marks are, for example, a module
+that cannot be imported, a file that does not parse, a raising fixture, or the product function that
+raised or returned the refused value. Causes that keep tests from running come first, then findings of
+tests; ties are broken by the order of todos.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["SeenFailure", "TodoKey", "find_causes", "grouping"]
 
 TodoKey: TypeAlias = tuple[str | None, str]
-"""The id of a plan, and of a todo in it."""
+"""Plan id and todo id."""
 
 TOP_TESTS = 10
 MOST_READ = 50
-"""Of one cause so many failures are read for what they explain: the others are like them."""
+"""Limit of failures of one cause that are examined for what they explain."""
 
 _ASSERTIONS = ("builtins.AssertionError", "Failed", "_pytest.outcomes.Failed", "builtins.Failed")
-"""A test's own verdict: that it was raised by a helper of the tests says nothing of the fault."""
+"""Assertion errors; being raised in a test helper is no common cause."""
 _UNUSABLE = ("builtins.AttributeError", "builtins.LookupError", "builtins.TypeError", "builtins.ValueError")
-"""What a test meets that uses a value of another kind than it expects."""
+"""Errors of a test that uses a value of an unexpected kind."""
 _CANNOT_IMPORT = re.compile(r"^cannot import name '(?P<name>[^']+)' from ")
 _WHERE = re.compile(
     r"^ *\+ +(?:where|and) +.*? = (?:"
@@ -48,11 +48,11 @@ _WHERE = re.compile(
     r"<(?P<kind>[\w.]+) object at [^>]*>\.(?P<attribute>\w+)$|(?P<name>[A-Za-z_][\w.]*)\()",
     re.MULTILINE,
 )
-"""How pytest tells which call gave a value."""
+"""pytest's explanation of where a value came from."""
 _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
 _CALL = re.compile(r"(?P<name>(?:\b[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)*)\((?<=\w\()")
 _OF_TESTS = ("self", "cls", "pytest")
-"""Whose functions a test calls that give no value of the product: ``self.assertEqual``."""
+"""Names whose methods return no product values, as in ``self.assertEqual``."""
 _SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E902", "E0001"})
 
 _SENTENCES = {
@@ -70,30 +70,30 @@ _SENTENCES = {
 
 
 class Mark(NamedTuple):
-    """Something that failures of one fault have in common: ``what`` kind of thing, and its ``name``."""
+    """A common feature of failures with one cause: its kind (``what``) and ``name``."""
 
     what: str
     name: tuple[str, ...]
 
 
 def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
-    """Yield every mark of a failure, besides its signature."""
+    """Yield the marks of a failure, besides its signature."""
     case = _stumbled(Case.of(evidence))
     yield from _marks_of_error(case, case.error) if case.has_error else _marks_of_facts(case)
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
     if first is None or hunk is None or first.function is None:
         return
-    # What was only added has held nothing together before: two faults in it are two.
+    # Newly added code joined nothing before, so two faults in it are separate causes.
     is_changed = hunk.side is Side.PRODUCT and hunk.removed > 0
     if is_changed and diagnosis.category is Category.TEST_REGRESSION:
         yield Mark("changed", (_tidy(first.path), first.function))
 
 
 def _stumbled(case: Case) -> Case:
-    """Return the exception that was met, where the one that surfaced was only raised in its stead.
+    """Return the original exception, if the surfacing one only replaces it.
 
-    The frames of what was caught begin where it was caught: in the function that raised the other.
+    The caught exception's frames begin in the function that raised the replacement.
     """
     for inner in case.evidence.exceptions[1:]:
         last = case.innermost
@@ -111,7 +111,7 @@ def _marks_of_facts(case: Case) -> Iterator[Mark]:
         yield Mark("file", (evidence.artifact.path,))
     findings = evidence.command.findings if evidence.command is not None else ()
     complained = {_tidy(finding.path) for finding in findings if finding.path}
-    if len(complained) == 1 and any(map(_is_syntax, findings)):  # and of no other file
+    if len(complained) == 1 and any(map(_is_syntax, findings)):  # and in no other file
         yield Mark("syntax", (complained.pop(),))
     if evidence.timed_out and (frame := case.stuck_at) is not None and frame.side is Side.PRODUCT:
         yield Mark("stuck", (frame.path, frame.function))
@@ -141,7 +141,7 @@ def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
     if frame is not None:
         yield from _marks_of_place(case, frame)
         if frame.side is Side.TEST and case.is_error(*_ASSERTIONS, *_UNUSABLE):
-            # Where a name is missing or a call does not fit there are marks of their own.
+            # Missing names and mismatched calls have marks of their own.
             lacks = error.object_side in (Side.PRODUCT, Side.TEST) or callee_of(error.message)
             giver = None if lacks else _giver_of(case.evidence, error, frame)
             if giver is not None:
@@ -149,11 +149,11 @@ def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
 
 
 def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
-    """Yield the function that raised: the product's, or one that the tests share."""
+    """Yield the raising function: the product's, or one shared by tests."""
     error, place = case.error, (frame.path, frame.function)
     if frame.side is Side.PRODUCT:
         others = {(each.path, each.function) for each in case.frames if each.side is Side.PRODUCT} - {place}
-        if case.evidence.phase is Phase.CALL and not others:  # other tests find its values wrong
+        if case.evidence.phase is Phase.CALL and not others:  # seen by other tests as wrong values
             yield Mark("value", (_tidy(frame.path), frame.function))
     if case.is_error("builtins.SyntaxError", "builtins.ImportError"):
         return
@@ -171,7 +171,7 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
 
 
 def _giver_of(evidence: Evidence, error: ExceptionFact, frame: Frame) -> tuple[str, str] | None:
-    """Return path and qualified name of the only function of the product that can have given the value."""
+    """Return path and qualified name of the only product function that can have returned the value."""
     subjects = list(evidence.subjects)
     if not subjects:
         return None
@@ -187,7 +187,7 @@ def _giver_of(evidence: Evidence, error: ExceptionFact, frame: Frame) -> tuple[s
 
 
 def _shown_calls(message: str) -> Iterator[str]:
-    """Yield names of what gave an assertion its values, as pytest explains it, the outermost call first."""
+    """Yield the names of calls in pytest's explanation of an assertion, outermost first."""
     for found in _WHERE.finditer(message):
         if found["attribute"]:
             yield f"{found['kind']}.{found['attribute']}"
@@ -196,7 +196,7 @@ def _shown_calls(message: str) -> Iterator[str]:
 
 
 def _calls(source: str) -> Iterator[str]:
-    """Yield names of what a line of source calls, from the left: of nested calls the outermost first."""
+    """Yield the names of calls in a source line, left to right, outermost first."""
     for found in _CALL.finditer(_LITERAL.sub("0", source)):
         name = found["name"]
         if name.rpartition(".")[0] not in _OF_TESTS:
@@ -204,7 +204,7 @@ def _calls(source: str) -> Iterator[str]:
 
 
 def _as_subject(name: str, subject: Frame) -> tuple[str, str] | None:
-    """Return the function that a name means, where the subject is it, or the class that holds it."""
+    """Return the function that a name refers to, if the subject is it or its class."""
     holder, _, last = name.rpartition(".")
     bare = subject.function.rpartition(".")[2]
     if not _is_class(subject):
@@ -219,25 +219,25 @@ def _is_class(frame: Frame) -> bool:
 
 
 def _tidy(path: str) -> str:
-    """Return a path as evidence has it: with slashes, and without the folder itself in front."""
+    """Return a path as in evidence: with forward slashes, without a leading ``./``."""
     return path.replace("\\", "/").removeprefix("./")
 
 
 class TodoOrder:
-    """The todos of a run. Dependencies in a circle, and on what is not there, are passed over."""
+    """Order of a run's todos. Cycles and unknown dependencies are ignored."""
 
     def __init__(self, depends: Mapping[TodoKey, Sequence[TodoKey]], seen: Iterable[TodoKey] = ()) -> None:
-        """``depends`` holds the todos in the plan's order; those in ``seen`` alone come after them."""
+        """``depends`` holds the todos in plan order; todos only in ``seen`` follow them."""
         known = (*depends, *sorted({each for each in seen if each not in depends}, key=_by_name))
         self.place = {key: place for place, key in enumerate(known)}
-        """Where each stands in the plan."""
+        """Position in the plan."""
         self.depth: dict[TodoKey, int] = {}
-        """How many todos must be done before it, one after the other."""
-        for each in self.place:  # in one order, for a circle is as deep as where it is entered
+        """Length of the longest chain of dependencies."""
+        for each in self.place:  # in fixed order, as the depth in a cycle depends on the entry
             self._measure(each, depends)
 
     def _measure(self, todo: TodoKey, depends: Mapping[TodoKey, Sequence[TodoKey]]) -> None:
-        """Without recursion, for a plan may be a chain of thousands."""
+        """Compute the depth iteratively, as a plan may be a chain of thousands."""
         stack, under_way = [todo], {todo}
         while stack:
             above = [each for each in depends.get(stack[-1], ()) if each in self.place]
@@ -255,40 +255,40 @@ def _by_name(todo: TodoKey) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class SeenFailure:
-    """A failure, its diagnosis, and the todo that it fails."""
+    """A failure with its diagnosis and its todo."""
 
     todo: TodoKey
     evidence: Evidence
     diagnosis: Diagnosis
     root: str = ""
-    """Names the folder that its paths are relative to: equal paths of two folders are two files."""
+    """Root of its paths: equal paths below different roots are different files."""
 
     @property
     def shown_by(self) -> tuple[str, ...]:
-        """Return the tests that show it, or the file whose tests could not be collected."""
+        """The tests that show it, or the file that could not be collected."""
         evidence = self.evidence
         return evidence.tests or ((evidence.nodeid,) if evidence.nodeid else ())
 
 
 class Stage(IntEnum):
-    """The stages, the one to fix first first."""
+    """Stages of repair, most urgent first."""
 
     STOPS = 0
-    """A violation, or a spent budget."""
+    """Violation or spent budget."""
     SURROUNDS = 1
-    """The machine lacks something that most of what failed needs."""
+    """The machine lacks something that most failures need."""
     UNLOADED = 2
     """Code that could not be imported or parsed."""
     UNPREPARED = 3
-    """A set-up that failed."""
+    """Failed setup."""
     FOUND = 4
-    """What tests found."""
+    """Findings of tests."""
     FOLLOWS = 5
-    """A result that is not there."""
+    """A missing result."""
     REMARKED = 6
-    """What a linter found."""
+    """Findings of linters."""
     UNSTEADY = 7
-    """What is not red every time."""
+    """Flaky failures."""
 
 
 _BECAUSE = {
@@ -300,27 +300,27 @@ _BECAUSE = {
     Stage.REMARKED: "a remark about the code: it keeps no test from running",
     Stage.UNSTEADY: "not reproducible, so it comes after what is",
 }
-"""Why a cause of that stage comes where it does; what tests found is ordered among itself."""
+"""Explanation of a stage's position; findings of tests are ordered individually."""
 
 
 @dataclass
 class Group:
-    """The failures of one cause, and its place among the others."""
+    """The failures of one cause."""
 
     members: list[SeenFailure] = field(default_factory=list["SeenFailure"])
     joined: set[str] = field(default_factory=set[str])
-    """Why failures with different signatures are in it."""
+    """Reasons for joining failures with different signatures."""
     stage: Stage = Stage.FOUND
     depth: int = 0
-    """Of the earliest todo that shows it."""
+    """Depth of the earliest todo that shows it."""
     explained_by: int | None = None
-    """The place of the first cause that it is probably gone with."""
+    """Index of the cause whose repair probably resolves it, too."""
     explains: set[str] = field(default_factory=set[str])
-    """Signatures of other groups."""
+    """Signatures of other groups that it explains."""
 
     @cached_property
     def clearest(self) -> SeenFailure:
-        """The failure that speaks for all: of the most severe family, then the most certain."""
+        """The representative failure: of the most severe family, with the highest confidence."""
         return min(
             self.members,
             key=lambda each: (
@@ -338,7 +338,7 @@ class Group:
 
     @cached_property
     def signatures(self) -> tuple[str, ...]:
-        """Each once, that of the clearest failure first."""
+        """Distinct signatures, the clearest failure's first."""
         first = self.clearest.diagnosis.signature
         return (first, *sorted({each.diagnosis.signature for each in self.members} - {first}))
 
@@ -349,13 +349,13 @@ class Group:
 
     @cached_property
     def tests(self) -> dict[tuple[str, str], TodoKey]:
-        """The root and name of every test, or file of tests, that shows it, and the first todo with it."""
+        """Root and name of each test or file that shows it, with the first todo."""
         members = sorted(self.members, key=lambda each: _by_name(each.todo), reverse=True)
         return {(each.root, nodeid): each.todo for each in members for nodeid in each.shown_by}
 
     @cached_property
     def consequences(self) -> int:
-        """Return how many tests and files show it; a criterion without tests counts as one."""
+        """Number of tests and files that show it; a criterion without tests counts as one."""
         without = {(each.todo, each.evidence.check_id) for each in self.members if not each.shown_by}
         return len(self.tests) + len(without)
 
@@ -363,9 +363,10 @@ class Group:
 def find_causes(
     seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]
 ) -> tuple[Cause, ...]:
-    """Return the causes of a run's failures, the first to fix first, whatever the order of ``seen``.
+    """Return the root causes of a run's failures, most urgent first, independent of the order of
+    ``seen``.
 
-    ``depends`` names, in the plan's order, every todo of the run with those that it depends on.
+    ``depends`` maps every todo of the run, in plan order, to its dependencies.
     """
     order = TodoOrder(depends, (each.todo for each in seen))
     groups = _ordered(seen, order)
@@ -373,15 +374,15 @@ def find_causes(
 
 
 def grouping(seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]) -> list[list[int]]:
-    """Return the failures of each cause by their places in ``seen``, the first cause to fix first."""
+    """Return indices into ``seen`` by cause, most urgent cause first."""
     order = TodoOrder(depends, (each.todo for each in seen))
     place = {id(each): number for number, each in enumerate(seen)}
     return [sorted(place[id(each)] for each in group.members) for group in _ordered(seen, order)]
 
 
 def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
-    """Join signatures by the marks of their failures."""
-    holder: dict[tuple[str, Mark], str] = {}  # by root and mark, the signature that had it first
+    """Join signatures by common marks."""
+    holder: dict[tuple[str, Mark], str] = {}  # first signature by root and mark
     above: dict[str, str] = {}
     joined: list[tuple[str, str]] = []
 
@@ -408,7 +409,7 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
 
 
 def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
-    """Return the groups, the first to fix first, each with those that it probably explains."""
+    """Return the groups, most urgent first, with the groups that each probably explains."""
     groups = _grouped(seen)
     failing = len({each.todo for each in seen})
     consequences = sum(group.consequences for group in groups)
@@ -427,7 +428,8 @@ def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
     stopping = [place for place, group in enumerate(groups) if _ends_early(group)]
     for late, group in enumerate(groups):
         if group.stage is Stage.FOLLOWS:
-            # What kept a todo's programs from their end explains what they should have written.
+            # Whatever stopped a todo's programs also explains the missing files that they should have
+            # written.
             early = [place for place in stopping if place < late and groups[place].todos & group.todos]
             group.explained_by = next(iter(early), None)
             for place in early:
@@ -436,7 +438,7 @@ def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
 
 
 def _stage_of(group: Group, failing: int, consequences: int) -> Stage:
-    """Return the stage of a cause in a run with so many failing todos and consequences of any cause."""
+    """Return the stage of a group, given the number of failing todos and of all consequences."""
     category, members = group.clearest.diagnosis.category, group.members
     family = category.facts.family
     if family in (Family.SANDBOX, Family.BUDGET):
@@ -458,13 +460,13 @@ def _stage_of(group: Group, failing: int, consequences: int) -> Stage:
 
 
 def _was_loading(evidence: Evidence) -> bool:
-    """Return whether it was seen before any test could run."""
+    """Return whether it occurred before any test could run."""
     is_kind = evidence.kind in (EvidenceKind.COLLECTION, EvidenceKind.SESSION)
     return is_kind and bool(evidence.exceptions or evidence.phase is Phase.COLLECT)
 
 
 def _ends_early(group: Group) -> bool:
-    """Return whether a program did not begin, or came to an end before it was through."""
+    """Return whether a program did not start or ended prematurely."""
     if group.stage in (Stage.SURROUNDS, Stage.UNLOADED, Stage.UNPREPARED):
         return True
     for each in group.members[:MOST_READ]:

@@ -1,6 +1,6 @@
-"""Read a failure as people corrected it before: corrections of its own signature, by those who agree.
+"""Application of people's corrections to a diagnosis: those of the same signature, if enough agree.
 
-A verdict does not depend on it, and the signature stays: the cause is the same, whatever it is called.
+Verdicts do not depend on it, and the signature stays the same.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ T = TypeVar("T")
 RULE = "learned"
 
 WITNESSES = 2
-"""So many have to agree: different people, or one on different days."""
+"""Number of agreeing witnesses: different people, or one person on different days."""
 
 SHRINKAGE = 0.25
-"""The weight of not knowing, in corrections: it keeps two that agree from being certain."""
+"""Weight of the prior, in corrections; keeps two agreeing corrections from being certain."""
 
 LEARNED = frozenset(
     {
@@ -39,7 +39,7 @@ LEARNED = frozenset(
         Category.ENVIRONMENT_ERROR,
     }
 )
-"""The others take proof: a limit that was passed, both answers, a guard that saw it."""
+"""Categories that corrections may assign; others require proof."""
 
 HARD = frozenset(
     rule.id
@@ -53,17 +53,18 @@ HARD = frozenset(
     )
     for rule in rules
 ) - {"contract-unresolved", "answered-no"}
-"""Rules that rest on hard evidence: what a guard saw, artifacts and metrics, what a selector matched, both
-answers of the same code, a limit that was passed, a signal."""
+"""Rules based on hard evidence (guards, artifacts, metrics, selectors, mixed results, limits, signals),
+which corrections cannot override.
+"""
 
 
 def may_learn(diagnosis: Diagnosis) -> bool:
-    """Return whether corrections can change a diagnosis. Cheap: ask before they are read."""
+    """Return whether corrections can change a diagnosis. Cheap; call before reading them."""
     return diagnosis.rule not in HARD
 
 
 def learned(diagnosis: Diagnosis, corrections: Sequence[Correction]) -> Diagnosis:
-    """Return the diagnosis as the corrections of this very failure have it; the same where none decides."""
+    """Return the diagnosis with the corrections applied, or unchanged if none decides."""
     if not may_learn(diagnosis):
         return diagnosis
     own = _last_words(each for each in corrections if each.signature == diagnosis.signature)
@@ -98,7 +99,7 @@ def _category_of(correction: Correction) -> Category:
 
 
 def _last_words(corrections: Iterable[Correction]) -> list[Correction]:
-    """Return what says something, without what the same person has taken back since."""
+    """Return the effective corrections, without those revoked later by the same person."""
     telling = [each for each in corrections if each.right_category or each.right_owner]
     last = {each.by: each for each in sorted(telling, key=lambda each: each.at)}
 
@@ -109,7 +110,7 @@ def _last_words(corrections: Iterable[Correction]) -> list[Correction]:
 
 
 def _agreed(corrections: Sequence[Correction], reading: Callable[[Correction], T | None]) -> T | None:
-    """Return what enough witnesses say, and more than say all else together."""
+    """Return the reading with enough witnesses and more than all others together."""
     witnesses: dict[T, set[tuple[str | None, str]]] = defaultdict(set)
     for each in corrections:
         if (said := reading(each)) is not None:

@@ -1,8 +1,8 @@
-"""Evidence to diagnosis: the first rule of the table that speaks decides. Total: it never raises.
+"""Decision: the first rule of the table that applies determines the diagnosis. Total: never raises.
 
-Its confidence goes from the one that the rule was written with to the one that it has earned on the
-labelled corpus. Those numbers are data, fitted by ``python -m tools.corpus fit`` on the part of the corpus
-that the rules were developed on; the file says on what.
+A rule's written confidence is calibrated to what it achieved on the labelled corpus. The fitted numbers
+are data, made by ``python -m tools.corpus fit`` on the part of the corpus that the rules were developed
+on.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 DEEPER = 0.9
-"""How much is left of a rule's confidence when it speaks of a cause, a context or a member of a group."""
+"""Factor on the confidence of a rule that applies to a cause, context or group member."""
 PRINTED = 0.95
-"""How much is left when the exception was read from what a process printed."""
+"""Factor for an exception parsed from printed output."""
 _ONLY_TESTS = 0.85
-"""How much is left when what was changed decides whose fault it is."""
+"""Factor if only the set of changed files decides the owner."""
 _SURE = 0.8
-"""From here on a rule without a second reading of its own is believed alone."""
+"""Confidence above which no second reading is sought."""
 
 _TOOK_AWAY = 0.55
-"""The score of a change that speaks of the name that is missing."""
+"""Score of a change that mentions the missing name."""
 
 _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
@@ -48,41 +48,41 @@ _OF_TESTS = (EvidenceKind.TEST, EvidenceKind.COLLECTION)
 
 
 class Judged(NamedTuple):
-    """The table's decision on a failure, before its confidence is calibrated."""
+    """Decision on a failure before calibration."""
 
     rule: Rule
     hit: Hit
     raw: float
-    """The rule's own confidence, for this case."""
+    """The rule's written confidence for this case."""
     case: Case
     at: Case
-    """The case with the exception in focus that the rule speaks of."""
+    """The case with the exception that the rule applies to."""
     broken: tuple[str, ...]
-    """Rules that could not read the evidence."""
+    """Ids of rules that raised on this evidence."""
     second: Rule | None
-    """The next rule that speaks and says something else, where the first is not sure."""
+    """The next applicable rule with another result, if the first is uncertain."""
     is_of_changed_tests: bool
-    """A test does not get what it expects, and of all code only tests were changed."""
+    """A test's expectation fails and only tests were changed."""
 
     @property
     def owner(self) -> Owner:
-        """Return whose fault it is; the tests', where no other code was changed."""
+        """The owner of the failure; the tests, if no other code changed."""
         owner = self.hit.owner or self.rule.owner or self.rule.category.facts.usual_owner
         return Owner.TEST if owner is Owner.PRODUCT and self.is_of_changed_tests else owner
 
     @property
     def category(self) -> Category:
-        """Return the kind of failure: a promise that only changed tests know of was made by nobody."""
+        """The category; expectations that only changed tests have are no promises of the product."""
         return Category.TEST_REGRESSION if self.is_of_changed_tests else self.rule.category
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
-    """Return the opinion about one failure; a rule that breaks on odd evidence is passed over and named."""
+    """Return the diagnosis of one failure; rules that raise on odd evidence are skipped and named in it."""
     return _diagnosis(judge(evidence))
 
 
 def judge(evidence: Evidence) -> Judged:
-    """Find which rule of the table speaks, and how sure it is by itself."""
+    """Return the applicable rule with its written confidence."""
     case = Case.of(evidence)
     broken: list[str] = []
     speaking = _speaking(case, broken)
@@ -105,7 +105,7 @@ def _speaking(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]
     for rule, at in rules_for(case):
         try:
             hit = rule.read(at)
-        except Exception as error:  # evidence comes from outside: no rule may keep it from the others
+        except Exception as error:  # odd evidence must not stop the other rules
             broken.append(f"{rule.id} ({type(error).__name__})")
             continue
         if hit is not None:
@@ -158,7 +158,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
-    """Return the second reading, as the rule or the next rule tells it; it never outweighs the first."""
+    """Return the second reading, by the rule itself or the next rule; never stronger than the first."""
     if judged.is_of_changed_tests and judged.rule.category is not Category.TEST_REGRESSION:
         category, weight = judged.rule.category, _ONLY_TESTS / 2
     elif judged.rule.second is not None:
@@ -171,7 +171,7 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
 
 
 def _is_exact(case: Case) -> bool:
-    """Return whether the exception itself names the place: broken syntax, a library that is missing."""
+    """Return whether the exception itself names the place, as for syntax errors and missing libraries."""
     missing = case.is_error("builtins.ModuleNotFoundError") and not case.is_first_party(
         case.error.name or ""
     )
@@ -186,36 +186,36 @@ def _clipped(text: str) -> str:
 # -- calibrated confidence -----------------------------------------------------------------------------
 
 FILE = Path(__file__).parent / "data" / "confidence.json"
-"""The fitted numbers, in the package."""
+"""File of fitted numbers."""
 
 SUREST = 0.999
-"""No confidence is nearer to one than this, or nearer to zero than what is left."""
+"""Bound of confidences used in log-odds."""
 
 MOST = 0.99
-"""What is said at most: that all cases of a rule were right proves no certainty."""
+"""Maximum confidence: a perfect record on the corpus is no certainty."""
 
 
 class Fit(NamedTuple):
-    """A fitted confidence."""
+    """Fitted calibration."""
 
     curve: tuple[tuple[float, ...], tuple[float, ...]]
-    """Scores, and how often diagnoses of that score were right: both rise. In between, straight lines."""
+    """Scores and hit rates, both increasing; interpolated linearly."""
     shifts: dict[str, float]
-    """By rule: how far, in log-odds, its score is from the confidence that it was written with."""
+    """By rule, the difference in log-odds between its score and its written confidence."""
 
 
 @lru_cache(maxsize=4096)
 def calibrated(rule_id: str, raw: float) -> float:
-    """Return how often diagnoses of this rule, with this confidence of its own, are right: from 0 to 1.
+    """Return the calibrated confidence, the estimated hit rate from 0 to 1.
 
-    Never falls as ``raw`` rises. Of a rule that the corpus has not seen, half of what is known of all
-    rules is taken over, and half of its own word is kept. Cached: a rule has few values of ``raw``.
+    Monotonic in ``raw``. A rule without corpus cases takes half of the average shift of all rules.
+    Cached, as a rule has few values of ``raw``.
     """
     return earned(fit(), rule_id, raw)
 
 
 def earned(fitted: Fit, rule_id: str, raw: float) -> float:
-    """The same by another fit."""
+    """Return the calibrated confidence by a given fit."""
     shift = fitted.shifts.get(rule_id)
     if shift is None:
         return min((on_curve(fitted.curve, raw) + min(max(raw, 0.0), 1.0)) / 2, MOST)
@@ -224,12 +224,12 @@ def earned(fitted: Fit, rule_id: str, raw: float) -> float:
 
 @cache
 def fit() -> Fit:
-    """Return what the package's file holds; read once."""
+    """Return the packaged fit; read once."""
     return fit_of(json.loads(FILE.read_text(encoding="utf-8")))
 
 
 def fit_of(plain: dict[str, Any]) -> Fit:
-    """The same from the content of a file."""
+    """Parse a fit from a file's content."""
     scores, right = zip(*plain["curve"], strict=True)
     return Fit(
         curve=(tuple(scores), tuple(right)),
@@ -238,18 +238,18 @@ def fit_of(plain: dict[str, Any]) -> Fit:
 
 
 def shifted(raw: float, shift: float) -> float:
-    """A confidence, moved in log-odds."""
+    """Return a confidence shifted in log-odds."""
     return 1 / (1 + exp(-log_odds(raw) - shift))
 
 
 def log_odds(raw: float) -> float:
-    """Of a confidence; certainty counts as nearly certain."""
+    """Return the log-odds of a confidence, clamped away from certainty."""
     kept = min(max(raw, 1 - SUREST), SUREST)
     return log(kept / (1 - kept))
 
 
 def on_curve(curve: tuple[tuple[float, ...], tuple[float, ...]], score: float) -> float:
-    """Return what a rising line of straight pieces says at a score; beyond its ends, what its ends say."""
+    """Interpolate an increasing piecewise linear curve, constant beyond its ends."""
     scores, right = curve
     above = bisect_right(scores, score)
     if above == 0:

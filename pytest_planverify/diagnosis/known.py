@@ -1,4 +1,4 @@
-"""Facts for the rules from ``data/known.toml``: plugins, services, and messages of tools."""
+"""Tables of ``data/known.toml``: plugins, services, and messages of tools."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _whole_line(key: str) -> str:
 PLUGIN_OF_FIXTURE = _by_name("plugin_of_fixture")
 PLUGIN_OF_MARK = _by_name("plugin_of_mark")
 PLUGIN_OF_OPTION = _by_name("plugin_of_option")
-"""By the beginning of an option."""
+"""Plugin names by option prefix."""
 SERVICE_OF_ERROR = _by_name("service_of_error")
-"""By the qualified name of what a client raises when the service is not there."""
+"""Service names by the exception that a client raises if the service is unavailable."""
 MACHINE_ERRORS = _by_name("machine_errors")
-"""What is wrong with the machine, by the qualified name of an exception."""
+"""Machine problems by qualified exception name."""
 UNKNOWN_NAME = _whole_line("unknown_names")
-"""A pattern: a tool does not know or find a name; where no group matched, it stands in the next line."""
+"""Pattern of a tool's unknown-name message; without a matched group the name is on the next line."""
 SET_UP = _whole_line("set_up")
-"""A pattern: a tool says why it cannot work here."""
+"""Pattern of a tool's message that it cannot work here."""
 CODES = {name: frozenset[str](codes) for name, codes in _DATA["codes"].items()}
-"""Codes, flags and suffixes of complaints, by what they are about."""
+"""Codes, flags and suffixes of findings by topic."""

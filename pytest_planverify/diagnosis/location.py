@@ -1,9 +1,9 @@
-"""Fault localization: changed lines, executed functions and the raising frame, ranked.
+"""Fault localization: ranking of functions by changes, executed lines and the traceback.
 
-Each product function that is known to take part in a failure is a candidate. Three things speak for it, in
-the order of their weight: it was changed; the failing tests execute it and the passing ones do not
-(Ochiai's coefficient); it stands in the traceback, near to the raise. A public function that only calls
-the one at fault is executed by more green tests, and stands further from the raise.
+Each product function that takes part in a failure is a candidate. In order of weight: it was changed;
+failing tests execute it and passing ones do not (Ochiai's coefficient); it is in the traceback near the
+raise. A public function that merely calls the faulty one is executed by more passing tests and is
+farther from the raise.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _OPERATORS = (
     ("del ", "__delitem__"),
     ("] = ", "__setitem__"),
 )
-"""What calls a method without its name."""
+"""Operators that call a method without naming it."""
 
 _OF_INNER = 0.8
-"""How suspicious a function is that defines another, beside that one."""
+"""Factor for a function that encloses a suspicious one."""
 
 _CHANGED, _SPECTRUM, _TRACEBACK = "changed", "spectrum", "traceback"
 
 Key = tuple[str, str | None]
-"""A path and a qualified name; without one, the module."""
+"""Path and qualified name; ``None`` for module level."""
 
 
 @dataclass(slots=True)
 class Suspect:
-    """A function, and all that is known of its part in a failure."""
+    """A function with everything known of its part in a failure."""
 
     path: str
     function: str | None
@@ -61,33 +61,33 @@ class Suspect:
     executed: ExecutedFunction | None = None
     spectrum: float = 0.0
     distance: int | None = None
-    """How many functions of the product lie between it and the raise; ``None`` outside of tracebacks."""
+    """Number of product functions between it and the raise; ``None`` if it is in no traceback."""
     is_named: bool = False
-    """The line of the test that failed names it."""
+    """The failing line of the test names it."""
     is_missing: bool = False
-    """Its change speaks of the name that was not found."""
+    """Its change mentions the missing name."""
     likeness: float = 0.0
-    """How much of its name the name of the test repeats."""
+    """Share of its name's words that the test's name repeats."""
 
 
 @lru_cache(maxsize=4096)
 def plain_name(function: str) -> str | None:
-    """Return a qualified name as it stands in the source: ``outer.inner``; ``None`` for a module."""
+    """Return a qualified name without ``<locals>`` and lambdas: ``outer.inner``; ``None`` for a module."""
     parts: list[str] = []
     for part in function.split("."):
         if part == "<locals>":
             continue
-        if part.startswith("<"):  # a lambda or a comprehension is a part of the function around it
+        if part.startswith("<"):  # lambdas and comprehensions belong to the enclosing function
             break
         parts.append(part)
     return ".".join(parts) or None
 
 
 def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | None = None) -> list[Suspect]:
-    """Return every function that takes part in the failure, the product's and changed tests.
+    """Return all functions of product and changed tests that take part in the failure.
 
-    ``told`` is the frame that raised, where that is not the last one of the traceback; ``holder`` the file
-    that lacks a name which was asked for.
+    ``told`` is the raising frame, if not the last of the traceback; ``holder`` the file that lacks a
+    requested name.
     """
     found: dict[Key, Suspect] = {}
 
@@ -101,17 +101,18 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
         name = plain_name(each.function)
         value = _spectrum(each, evidence)
         if name is not None:
-            # A line tells more than where the function begins only where green tests passed it by.
+            # A line is only more informative than the function's start if passing tests did not execute
+            # it.
             passed_by = each.suspect_line is not None and each.line_green < each.green
             line = each.suspect_line or each.line if passed_by else each.line
             suspect = get(each.path, name, line)
             if value > suspect.spectrum:
                 suspect.executed, suspect.spectrum = each, value
-        for outer in _outer_functions(each.function):  # they may have run before the test: decorators
+        for outer in _outer_functions(each.function):  # such as decorators, which ran before the test
             suspect = get(each.path, outer, each.line)
             suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
     frames = _product_frames(evidence)
-    # By identity: a rule names one of the evidence's own frames, and comparing models is slow.
+    # By identity, as rules return frames of the evidence itself and comparing models is slow.
     if (
         told is not None
         and told.side is Side.PRODUCT
@@ -133,7 +134,7 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
             suspect.distance = number if suspect.distance is None else suspect.distance
     missing = {error.name for error in evidence.exceptions if error.name}
     for hunk in evidence.hunks:
-        is_nothing = evidence.nodeid is not None and is_remark(hunk)  # tools read some comments
+        is_nothing = evidence.nodeid is not None and is_remark(hunk)  # for tools, comments may matter
         if hunk.side is not None and not is_nothing:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
             suspect.is_missing |= hunk.path == holder
@@ -156,22 +157,22 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
 def ranking(
     evidence: Evidence, told: Frame | None = None, holder: str | None = None
 ) -> list[tuple[float, Suspect]]:
-    """Return the suspects with their scores, the likeliest first."""
+    """Return the suspects with their scores, best first."""
     scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told, holder)]
     return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
 
 
 def score(suspect: Suspect, evidence: Evidence) -> float:
-    """Return how suspicious a function is, from 0 to 1.
+    """Return the suspiciousness of a function, from 0 to 1.
 
-    The weights are those that put the function at fault first most often, of bugs of published packages.
-    What was changed goes before all else that the failing test may have executed.
+    The weights were chosen to rank the faulty function first most often on bugs of published packages.
+    Changed code precedes everything else.
     """
     traceback = 0.0 if suspect.distance is None else 1 / (1 + suspect.distance)
     depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)
     value = 0.55 * suspect.spectrum + 0.3 * traceback + 0.12 * suspect.likeness
     value += 0.02 * suspect.is_named + 0.01 * depth + 0.2 * suspect.is_missing
-    if (suspect.function or "").endswith("__init__"):  # executed by most tests of its class
+    if (suspect.function or "").endswith("__init__"):  # executed by most tests of the class
         value = max(value - 0.05, 0.0)
     if suspect.hunk is None:
         return 0.5 * value
@@ -180,7 +181,7 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
     if is_part or not evidence.executed:
         return min(0.5 + 0.5 * value, 1.0)
-    # Not executed by the test itself. The body of a class or a module is executed when it is imported.
+    # Class and module bodies run at import, not in the test.
     inside = f"{suspect.function}." if suspect.function else ""
     near = [each for each in evidence.executed if each.path == suspect.path]
     if any((plain_name(each.function) or "").startswith(inside) for each in near):
@@ -191,7 +192,7 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
 def candidates_of(
     evidence: Evidence, told: Frame | None = None, holder: str | None = None
 ) -> tuple[Candidate, ...]:
-    """Return the functions most likely to be at fault, the likeliest first."""
+    """Return the most likely faulty functions, best first."""
     return tuple(
         Candidate(
             path=suspect.path,
@@ -207,7 +208,7 @@ def candidates_of(
 
 
 def location_of(candidate: Candidate) -> Location:
-    """Return the place that a candidate names."""
+    """Return the location of a candidate."""
     return Location(path=candidate.path, line=candidate.line, function=candidate.function)
 
 
@@ -221,7 +222,7 @@ def _reasons(suspect: Suspect) -> Iterator[str]:
 
 
 def _spectrum(ran: ExecutedFunction, evidence: Evidence) -> float:
-    """Return how much more the red tests execute a function than the green ones, and its worst line."""
+    """Return the suspiciousness of a function by execution counts, taking its worst line."""
     function = _ochiai(ran.red, ran.green, evidence.red_tests)
     if ran.suspect_line is None:
         return (4 * function + 2 / math.sqrt(1 + ran.green)) / 6
@@ -230,7 +231,7 @@ def _spectrum(ran: ExecutedFunction, evidence: Evidence) -> float:
 
 
 def _outer_functions(function: str) -> Iterator[str]:
-    """Return the functions that a function is defined in."""
+    """Yield the functions that enclose a function."""
     parts = function.split(".<locals>.")
     for count in range(1, len(parts)):
         name = plain_name(".<locals>.".join(parts[:count]))
@@ -243,7 +244,7 @@ def _ochiai(red: int, green: int, all_red: int) -> float:
 
 
 def _product_frames(evidence: Evidence) -> list[Frame]:
-    """Return the product's frames, those of the surfacing exception first, the raising one first."""
+    """Return the product frames, surfacing exception and raising frame first."""
     errors = (*evidence.exceptions, *evidence.exceptions_in_group)
     return [
         frame
@@ -254,13 +255,13 @@ def _product_frames(evidence: Evidence) -> list[Frame]:
 
 
 def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
-    """Return the changed function that a line most likely stands in, the last one above it."""
+    """Return the changed function that probably contains a line: the last one above it."""
     above = [hunk for hunk in evidence.hunks if hunk.path == path and hunk.line <= line]
     return max(above, key=lambda hunk: hunk.line).function if above else None
 
 
 def _failing_line(evidence: Evidence) -> str:
-    """Return the line of the test at which it failed."""
+    """Return the failing source line of the test."""
     for error in evidence.exceptions[:1]:
         for frame in reversed(error.frames):
             if frame.side is Side.TEST:
@@ -270,15 +271,15 @@ def _failing_line(evidence: Evidence) -> str:
 
 @lru_cache(maxsize=4096)
 def _words(name: str) -> frozenset[str]:
-    """Return the words that a name is made of, in small letters."""
+    """Return the lower-case words of a name."""
     found = _WORD.findall(name.partition("[")[0])
     return frozenset(word.lower() for word in found if len(word) > 2) - {"test", "tests", "self"}
 
 
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
-    """Return whether a change of tests is one of the failing test, or of what its file shares."""
+    """Return whether a changed test function is the failing test, or shared by its file."""
     if suspect.hunk is not None and not suspect.hunk.removed:
-        return False  # what was only added asks for something new: that the product does not do it yet
+        return False  # added tests ask for behaviour that the product does not have yet
     own = {
         nodeid.rpartition("::")[2].partition("[")[0] for nodeid in (evidence.nodeid or "", *evidence.tests)
     }

@@ -1,4 +1,4 @@
-"""The sentences of a suggestion: naming frames, values, nearest names, and who changed what."""
+"""Phrases of suggestions: frames, values, similar names, and changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FUNCTION = re.compile(
 _SINCE = {"baseline": "the baseline", "commit": "the last commit", "green": "the last green run"}
 
 MOST_TOLD = 50
-"""Evidence holds at most so many changed files: then the absence of one says nothing."""
+"""Limit of changed files in evidence; if reached, the absence of a file proves nothing."""
 
 
 def place(frame: Frame | None, unknown: str = "the code") -> str:
@@ -57,12 +57,12 @@ def nearest(names: Iterable[str]) -> str:
 
 
 def alike(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
-    """Return the name that looks most like a name, if any does."""
+    """Return the most similar name, if any is similar enough."""
     return next(iter(difflib.get_close_matches(name, sorted(names), n=1, cutoff=cutoff)), None)
 
 
 def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
-    """Return what a failing assertion compared: left, operator, right, as they were rendered."""
+    """Return the compared expressions of a failed assertion as rendered: left, operator, right."""
     for line in error.message.splitlines()[:3]:
         if found := _COMPARISON.match(line) or (_UNITTEST.match(line) if line[:1] != " " else None):
             return quote(found["left"], 60), found["operator"], quote(found["right"], 60)
@@ -70,7 +70,7 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
 
 
 def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
-    """Return values of an assertion and the calls that gave them: ``32.1``, ``rsi([1, 2])``."""
+    """Return values of an assertion with the calls that returned them: ``32.1``, ``rsi([1, 2])``."""
     found = (
         (each["value"], _FUNCTION.sub(r"\g<name>", each["call"])) for each in _WHERE.finditer(error.message)
     )
@@ -78,10 +78,11 @@ def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
 
 
 def who_changed(evidence: Evidence, *, product: str | None, test: str | None) -> str:
-    """Return `` Since the baseline shop/cart.py changed, tests/test_cart.py and the contract did not.``
+    """Return a sentence: `` Since the baseline shop/cart.py changed, tests/test_cart.py and the
+    contract did not.``
 
-    Empty where nothing is known of what changed. ``product`` and ``test`` are the files where the two sides
-    stand, as far as they are known; without that of the product, its first changed files are named.
+    Empty if changes are unknown. ``product`` and ``test`` are the files of both sides if known;
+    otherwise the first changed product files are named.
     """
     changed = evidence.changed
     if changed is None:

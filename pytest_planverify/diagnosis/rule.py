@@ -1,4 +1,4 @@
-"""A rule: an id, a reason, a reader of the case, and what it concludes."""
+"""Rule: id, reason, a reader of cases, and the resulting diagnosis."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A rule applies, and what it has to say about this case."""
+    """Result of a rule that applies to a case."""
 
     suggestion: str
-    """One or two sentences that name the thing."""
+    """Suggestion in one or two sentences that name the subject."""
     owner: Owner | None = None
-    """Where it differs from the rule's."""
+    """Owner, if it differs from the rule's."""
     frame: Frame | None = None
-    """Where it happened, when it is not the frame that raised."""
+    """Frame of the fault, if it is not the raising one."""
     location: Location | None = None
-    """The same, when no frame tells it."""
+    """Location, if there is no frame."""
     holder: str | None = None
-    """The file that lacks what was asked for: the place, unless a change is known that took it away."""
+    """File that lacks a requested name; used as location unless a change is known to have removed it."""
     weight: float = 1.0
-    """Less than one where this case is less clear than the rule's others."""
+    """Factor on the rule's confidence, below 1 for a less clear case."""
 
 
 Reader = Callable[[Case], Hit | str | None]
-"""``None`` where the rule does not apply; a text alone is the suggestion."""
+"""Returns ``None`` if the rule does not apply, a text for a suggestion alone, or a :class:`Hit`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One row of the table."""
+    """One row of the rule table."""
 
     id: str
     category: Category
     confidence: float
-    """How often it is right when it speaks."""
+    """Expected hit rate."""
     read: Reader
     because: str
-    """The reason in one sentence."""
+    """Reason in one sentence."""
     about: tuple[str, ...] = ()
-    """Qualified names of the exceptions it speaks of, where it speaks of no other; base classes count."""
+    """Qualified exception types (or bases) that the rule is limited to; empty for no limit."""
     owner: Owner | None = None
-    """Whose fault it is; the category's usual owner when absent."""
+    """Owner; ``None`` for the category's default."""
     second: tuple[Category, float] | None = None
-    """The second most likely reading, and its weight."""
+    """Second most likely category with its weight."""
 
     def concerns(self, classes: frozenset[str]) -> bool:
-        """Return whether it speaks of an exception of these classes."""
+        """Return whether the rule may apply to an exception of these classes."""
         return not self.about or not classes.isdisjoint(self.about)
 
 
 class Rules(list[Rule]):
-    """Rules that stand together, in the order in which they are asked."""
+    """An ordered list of rules."""
 
     def add(
         self,
@@ -72,7 +72,7 @@ class Rules(list[Rule]):
         owner: Owner | None = None,
         second: tuple[Category, float] | None = None,
     ) -> None:
-        """Add a row whose reader is made for it."""
+        """Append a rule with an existing reader."""
         self.append(Rule(name, category, confidence, read, because, (), owner, second))
 
     def rule(
@@ -84,7 +84,7 @@ class Rules(list[Rule]):
         owner: Owner | None = None,
         second: tuple[Category, float] | None = None,
     ) -> Callable[[Reader], Reader]:
-        """Add the decorated reader as a row: its name is the id, and its docstring the reason."""
+        """Decorator: append the reader as a rule, with its name as id and its docstring as reason."""
 
         def decorate(read: Reader) -> Reader:
             name = getattr(read, "__name__", "").replace("_", "-")

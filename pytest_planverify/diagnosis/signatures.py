@@ -1,4 +1,4 @@
-"""The signature of a failure: equal for one root cause, whatever the numbers, lines and paths."""
+"""Signature of a failure: equal for one root cause, independent of numbers, lines and paths."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MASKS: tuple[tuple[str, str, str], ...] = (
     (r"(?<![\w.])[-+]?(?:nan|inf)\b", "N", "n"),
     (r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", "ID", "0123456789"),
 )
-"""What a message's literals look like, what stands for them, and characters of which they hold one."""
+"""Patterns of literals, their placeholders, and characters of which a match contains at least one."""
 
 _COMPILED = tuple((re.compile(pattern), name, frozenset(marks)) for pattern, name, marks in _MASKS)
 _RUN = re.compile(r"\b(N|S|ID|T|P)(?:(?:, |,| )\1\b)+")
@@ -47,9 +47,9 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _SEPARATOR = re.compile(r"[/\\]")
 
 
-@lru_cache(maxsize=4096)  # one broken fixture fails hundreds of tests with one message
+@lru_cache(maxsize=4096)  # a broken fixture fails hundreds of tests with the same message
 def mask(message: str) -> str:
-    """Return a message without numbers, strings, ids, paths and moments; members of sets are sorted."""
+    """Return a message with literals, ids, paths and times replaced, and set members sorted."""
     text = message[:_CLIP]
     characters = set(text)
     for pattern, name, marks in _COMPILED:
@@ -69,12 +69,12 @@ def _sorted_members(found: re.Match[str]) -> str:
 
 
 def signature(evidence: Evidence, category: Category) -> Signature:
-    """Return what is equal for failures of one root cause: a digest of what failed, where and how."""
+    """Return the digest of what failed, where and how."""
     return signature_of(Case.of(evidence), category)
 
 
 def signature_of(case: Case, category: Category) -> Signature:
-    """Return the same of evidence that has been read."""
+    """Return the signature of a case."""
     parts = (category.value, *(_exception(case) if case.has_error else _facts(case)))
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
     return Signature(digest[:_DIGITS])
@@ -84,28 +84,28 @@ def _exception(case: Case) -> tuple[str, ...]:
     error, frame = case.error, case.raised_at
     place = (stem(frame.path), frame.function) if frame else ("", "")
     if error.path and not error.path.startswith("<") and case.is_error("builtins.SyntaxError"):
-        place = stem(error.path), ""  # whoever came to import it
+        place = stem(error.path), ""  # independent of the importer
     message = mask(first_line(error.message))
     return error.qualified, *place, error.name or "", error.object_type or "", message
 
 
 def stem(path: str) -> str:
-    """Return a file's bare name: the module's may change with the folder that it is run from."""
+    """Return a file's base name: module names may depend on the folder of the run."""
     return _SEPARATOR.split(path)[-1].removesuffix(".py")
 
 
 def first_line(message: str) -> str:
-    """Return the first line: later ones show differences, whose number and order change with the values."""
+    """Return the first line: later ones show differences that vary with the values."""
     return next((line for line in message.splitlines() if line.strip()), "")
 
 
 def complaints(command: CommandFact) -> list[str]:
-    """Return what a tool complained of, each once, without values."""
+    """Return a tool's distinct findings without values."""
     return sorted({f"{finding.code or ''} {mask(finding.message)}" for finding in command.findings})
 
 
 def _facts(case: Case) -> Iterable[str]:
-    """Return what identifies a failure without an exception."""
+    """Return the identifying facts of a failure without an exception."""
     evidence = case.evidence
     if fact := evidence.artifact:
         return "artifact", fact.path, fact.problem

@@ -1,4 +1,4 @@
-"""Read what a process printed: exceptions and stacks of Python, errors and deaths of other programs."""
+"""Parser of printed output: Python tracebacks and stacks, errors and deaths of other programs."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 
 
 def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact | None:
-    """Return the last traceback that a Python process printed, or a compiler's syntax error, or ``None``.
+    """Return the last printed Python traceback or compiler error, else pytest's first failure, or
+    ``None``.
 
-    Where there is none: the first failure that pytest reports. The sides of the frames are judged by
-    their paths alone.
+    The sides of frames are judged by path alone.
     """
-    if _FILE_MARK in text:  # most of what is printed holds no traceback
+    if _FILE_MARK in text:  # fast path: most output has no traceback
         raw = text.splitlines()
         lines = [line.removeprefix(_INTERNAL).rstrip() for line in raw]
         starts = [at + 1 for at, line in enumerate(lines) if line.strip() == _TRACEBACK]
@@ -67,7 +67,7 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
 
 
 def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact | None:
-    """Return the exception by the frames up to the line that names it."""
+    """Parse the frames up to the line that names the exception."""
     frames: list[Frame] = []
     syntax: Frame | None = None
     for at, line in enumerate(lines):
@@ -85,7 +85,7 @@ def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact |
 
 
 def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None:
-    """Return the first failure that pytest reports with its frames."""
+    """Parse the first failure in pytest's output."""
     lines = [line.rstrip() for line in text.splitlines()]
     headers = [
         at for at, line in enumerate(lines) if _REPORT_HEADER.match(line) or line.startswith("=====")
@@ -125,9 +125,9 @@ def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None
 
 
 def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
-    """Return the frames of a faulthandler stack, outermost call first.
+    """Return the frames of a faulthandler dump, outermost first.
 
-    Of several threads the current one's, unless it only waits for another in which the product stands.
+    Of several threads the current one's, unless it only waits for a thread in product code.
     """
     if _FILE_MARK not in text:
         return ()
@@ -139,7 +139,7 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
             stacks.append((line, calls))
         elif (found := _FILE.match(line)) and found["function"]:
             if _SESSION_START.search(found["path"]):
-                calls = []  # it and its callers are the verifier, not the code under test
+                calls = []  # this frame and its callers belong to the verifier
             calls.append(found)
     stacks = [(header, calls) for header, calls in stacks if calls]
     if not stacks:
@@ -189,7 +189,7 @@ def _side(path: str, first_party: frozenset[str]) -> Side:
 def _exception(
     name: str, message: str, frames: list[Frame], syntax: Frame | None, first_party: frozenset[str]
 ) -> ExceptionFact:
-    """Return what the name and the message of a printed exception tell."""
+    """Return the facts in a printed exception's name and message."""
     bare = name.rpartition(".")[2]
     known = getattr(builtins, bare, None) if "." not in name else None
     bases: tuple[str, ...] = ()
@@ -250,7 +250,7 @@ _ASSERTED = re.compile(r"^\S+: [^\s:]+:\d+: .*: Assertion [`'].+' failed\.$", re
 
 
 class PrintedPlace(NamedTuple):
-    """A file of the project and a line in it."""
+    """A project file and line."""
 
     path: str
     line: int
@@ -258,16 +258,16 @@ class PrintedPlace(NamedTuple):
 
 
 class ScriptError(NamedTuple):
-    """An error that a JavaScript runtime printed."""
+    """An error printed by a JavaScript runtime."""
 
     type: str
     message: str
     place: PrintedPlace | None
-    """The project's frame that raised first."""
+    """The raising frame of the project."""
 
 
 def read_script_error(text: str) -> ScriptError | None:
-    """Return the first error of a script that is no failed assertion, or ``None``."""
+    """Return the first script error that is not a failed assertion, or ``None``."""
     if "Error" not in text:
         return None
     lines = text.splitlines()
@@ -275,7 +275,7 @@ def read_script_error(text: str) -> ScriptError | None:
         found = _SCRIPT_ERROR.match(line)
         if found and found["type"] != "AssertionError":
             before = lines[max(at - 6, 0) : at] if found["type"] == "SyntaxError" else []
-            # the file that does not parse stands over the source and a caret
+            # the unparsable file is named above the source line and caret
             above = (_place(_SCRIPT_SYNTAX.match(above.strip())) for above in reversed(before))
             place = next(filter(None, above), None) or _first_place(lines[at + 1 :])
             return ScriptError(found["type"], found["message"], place)
@@ -299,9 +299,9 @@ def _place(found: re.Match[str] | None) -> PrintedPlace | None:
 
 
 def read_death(text: str) -> str | None:
-    """Return how a program that the command started died, as a shell or a test runner says it.
+    """Return how a started program died, as printed by a shell or test runner, or ``None``.
 
-    A failed assertion of C, after which the program ends itself, is none.
+    An aborting C assertion does not count as a crash.
     """
     found = _DEATH.search(text)
     if found is None or _ASSERTED.search(text):

@@ -1,1 +1,1 @@
-"""The loop: carries a plan to done with coding agents, and believes only verifications."""
+"""Harness: carries a plan to done with coding agents, trusting verifications only."""

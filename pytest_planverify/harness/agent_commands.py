@@ -1,7 +1,8 @@
-"""Commands as a coding agent calls them: in a child process, within a limit, their output short.
+"""Commands run for coding agents: in a child process, with a time limit, and with short output.
 
-The server for agents and the stop hook say by it what the command line says, in the same words: an error is
-one line, nothing that hangs holds them up, and what a command prints cannot get into their protocol.
+Used by the MCP server and the stop hook, so that agents see the same texts as the command line: an
+error is one line, a hanging command cannot block the caller, and printed output cannot corrupt the
+protocol.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
 
 MOST_CHARACTERS = 6_000
-"""Of what a command says: some 1,500 tokens."""
+"""Limit of a command's output in characters, about 1,500 tokens."""
 
 MOST_OF_A_VERIFICATION = 2_000
 COMMAND_SECONDS = 120.0
@@ -40,22 +41,22 @@ _START = "from pytest_planverify.cli import main; main()"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """The result of a command, and its text for an agent."""
+    """Result of a command, with its text for an agent."""
 
     text: str
     status: int | None
-    """``None`` where it was stopped."""
+    """Exit status; ``None`` if it was stopped."""
     document: OutcomeDocument | None = None
-    """The outcomes that a verification has made."""
+    """Outcomes, if the command was a verification."""
 
     @property
     def is_error(self) -> bool:
-        """Return whether the command could not do what it was asked for."""
+        """Return whether the command failed to do its work."""
         return self.status is None or self.status in _ERRORS
 
     @property
     def is_accepted(self) -> bool:
-        """Return whether all that was verified holds."""
+        """Return whether everything that was verified passed."""
         return self.status == Status.OK and self.document is not None
 
 
@@ -67,9 +68,9 @@ def run_planverify(
     most: int = MOST_CHARACTERS,
     watch: Callable[[], None] | None = None,
 ) -> CommandResult:
-    """Run ``planverify WORDS`` in a folder; ``watch`` may raise to stop it."""
+    """Run ``planverify WORDS`` in a folder; ``watch`` is called meanwhile and may raise to stop it."""
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
-    # -P: a project that has a folder named planner must not stand in for ours.
+    # -P: a folder named planner in the project must not shadow ours.
     argv = [sys.executable, "-P", "-c", _START, *words]
     ended = run_process(argv, cwd=root, env=env, timeout_seconds=seconds, watch=watch)
     if ended.timed_out:
@@ -93,7 +94,7 @@ def verify_plan(
 ) -> CommandResult:
     """Verify ``PLAN[::TODO,...]``, by default the usual plan.
 
-    Raises :class:`planner.errors.PlannerError` or ``UsageMistake`` where there is no plan that can be used.
+    Raises :class:`planner.errors.PlannerError` or ``UsageMistake`` if there is no usable plan.
     """
     choice = choose_plan(None if target is None else Path(target))
     loaded = load_plan(choice.path)

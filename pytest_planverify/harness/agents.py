@@ -1,4 +1,4 @@
-"""Agents: which program acts in which role, and one turn of it."""
+"""Agents: the program for each role, and one turn of work by it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MANUAL = "manual"
 BUILTIN = "builtin"
-"""The debugger that comes with the harness."""
+"""Name of the built-in debugger."""
 
 PRESETS: dict[str, str] = {
     "aider": "aider --yes-always --no-auto-commits --message-file {brief}",
@@ -44,87 +44,87 @@ PRESETS: dict[str, str] = {
     "goose": "goose run -i {brief}",
     "opencode": "opencode run {prompt}",
 }
-"""Command lines of well-known agents without a terminal; edits are allowed, the rest is up to them."""
+"""Command lines of well-known agents for use without a terminal, with edits allowed."""
 
 PLACEHOLDERS = ("brief", "json", "prompt", "result", "role", "root", "todo")
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 MOST_RESULT_BYTES = 65_536
 MOST_NOTES = 2_000
 DEFAULT_SECONDS = 1_800.0
-"""Of a turn, where neither plan nor command line limits it."""
+"""Limit of a turn if neither plan nor command line sets one."""
 
 _ROLES = [role.value for role in Role]
 _TABLE: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _MOST_LAST_LINE = 200
 _MOST_PROMPT = 100_000
-"""Characters of an argument: systems refuse longer ones."""
+"""Limit of an argument in characters; systems refuse longer ones."""
 
 
 class AgentError(PlannerError):
-    """An agent that cannot be called; ``str()`` says which, why, and what to do."""
+    """An agent that cannot be called; ``str()`` has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn of work: who does what, and where the files of the turn are."""
+    """One turn of work, with the location of its files."""
 
     id: str
     """Unique within the run: ``0007-t2_indicators``."""
     action: Implement
-    """What the engine has asked for."""
+    """The engine's request."""
     role: Role
-    """Who works now: where the debugger repairs nothing, the coder goes on."""
+    """The role at work; changes to coder if the debugger could not repair the failure."""
     folder: Path
     """Holds ``brief.md``, ``brief.json``, ``output.txt``, ``result.json``."""
     root: Path
-    """Where the agent works."""
+    """Root in which the agent works."""
     timeout_seconds: float
 
     @property
     def brief(self) -> Path:
-        """The brief in Markdown."""
+        """Path of the brief in Markdown."""
         return self.folder / "brief.md"
 
     @property
     def result(self) -> Path:
-        """Return where the agent may report tokens and notes."""
+        """Path of the file in which the agent may report tokens and notes."""
         return self.folder / "result.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
-    """The end of an agent's turn. Nothing of it says that the work is good."""
+    """How an agent's turn ended; it proves nothing about the work."""
 
     ended_well: bool
     message: str | None = None
-    """Why it did not end well, or the notes that the agent left."""
+    """Reason of a failed turn, or the agent's notes."""
     tokens: int | None = None
     duration_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """Argument vectors by role; the one under ``None`` acts for every other role."""
+    """Argument vectors by role; the one under ``None`` serves all other roles."""
 
     vectors: Mapping[Role | None, tuple[str, ...]] = field(
         default_factory=dict[Role | None, tuple[str, ...]]
     )
 
     def vector(self, role: Role) -> tuple[str, ...] | None:
-        """Return the words of the agent for a role; ``None`` where nobody has it."""
+        """Return the argument vector for a role, or ``None``."""
         default = (BUILTIN,) if role is Role.DEBUGGER else None
         return self.vectors.get(role) or self.vectors.get(None, default)
 
     def is_manual(self, role: Role) -> bool:
-        """Return whether a person acts in that role, at the terminal."""
+        """Return whether a person at the terminal acts in that role."""
         return self.vector(role) == (MANUAL,)
 
 
 def parse_agents(given: Sequence[str], root: Path) -> Agents:
-    """Return the agents that ``--agent`` names, over those of ``[tool.planverify.agents]``.
+    """Return the agents given by ``--agent``, over those of ``[tool.planverify.agents]``.
 
-    Each is ``COMMAND`` or ``ROLE=COMMAND``; a command is the name of a preset, ``manual``, or words as in a
-    shell, which no shell ever sees. Raises :class:`AgentError`.
+    Each is ``COMMAND`` or ``ROLE=COMMAND``, where a command is a preset's name, ``manual``, or
+    shell-like words that no shell interprets. Raises :class:`AgentError`.
     """
     vectors: dict[Role | None, tuple[str, ...]] = {}
     for source, name, command in (*_configured(root), *map(_named, given)):
@@ -146,14 +146,14 @@ def run_turn(
     watch: Callable[[], None] | None = None,
     surroundings: Mapping[str, str] = MappingProxyType({}),
 ) -> TurnReport:
-    """Let the agent of the turn's role work, within its time. Whatever it started has ended afterwards.
+    """Run the agent of the turn's role within its time limit; all its processes have ended afterwards.
 
-    Where the built-in debugger has repaired nothing, the coder works on with what it has found. ``watch``
-    is called meanwhile, and may raise; ``surroundings`` are laid over the environment. Raises
-    :class:`AgentError` where its program cannot be started.
+    If the built-in debugger could not repair the failure, the coder continues with its findings.
+    ``watch`` is called meanwhile and may raise; ``surroundings`` are added to the environment. Raises
+    :class:`AgentError` if the program cannot be started.
     """
     vector = agents.vector(turn.role)
-    assert vector is not None  # the loop asks first
+    assert vector is not None  # checked by the loop
     run = partial(_run_agent, on_output=on_output, watch=watch, surroundings=surroundings)
     if vector != (BUILTIN,):
         return run(vector, turn, prompt)
@@ -191,7 +191,8 @@ def _run_agent(
         "root": str(turn.root),
         "todo": turn.action.todo_id,
     }
-    # Other braces stay as they are; what was put in is not looked at again, for a title may hold braces.
+    # One pass: other braces stay, and inserted text is not expanded again, as a title may contain
+    # braces.
     argv = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in vector]
     variables = {f"PLANVERIFY_{name.upper()}": values[name] for name in PLACEHOLDERS if name != "prompt"}
     try:
@@ -247,7 +248,7 @@ def _named(text: str) -> tuple[str, str | None, str]:
 
 
 def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:
-    """Return the words of a command, with the brief as the last where none asks for it."""
+    """Return the words of a command, with the brief appended if no placeholder uses it."""
     try:
         words = shlex.split(PRESETS.get(command, command)) if isinstance(command, str) else command
     except ValueError as error:
@@ -262,7 +263,7 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
         raise AgentError(f"{source}: there is no program '{words[0]}'; install it, or name its path")
     if not any(f"{{{name}}}" in word for word in words for name in ("brief", "prompt", "json")):
         words = [*words, "{brief}"]
-    # Turns have other trees: a file beside the root is named by its whole path.
+    # Turns run in other trees, so files outside of the root need absolute paths.
     is_outside = (word.startswith("..") and (root / word).exists() for word in words)
     return tuple(
         os.path.abspath(root / word) if outside else word
@@ -283,7 +284,7 @@ def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
 
 
 def _read_result(path: Path) -> dict[str, Any]:
-    """Return what an agent reports; what cannot be read counts as not said."""
+    """Return an agent's report; an unreadable one counts as empty."""
     try:
         with path.open("rb") as file:
             held: Any = json.loads(file.read(MOST_RESULT_BYTES))

@@ -1,4 +1,4 @@
-"""The brief of one turn, as an agent reads it: Markdown, and the same as JSON."""
+"""Brief of one turn for an agent, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _MOST_EARLIER = 3
 
 
 def write_briefs(turn: Turn, plan: Path, most_tokens: int, *, seen: Outcome | None = None) -> str:
-    """Write ``brief.md`` and ``brief.json`` of a turn; return the Markdown, of at most so many tokens.
+    """Write ``brief.md`` and ``brief.json`` of a turn; return the Markdown, limited to ``most_tokens``.
 
-    ``seen`` is what a verification found before anybody had worked on the todo. A token is taken to be four
-    characters. What does not fit is left out, the least needed first.
+    ``seen`` is the outcome of a verification before any work on the todo. A token counts as four
+    characters. The least important sections are dropped first.
     """
     shown = str(plan.relative_to(turn.root) if plan.is_relative_to(turn.root) else plan)
     check = f"pytest --planverify {shlex.quote(f'{shown}::{turn.action.todo_id}')} -q"
@@ -54,7 +54,7 @@ def write_briefs(turn: Turn, plan: Path, most_tokens: int, *, seen: Outcome | No
 
 
 def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> None:
-    """Keep what a turn has changed, to be told to whoever works on the same todo next."""
+    """Record a turn's changes, to be shown to the next worker on the same todo."""
     summary = {
         "todo_id": turn.action.todo_id,
         "attempt": turn.action.attempt,
@@ -66,7 +66,7 @@ def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> 
 
 
 def _page(turn: Turn, check: str, seen: Outcome | None, limit: int) -> str:
-    """Fill the template in; of its sections those of the highest ranks are left out until it fits."""
+    """Render the template, dropping sections of the highest rank until it fits the limit."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(  # Markdown for an agent, not HTML
@@ -95,7 +95,7 @@ def _page(turn: Turn, check: str, seen: Outcome | None, limit: int) -> str:
 
 
 def _earlier(turn: Turn) -> list[dict[str, Any]]:
-    """Return what earlier turns on the same todo have changed, the latest last."""
+    """Return the recorded changes of earlier turns on the same todo, latest last."""
     summaries: list[dict[str, Any]] = []
     for path in sorted(turn.folder.parent.glob(f"*/{_SUMMARY}")):
         with suppress(OSError, ValueError):

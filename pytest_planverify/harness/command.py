@@ -1,4 +1,4 @@
-"""``planverify run``: carry a plan to done with agents."""
+"""Command ``planverify run``: carries a plan to done with agents."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.agents import Agents
 
 MOST_ROUNDS = 3
-"""So often the plan is carried out again where the last verification of all finds something red."""
+"""Limit of further rounds if the final verification of the whole plan fails."""
 
 SAVED = "refs/planverify/saved"
 _DRIVER = "driver.json"
@@ -82,7 +82,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
             is_over = ending is not Ending.COMPLETED or green
             status = _conclude(loop, ending, setup, plan) if is_over else Status.FOUND
             if is_over or number == MOST_ROUNDS:
-                # Not before: a run that is killed until then is resumed, and told once more.
+                # Only now, as a run killed before this point is resumed and reports it again.
                 (loop.folder / _ENDED).touch()
             if is_over:
                 return status
@@ -120,7 +120,7 @@ def _refuse_wrong_use(options: RunOptions, agents: Agents, *, is_apart: bool) ->
 
 
 def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
-    """Return what is to be carried out of a plan. Raises ``UsageMistake`` for a todo that is not in it."""
+    """Return the requested part of a plan. Raises ``UsageMistake`` for an unknown todo."""
     names = [todo.id for todo in plan.items]
     for pattern in options.only:
         if not fnmatch.filter(names, pattern):
@@ -139,9 +139,9 @@ def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
 def _one_round(
     setup: RunSetup, log: Path, *, resume: bool, seen: OutcomeDocument | None
 ) -> tuple[Ending, bool, Loop]:
-    """Carry out the plan once; return how it ended, and whether all is green after it.
+    """Carry out the plan once; return how it ended, whether the whole plan passes then, and the loop.
 
-    ``seen`` is what was found of the files as they are, if that is known.
+    ``seen`` are outcomes for the current files, if known.
     """
     plan, root = setup.tree.loaded.path, setup.root
     folder = root / HOME / "harness" / log.stem
@@ -176,7 +176,7 @@ def _one_round(
 
 
 def _is_answered(setup: RunSetup, log: Path, loop: Loop, left: set[str]) -> bool:
-    """Ask at the terminal, where somebody sits there; else wait as long as the operator wishes."""
+    """Ask at the terminal if there is one; else wait for an answer as long as configured."""
     path, seconds = setup.tree.loaded.path, setup.options.wait
     if setup.progress.is_live and ask_at_terminal(path, log, loop.state.questions, left):
         return True
@@ -190,7 +190,7 @@ def _is_answered(setup: RunSetup, log: Path, loop: Loop, left: set[str]) -> bool
 
 
 def _take_over(folder: Path, shown: str) -> None:
-    """End what a driver that was killed has left running; refuse where one is still at work."""
+    """End processes of a killed driver; refuse if a driver is still running."""
     path = folder / _DRIVER
     with contextlib.suppress(OSError, ValueError):
         pid, began = json.loads(path.read_text(encoding="utf-8"))
@@ -212,13 +212,14 @@ def _beginning(pid: int) -> float | None:
 
 
 def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
-    """Return the log of the run to go on with, or of a new one. Raises ``UsageMistake``."""
+    """Return the log to resume, or a new one. Raises ``UsageMistake``."""
     logs = plan_logs(tree.loaded)
     last = logs[-1]
     folder = last.parent.parent / "harness" / last.stem
     is_open = last.exists() and not is_over(last) and folder.is_dir()
     if resume:
-        # A run may have been killed before its first event, or before all was verified once more.
+        # The previous run may have been killed before its first event, or before the final
+        # verification.
         if not folder.is_dir() or (is_over(last) and (folder / _ENDED).exists()):
             raise UsageMistake("no run of this plan is open; leave --resume out")
         make_log_folder(last)
@@ -233,7 +234,7 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
 
 
 def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress: RunProgress) -> None:
-    """Refuse uncommitted work, or keep it under a name in git, as the operator wishes."""
+    """Refuse uncommitted work, or stash it in git, as configured."""
     repository = Repository.around(root)
     if repository is None:
         return
@@ -250,7 +251,7 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         raise UsageMistake(f"{shown} not committed; commit it, or keep it in git by --dirty save")
     stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
-    if stash:  # of what git tracks; the snapshot before the run has new files, too
+    if stash:  # tracked files only; untracked ones are in the snapshot before the run
         git(root, "update-ref", f"{SAVED}/{name}", stash)
     where = f", and is {SAVED}/{name} in git" if stash else ""
     progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")

@@ -1,10 +1,10 @@
-"""The built-in debugger: repairs what takes no judgement, and finds the change that turned a check red.
+"""Built-in debugger: mechanical repairs, and search for the change that broke a check.
 
-No model is asked, and nothing is tried but in a copy of the tree. A linter's own fixes, and a missing
-``__init__.py``, are made where they make the check green. Else the red test is run alone, with the values
-of variables; then the changes since an earlier state are undone, ever fewer of them (Zeller's ddmin),
-until undoing those that are left makes it green, and undoing less does not. It is a program like any other
-agent: its one argument is the brief of a turn as JSON.
+It uses no model, and experiments only in copies of the tree. A linter's own fixes and a missing
+``__init__.py`` are applied if they make the check pass. Otherwise the failing test is run alone with
+variable values shown; then changes since an earlier state are undone, minimized by delta debugging
+(Zeller's ddmin): undoing the remaining ones makes the test pass, undoing fewer does not. It is called
+like any agent, with the JSON brief of a turn as its argument.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from planner.catalog.commands import Command
 
 SHARE, MOST_SECONDS = 0.4, 300.0
-"""So much of the turn's time is used, but no more than so many seconds: a coder needs the rest."""
+"""Share of the turn's time, and seconds, that are used at most; the coder needs the rest."""
 
 MOST_TRIALS = 80
 MOST_TURNS = 5
-"""So many turns of the run before this one are looked at."""
+"""Number of earlier turns whose states are tried."""
 
 MOST_LINES = 12
-"""Of a change that is described."""
+"""Lines shown of a change."""
 
 _NO_PACKAGE = ("attempted relative import with no known parent package", "import file mismatch")
 _PASSED = re.compile(r"\b[1-9]\d* passed\b")
@@ -63,14 +63,14 @@ _BEFORE_TURN = re.compile(r"before-\d+-")
 _NO_WORK = (HOME, "diagnostics/", "../")
 
 Fix: TypeAlias = "Callable[[Path], None]"
-"""What changes a copy of the tree."""
+"""A repair, applied to the root of a tree."""
 
 EarlierState: TypeAlias = "tuple[str, Sequence[str], Callable[[str], bytes | None]]"
-"""What it is called, the files that have changed since, and a reader of them as they were."""
+"""Name of the state, files changed since, and a function that reads their earlier contents."""
 
 
 class OutOfTime(Exception):
-    """No further trial may begin."""
+    """No time is left for another trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,15 @@ class Change:
 
     path: str
     first: int
-    """Where the lines begin in the file as it is now, from 0."""
+    """Index of the first line in the current file, from 0."""
     last: int
     before: tuple[str, ...]
     after: tuple[str, ...]
     is_file: bool = False
-    """The file was not there, or is gone."""
+    """The file was added or removed."""
 
     def describe(self, now: str | None) -> str:
-        """Return the place and the lines, as in a diff."""
+        """Return the place and lines, as in a diff."""
         function = function_at(spans_of(now or ""), self.first + 1) if self.path.endswith(".py") else None
         place = f"{self.path}:{self.first + 1} (+{len(self.after)} -{len(self.before)})"
         lines = [f"-{line}" for line in self.before] + [f"+{line}" for line in self.after]
@@ -97,7 +97,7 @@ class Change:
 
 
 def changes_of(path: str, before: str | None, now: str | None) -> list[Change]:
-    """Return the blocks of lines in which two texts of a file differ; ``None`` where there was no file."""
+    """Return the differing blocks of lines of two versions; ``None`` stands for a missing file."""
     then, lines = (before or "").splitlines(keepends=True), (now or "").splitlines(keepends=True)
     if before is None or now is None:
         return [] if before is now else [Change(path, 0, len(lines), tuple(then), tuple(lines), True)]
@@ -110,7 +110,7 @@ def changes_of(path: str, before: str | None, now: str | None) -> list[Change]:
 
 
 def put_without(path: Path, now: str | None, undone: Sequence[Change]) -> None:
-    """Write a file as it would be without some of its changes, or remove it."""
+    """Write a file without some of its changes, or remove it."""
     text = None if now is None else now.splitlines(keepends=True)
     for change in sorted(undone, key=lambda each: -each.first):
         if change.is_file:
@@ -126,13 +126,13 @@ def put_without(path: Path, now: str | None, undone: Sequence[Change]) -> None:
 
 @dataclass(slots=True)
 class Trials:
-    """Runs of commands in a copy of the tree, with some changes undone."""
+    """Runs of commands in a copy of the tree with some changes undone."""
 
     tree: Path
     env: Mapping[str, str]
     deadline: float
     now: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    """The texts of the changed files, as they are."""
+    """Current texts of the changed files."""
     count: int = 0
 
     def is_green(self, argv: Sequence[str], undone: Sequence[Change] = ()) -> bool:
@@ -146,13 +146,13 @@ class Trials:
         ended = run_process(argv, cwd=self.tree, env=self.env, timeout_seconds=left)
         is_pytest = list(argv[1:3]) == ["-m", "pytest"]
         green = ended.exit_code == 0 and (not is_pytest or _PASSED.search(ended.stdout) is not None)
-        if self.count == 1:  # with the values of variables, for whoever reads the turn's output
+        if self.count == 1:  # the first trial shows variable values in the turn's output
             print(ended.stdout[-4_000:], ended.stderr[-1_000:], flush=True)
         print(f"{len(undone)} changes undone: {'green' if green else 'red'}", flush=True)
         return green
 
     def narrow(self, argv: Sequence[str], changes: list[Change]) -> list[Change]:
-        """Return the fewest changes without which a command is green, of some without which it is."""
+        """Return a minimal subset of the changes whose undoing makes a command pass."""
         parts = 2
         with suppress(OutOfTime):
             while len(changes) > 1:
@@ -171,22 +171,22 @@ class Trials:
 
 
 class Debugger:
-    """One turn: what failed, where, and what may be done about it."""
+    """One turn of the debugger."""
 
     def __init__(self, brief: Mapping[str, Any], failure: Failure, root: Path) -> None:
-        """``brief`` is that of a turn as JSON. Raises :class:`planner.errors.PlannerError`."""
+        """``brief`` is a turn's JSON brief. Raises :class:`planner.errors.PlannerError`."""
         self.root = root
         self.failure = failure
         self.flat = load_flat(root / brief["plan"])
         self.todo_id: str = brief.get("parent_id") or brief["todo_id"]
-        """The primary todo: of a branch, the one that it repairs."""
+        """Id of the primary todo (for a branch, the todo that it repairs)."""
         self.bounds = Bounds.model_validate(brief.get("bounds", {}))
         self.turn: Mapping[str, Any] = brief["turn"]
         criteria = self.flat.loaded.criteria.get(self.todo_id, ())
         self.command = next((each.command for each in criteria if each.id == failure.check_id), None)
 
     def find(self) -> tuple[str, bool]:
-        """Return what was found, and whether it is repaired."""
+        """Return the findings as text, and whether the failure is repaired."""
         if self.command is None:
             return "what has failed is no command that could be run again", False
         one, whole, name = _commands(self.command, self.failure)
@@ -218,7 +218,7 @@ class Debugger:
         return {**os.environ, "PATH": scripts, **environment_for(tree, self.root), **dict(own)}
 
     def _describe(self, change: Change, trials: Trials) -> str:
-        """Return a change as in a diff, with the commit that made it."""
+        """Return a change as in a diff, with the commit that introduced it."""
         told = change.describe(trials.now[change.path])
         repository = Repository.around(self.root)
         if repository is None or not change.after or change.is_file:
@@ -227,7 +227,7 @@ class Debugger:
         return told if commit is None else f"{told}\nby commit {commit}"
 
     def _fixes(self, command: Command) -> Iterator[tuple[str, Fix]]:
-        """Yield the repairs that no judgement is needed for: what they are, and how they change a tree."""
+        """Yield the mechanical repairs with their descriptions."""
         fixing = fixing_command(command)
         if fixing is not None:
             yield f"Ran {fixing}.", partial(self._run, shlex.split(fixing))
@@ -242,7 +242,7 @@ class Debugger:
         run_process(argv, cwd=tree, env=self._surroundings(tree), timeout_seconds=MOST_SECONDS)
 
     def _repair(self, fix: Fix, whole: Sequence[str], deadline: float) -> bool:
-        """Make a repair if it makes the check green and changes what the todo may; return whether."""
+        """Apply a repair if it makes the check pass and stays within the allowed files; return whether."""
         with copy_as_is(self.root) as tree:
             before = WorkTree(tree).digests()
             fix(tree)
@@ -264,12 +264,14 @@ class Debugger:
     def _changes(
         self, trials: Trials, paths: Sequence[str], read: Callable[[str], bytes | None]
     ) -> list[Change]:
-        """Return in what the product differs from an earlier state, what the diagnosis names first."""
+        """Return the product's changes since an earlier state, those at places named by the diagnosis
+        first.
+        """
         judges = judges_of(self.flat, (), WorkTree(self.root))
         found: list[Change] = []
         for path in paths:
             if judges.kind_of(path) is JudgeKind.PRODUCT and not path.startswith(_NO_WORK):
-                with suppress(UnicodeDecodeError, OSError):  # of what is no text nothing is undone
+                with suppress(UnicodeDecodeError, OSError):  # binary files are not undone
                     file, before = self.root / path, read(path)
                     now = file.read_bytes().decode() if file.exists() else None
                     found += changes_of(path, None if before is None else before.decode(), now)
@@ -284,7 +286,7 @@ class Debugger:
         return sorted(found, key=rank)
 
     def _earlier_states(self) -> Iterator[EarlierState]:
-        """Yield the states before the turns of the run, then that of the last green run and others."""
+        """Yield states before the run's turns, then the last passing run's and others."""
         own = f"before-{self.turn['id']}"
         if (self.root / HOME / "harness/objects.git").is_dir():
             snapshots = Snapshots(self.root, str(self.turn.get("run")))
@@ -317,7 +319,7 @@ class Debugger:
 
 
 def _commands(command: Command, failure: Failure) -> tuple[list[str], list[str], str]:
-    """Return how to run one red test, and the whole check, and what the first is called."""
+    """Return the commands for one failing test and for the whole check, and the test's name."""
     invocation, given = command.pytest, list(command.argv)
     if invocation is None or invocation.foreign:
         return given, given, command.text
@@ -339,7 +341,7 @@ def _since(repository: Repository, commit: str) -> tuple[Sequence[str], Callable
 
 
 def main(path: Path) -> int:
-    """Take the turn of a brief, in the current folder."""
+    """Take the turn of a brief in the current folder; return the exit status."""
     brief: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     held = brief["brief"].get("failure") or brief.get("seen")
     notes, repaired = "nothing has failed yet", False

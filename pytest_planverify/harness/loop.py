@@ -1,7 +1,7 @@
-"""The loop: performs what the engine asks for, and tells it what became of it.
+"""Loop of ``planverify run``: performs the engine's actions and reports events back.
 
-Turns of work are those of agents; whether they were any good is told by verifications alone. Files are kept
-before each turn, so that one that oversteps its limits, or is cut off, leaves nothing behind.
+Turns of work are done by agents; only verifications judge them. A snapshot precedes each turn, so that
+a turn that violates its limits or is interrupted leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.verification import VerificationRun
 
 TICK_SECONDS = 5.0
-"""How often the engine is told the time while it waits."""
+"""Interval, in seconds, of clock events while waiting."""
 
 MOST_REFUSED = 5
-"""So many findings may be refused in a run, as when a plan is edited under it."""
+"""Limit of refused events in a run, for example because the plan was edited meanwhile."""
 
 REQUESTS = "requests.json"
 _RECORDS = "which only the verifier writes"
@@ -94,12 +94,12 @@ _IS_TOLD = "first_look.told"
 
 
 class Ending(StrEnum):
-    """The end of a run."""
+    """How a run ended."""
 
     COMPLETED = "completed"
     HALTED = "halted"
     WAITING = "waiting"
-    """For a person."""
+    """Waiting for a person."""
     REJECTED = "rejected"
 
 
@@ -116,15 +116,15 @@ class RunOptions:
     turn_seconds: float | None = None
     brief_tokens: int = 800
     wait: float = 0.0
-    """Seconds to wait for an answer from elsewhere, where only a person can go on."""
+    """Seconds to wait for a person's answer given elsewhere."""
     only: Sequence[str] = ()
-    """Ids of todos, or patterns of them."""
+    """Ids or patterns of todos."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By the names of the policy and of its budget; those of the plan, where they are lower, hold too."""
+    """Limits by name of the policy or budget; lower ones of the plan apply, too."""
     as_json: bool = False
 
     def to_resume(self, plan: Path) -> str:
-        """Return the command that goes on with the run. Its todos and limits are in the log."""
+        """Return the command that resumes the run; its todos and limits are in the log."""
         words = ["planverify", "run", str(plan), "--resume"]
         words += [word for agent in self.agents for word in ("--agent", agent)]
         words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
@@ -135,26 +135,26 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """The plan, the options and the parts of a run, which all its rounds share."""
+    """Plan, options and components that all rounds of a run share."""
 
     tree: PlanTree
     part: Plan
-    """What is carried out of the plan."""
+    """The part of the plan that is carried out."""
     agents: Agents
     options: RunOptions
     jobs: int
     progress: RunProgress
     pool: TurnPool | None
-    """Takes turns side by side; without one they are taken in the user's tree, one at a time."""
+    """Pool for concurrent turns; ``None`` runs them one at a time in the user's tree."""
 
     @property
     def root(self) -> Path:
-        """The root of the plan."""
+        """The plan's root."""
         return self.tree.loaded.root
 
 
 def plan_files(tree: PlanTree) -> tuple[str, ...]:
-    """Return the files of a plan and its sub-plans, which no turn may change, relative to the root."""
+    """Return the plan files, sub-plans included, relative to the root; no turn may change them."""
     root = tree.loaded.root
     paths = [tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())]
     return tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
@@ -162,11 +162,11 @@ def plan_files(tree: PlanTree) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Loop:
-    """One run of a plan with agents, one turn at a time."""
+    """One round of carrying out a plan with agents."""
 
     setup: RunSetup
     folder: Path
-    """Of this run, below ``.planverify``."""
+    """Folder of this run, below ``.planverify``."""
     session: RunSession
     versions: PlanVersions
     snapshots: Snapshots
@@ -177,17 +177,17 @@ class Loop:
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _todo_ids: tuple[str, ...] = field(init=False)
-    """The todos that are carried out; none are named where all are."""
+    """Ids of the todos to carry out; empty means all."""
     _protected: tuple[str, ...] = field(init=False)
     _records: Records = field(init=False)
     _tampered: set[str] = field(default_factory=set[str])
-    """Records that were changed while an agent worked, or tests ran; they are put back already."""
+    """Records that an agent or test changed; already restored."""
     _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
     _seen_tree: str = ""
     _clean_tree: str = ""
     _strays: set[str] = field(default_factory=set[str])
     halts: list[Halt] = field(default_factory=list[Halt])
-    """Why everything stopped."""
+    """Halts of the engine."""
 
     def __post_init__(self) -> None:
         self.progress, self.pool = self.setup.progress, self.setup.pool
@@ -195,29 +195,29 @@ class Loop:
         begun = self.setup.part.items if state is None else state.parts[""].plan.items
         is_part = len(begun) < len(tree.loaded.plan.items)
         self._todo_ids = tuple(todo.id for todo in begun) if is_part else ()
-        self._protected = plan_files(tree)  # now, before any turn can change what they name
+        self._protected = plan_files(tree)  # before any turn can change them
         self._records = Records(self.setup.root, self.folder, self.session)
 
     def drop_turns(self) -> None:
-        """End the turns that are under way, and put back what they have changed of the records."""
+        """End running turns and restore the records that they changed."""
         if self.pool is not None and self.pool.is_busy:
             self.pool.drop_all()
             self._check_records()
 
     def close(self) -> None:
-        """Let go of what is kept outside of the project."""
+        """Release what is kept outside of the project."""
         self._records.close()
 
     @property
     def state(self) -> State:
-        """Return what the engine knows."""
+        """The engine's state."""
         assert self.session.state is not None  # the run has begun
         return self.session.state
 
     def start(self, seen: OutcomeDocument | None = None) -> None:
-        """Begin: look at what holds already, so that nobody is sent to do what is done.
+        """Start the run, reporting what passes already, so that no agent is sent to do finished work.
 
-        ``seen`` is what a verification of just these files found.
+        ``seen`` are outcomes for exactly these files, if known.
         """
         document, todo_ids = seen, self._todo_ids
         if document is None:
@@ -236,10 +236,10 @@ class Loop:
         self._tell_first_look(document)
 
     def resume(self) -> None:
-        """Go on where the log ends: what was being done when it ended is undone, and asked for again."""
+        """Continue at the end of the log; interrupted work is undone and requested again."""
         self._ending = None
         self.snapshots.unlock()
-        if self.session.state is None:  # it ended before anything was told
+        if self.session.state is None:  # killed before the first event
             self.start()
             return
         document = None
@@ -255,7 +255,7 @@ class Loop:
             self._tell(RunResumed(at=_now()))
 
     def put_back(self) -> None:
-        """Undo what a turn that was cut off has changed in the user's tree."""
+        """Undo the changes of an interrupted turn in the user's tree."""
         left = self.folder / _TURN
         if not left.exists():
             return
@@ -281,14 +281,14 @@ class Loop:
             self._tell(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
-        # What was green then may be broken since: a resumed run must not tell it again.
+        # Earlier passes may be broken by now, so a resumed run must not report them again.
         (self.folder / _IS_TOLD).touch()
         self.progress.state(self.state)
 
     def run(self) -> Ending:
-        """Perform actions until there is nothing more to do, or only a person can say what."""
+        """Perform actions until nothing is left to do, or only a person can continue."""
         while self._ending is None:
-            # Turns that have ended are merged first, so that one verification tells of all of them.
+            # Finished turns are merged first, so that one verification covers all of them.
             if self.pool is not None and (ended := self.pool.take_ended()) is not None:
                 self._take_back(*ended)
             elif (action := self._next()) is not None:
@@ -306,7 +306,7 @@ class Loop:
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tick()
             elif self._refused < MOST_REFUSED:
-                self._tell(RunResumed(at=_now()))  # what was refused is asked for once more
+                self._tell(RunResumed(at=_now()))  # repeats outstanding requests
             else:
                 self.progress.line("nothing more can be done: what was found is refused again and again")
                 self._ending = Ending.HALTED
@@ -314,7 +314,7 @@ class Loop:
         return self._ending
 
     def holds_as_a_whole(self) -> bool:
-        """Verify the whole plan, each command as a new interpreter; return whether all of it holds."""
+        """Verify the whole plan with cold workers; return whether everything passes."""
         self.progress.phase("verifying everything once more, cold")
         found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
@@ -322,7 +322,7 @@ class Loop:
         return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
-        """Return the plan as the edits of the run have made it."""
+        """Write the plan with all edits of the run; return its path."""
         plan = self.setup.tree.loaded.path
         newest = self.folder / f"plan{plan.suffix}"
         return newest if newest.exists() else plan
@@ -330,21 +330,21 @@ class Loop:
     # -- actions ------------------------------------------------------------------------------------------
 
     def _next(self) -> Action | None:
-        """Take the next action that may be performed now."""
+        """Take the next action that is due."""
         due = self._due()
-        # An agent that waits for its turn does not wait for a verification.
+        # Start agents before verifying, so that none waits for a verification.
         action = next((each for each in due if not isinstance(each, Verify)), due[0] if due else None)
         if action is not None:
             self._pending.remove(action)
         return action
 
     def _due(self) -> list[Action]:
-        """Return what may be performed now, and forget what nobody asks for any more."""
+        """Return the actions that are due, dropping those that are no longer wanted."""
         self._pending = deque(each for each in self._pending if self._is_current(each))
         return [each for each in self._pending if _seconds_until(each) <= 0]
 
     def _seconds_to_wait(self) -> float:
-        """Return how long nothing is due."""
+        """Return the seconds until an action is due."""
         return min((each for each in map(_seconds_until, self._pending) if each > 0), default=TICK_SECONDS)
 
     def _perform(self, action: Action) -> None:
@@ -353,9 +353,9 @@ class Loop:
                 self._implement(action)
             case Verify():
                 self._verify_todos(action)
-            case Cancel():  # what is asked for no more is left out when its turn comes
+            case Cancel():  # other requests are dropped by _due()
                 if self.pool is not None and self.pool.drop(action.todo_id):
-                    self._check_records()  # its agent may have written to them until it was ended
+                    self._check_records()  # the agent may have written to them until it ended
             case AskHuman():
                 self.progress.question(action)
             case Notify():
@@ -400,7 +400,7 @@ class Loop:
         seen = self._first_look.get(action.todo_id)
         prompt = write_briefs(turn, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
-        self._records.keep_copy()  # the agent may remove `.planverify`, snapshots and all
+        self._records.keep_copy()  # the agent may delete `.planverify` with all snapshots
         if self.pool is not None:
             self._send(self.pool, turn, before)
             return
@@ -425,7 +425,7 @@ class Loop:
     def _judge(
         self, turn: Turn, report: TurnReport, before: str, after: str
     ) -> tuple[FileChanges, _Overstep | None]:
-        """Record what a turn has changed, and hold it to its limits, by its tree or past it."""
+        """Record a turn's changes, and check them against its limits."""
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
         bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._strays))
@@ -460,7 +460,7 @@ class Loop:
         self.progress.turn_started(turn)
 
     def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
-        """Judge a turn that was taken elsewhere, and merge what it has done into the user's tree."""
+        """Judge a turn that ran elsewhere, and merge its changes into the user's tree."""
         turn = sent.job.turn
         if not self._is_outstanding(turn.action.todo_id, turn.action.seq):
             return
@@ -483,7 +483,7 @@ class Loop:
             self.snapshots.restore(self._clean_tree)
             self._tell_finished(turn, result.report, changes, violation)
             return
-        # Merged within git first: the user's tree never holds half of it.
+        # Merged inside of git first, so that the user's tree never contains half of it.
         merged, clashing = self.snapshots.merge(result.before, ours, result.after)
         self._strays.clear()
         self._seen_tree = self._clean_tree = ours if clashing else merged
@@ -496,7 +496,7 @@ class Loop:
         self._tell_finished(turn, result.report, changes, None)
 
     def _note_strays(self) -> str:
-        """Note what was changed in the user's tree though all turns have trees of their own."""
+        """Record changes in the user's tree although all turns have their own trees."""
         now = self.snapshots.take("now")
         if now != self._seen_tree:
             self._strays.update(self.snapshots.compare(self._seen_tree, now).changed)
@@ -504,7 +504,7 @@ class Loop:
         return now
 
     def _tell_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
-        """Tell that a turn does not fit what was merged since it began; it is dropped."""
+        """Report that a turn conflicts with what was merged since it began; its changes are dropped."""
         turn = sent.job.turn
         todo_id = turn.action.todo_id
         self.progress.line(f"{todo_id}: what was merged meanwhile changes {', '.join(files[:5])} otherwise")
@@ -513,7 +513,7 @@ class Loop:
         )
         record = self.state.records[todo_id]
         may_be_done_anew = record.is_branch or record.retries < record.todo.max_retries
-        if first in (None, todo_id) or not may_be_done_anew:  # a verification says how it goes on
+        if first in (None, todo_id) or not may_be_done_anew:  # a verification decides how to continue
             message = f"{', '.join(files)} was changed otherwise meanwhile"
             report = replace(report, ended_well=False, message=message)
             self._tell_finished(turn, report, FileChanges(), None)
@@ -522,13 +522,13 @@ class Loop:
         self._tell(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
 
     def _tell_started(self, turn: Turn) -> None:
-        # The engine counts the time of a turn from here; of one elsewhere its worker has seen to it.
+        # The time limit starts here; for turns elsewhere the worker enforces it.
         self._tell(WorkStarted(at=_now(), todo_id=turn.action.todo_id, answers=turn.action.seq))
 
     # -- findings -----------------------------------------------------------------------------------------
 
     def _holds_already(self, action: Implement) -> bool:
-        """Return whether a todo is done without any work; it was blocked when the run began."""
+        """Return whether a todo that was blocked at the start now passes without work."""
         seen = self._first_look.get(action.todo_id)
         if seen is None or seen.state is not TodoState.BLOCKED or self._lacks_modules(action.todo_id):
             return False
@@ -542,9 +542,9 @@ class Loop:
         return not self._is_outstanding(action.todo_id, action.seq)
 
     def _lacks_modules(self, todo_id: str) -> bool:
-        """Return whether a module that a todo must write is not there, so that no test need say so.
+        """Return whether a module that the todo must write is missing, so that verifying is pointless.
 
-        Other files may be made by its tests.
+        Other files might be created by its tests.
         """
         artifacts = self.state.records[todo_id].todo.acceptance_criteria.expected_artifacts
         modules = [each for each in artifacts if each.path.endswith(".py")]
@@ -552,19 +552,19 @@ class Loop:
             return False
         try:
             root = load_flat(self.current_plan()).owner(todo_id).root
-        except PlannerError:  # somebody edits it: the verification says what is wrong with it
+        except PlannerError:  # being edited: the verification reports what is wrong
             return False
         return any(check_artifact(each, root).is_red for each in modules)
 
     def _tell_finished(
         self, turn: Turn, report: TurnReport, changes: FileChanges, violation: _Overstep | None
     ) -> None:
-        """Tell what became of a turn. One that overstepped its limits has been undone."""
+        """Report the end of a turn; one that violated its limits has been undone."""
         self._tell(
             WorkFinished(
                 at=_now(),
                 todo_id=turn.action.todo_id,
-                # An agent that fails may have done its work all the same: a verification tells.
+                # A failed agent may still have done the work, which a verification will show.
                 success=report.ended_well or bool(changes.changed),
                 tokens=report.tokens,
                 duration_ms=report.duration_ms,
@@ -580,20 +580,20 @@ class Loop:
             (self.folder / _TURN).unlink(missing_ok=True)
 
     def _mark(self, turn: Turn, before: str) -> None:
-        """Note what to put back where the user's tree is about to change for a turn."""
+        """Record what to restore, before the user's tree changes for a turn."""
         asked = {"seq": turn.action.seq, "todo_id": turn.action.todo_id}
         with self._writing_records():
             replace_file(self.folder / _TURN, json.dumps({"id": turn.id, **asked, "before": before}))
 
     def _check_records(self, *, by_people: bool = True) -> None:
-        """Put back what an agent, or a test, has changed of the records."""
+        """Restore records that an agent or test has changed."""
         names, was_removed = self._records.put_back(by_people=by_people)
         self._tampered.update(names)
         if was_removed:
             self.progress.line("the records of the run were removed; they are put back")
 
     def _tell_head(self, before: tuple[str, str] | None) -> _Overstep | None:
-        """Tell where an agent has committed, or gone to another branch; a repository must not go."""
+        """Report commits and branch switches of an agent; removing the repository is a violation."""
         now = head_of(self.setup.root)
         if before is None or now == before:
             return None
@@ -609,8 +609,8 @@ class Loop:
         return None
 
     def _verify_todos(self, first: Verify) -> None:
-        """Verify what is asked for in one run, and tell each finding to the question it answers."""
-        # One start of pytest answers all that is asked by now.
+        """Run one verification for all pending requests, and report each outcome."""
+        # One run of pytest serves all pending requests.
         alike = [each for each in self._due() if isinstance(each, Verify) and each.isolate == first.isolate]
         for each in alike:
             self._pending.remove(each)
@@ -619,7 +619,7 @@ class Loop:
         found = self._verify(self.current_plan(), tuple(asked), cold=first.isolate)
         for todo_id, seq in asked.items():
             outcome = found.outcome(todo_id, self.state.plan_id)
-            if not self._is_outstanding(todo_id, seq):  # what was told of another has stopped the run
+            if not self._is_outstanding(todo_id, seq):  # another todo's outcome has halted the run
                 continue
             if tampered := _overstep(sorted(self._tampered), _RECORDS, remedy="put back"):
                 outcome = tampered.outcome(todo_id)
@@ -655,7 +655,7 @@ class Loop:
             confirms=confirms,
         )
         self._check_records(by_people=is_busy)
-        if is_busy:  # what a verification writes is no doing of an agent
+        if is_busy:  # writes of the verification are not the agents'
             self._seen_tree = self.snapshots.take("verified")
             self._clean_tree = self._clean_tree if self._strays else self._seen_tree
         return found
@@ -681,7 +681,7 @@ class Loop:
 
     @contextlib.contextmanager
     def _writing_records(self) -> Generator[None]:
-        """Write to the records; while agents work, what they have done to them is put back first."""
+        """Context for writing records; agents' changes to them are reverted first."""
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
             self._check_records()
@@ -698,7 +698,7 @@ class Loop:
         )
 
     def _is_current(self, action: Action) -> bool:
-        """Return whether the engine still wants an action; what came meanwhile may have settled it."""
+        """Return whether the engine still wants an action, after what was reported meanwhile."""
         if isinstance(action, Implement):
             return self._is_outstanding(action.todo_id, action.seq)
         if isinstance(action, Verify):
@@ -706,7 +706,7 @@ class Loop:
         return True
 
     def _write_requests(self) -> None:
-        """Write what a person is asked, for programs that ask them."""
+        """Write the open questions, for programs that ask people."""
         path = self.folder / REQUESTS
         questions = [question_facts(each) for each in self.state.questions.values()]
         held = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
@@ -717,13 +717,13 @@ class Loop:
 
 
 class _Overstep(NamedTuple):
-    """Files that a turn has changed and may not change."""
+    """Files that a turn changed without permission."""
 
     paths: tuple[str, ...]
     headline: str
 
     def outcome(self, todo_id: str) -> Outcome:
-        """Return the outcome that stops the run, as any change outside the allowlist does."""
+        """Return the outcome that halts the run, like any allowlist violation."""
         failure = Failure(
             category=Category.ALLOWLIST_VIOLATION,
             owner=Owner.PRODUCT,
@@ -748,14 +748,14 @@ class _Overstep(NamedTuple):
 
 
 def _overstep(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> _Overstep | None:
-    """Return the violation that a change of these files is; none where there is no file."""
+    """Return the violation for changed files, or ``None`` without files."""
     names = tuple(paths)
     shown = listed([one_line(each, 120) for each in names], 3)
     return _Overstep(names, f"changed {shown}, {why}; {remedy}") if names else None
 
 
 def _seconds_until(action: Action) -> float:
-    """Return in how many seconds an action may be performed; below 0 where it may be now."""
+    """Return the seconds until an action may be performed; negative if it is due."""
     not_before: str | None = getattr(action, "not_before", None)
     return 0.0 if not_before is None else (datetime.fromisoformat(not_before) - _now()).total_seconds()
 
@@ -765,7 +765,7 @@ def _by_todo(document: OutcomeDocument | None) -> dict[str, Outcome]:
 
 
 def _wait_for_person(prompt: str) -> TurnReport:
-    """Show the brief, and wait until somebody at the terminal says that the work is done."""
+    """Show the brief, and wait until the person at the terminal reports that the work is done."""
     begun = time.monotonic()
     print(prompt)
     input("Press Enter when it is done. ")

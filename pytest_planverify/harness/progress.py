@@ -1,7 +1,7 @@
-"""Progress of a run that one can watch: a line for each thing that happens, or JSON for programs.
+"""Progress of a run: one line per event, or JSON for programs.
 
-On a terminal a tree of the todos is drawn below, then each current turn with its time, then the last line
-of the output. What is done is one line.
+On a terminal, a tree of todos, the current turns with their times, and the latest line of output are
+drawn below.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.2
 MOST_LINES = 12
-"""So many lines of the tree are drawn; those where something happens come first."""
+"""Limit of drawn tree lines; active todos take precedence."""
 
 
 class RunProgress:
-    """Progress of a run on a stream: as lines, or as JSON objects, one a line."""
+    """Writes progress as lines, or as one JSON object per line."""
 
     def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
         self._screen = ReportScreen(TerminalWriter(stream))
@@ -49,26 +49,26 @@ class RunProgress:
         self._begun = time.monotonic()
         self._working: dict[str, tuple[str, float]] = {}
         self._newest = ""
-        """The turn that was started last: what it has done needs no name."""
+        """Id of the latest turn, whose result is shown without a name."""
         self._todos: list[TodoRecord] = []
         self._tail = ""
         self._drawn = 0.0
         self._shown: tuple[int, int] = (-1, -1)
         self._waits_for = ""
         self.turns = 0
-        """So many turns of work were taken."""
+        """Number of turns so far."""
         self.tokens = 0
 
     def phase(self, text: str) -> None:
-        """Say what the loop itself does now."""
+        """Show what the loop itself is doing."""
         self._tell("phase", f"  {text}", text=text)
 
     def line(self, text: str) -> None:
-        """Say something that a person should know."""
+        """Show a message."""
         self._tell("note", f"  {one_line(text, 500)}", text=text)
 
     def turn_started(self, turn: Turn) -> None:
-        """Say who begins with what, and why."""
+        """Show the start of a turn with its reason."""
         self.turns += 1
         action = turn.action
         about = f"{turn.role.value} {'repairs' if action.parent_id else 'works on'} {action.todo_id}"
@@ -89,7 +89,7 @@ class RunProgress:
         self._draw(force=True)
 
     def output(self, text: str) -> None:
-        """Take up what the agent writes: its last line is shown."""
+        """Process an agent's output, of which the last line is drawn."""
         lines = [line for line in text.splitlines() if line.strip()]
         if lines:
             self._tail = one_line(redact(clean(lines[-1])), 300)
@@ -98,7 +98,7 @@ class RunProgress:
     def turn_finished(
         self, turn: Turn, report: TurnReport, changes: FileChanges, violation: str | None
     ) -> None:
-        """Say what a turn has changed and cost."""
+        """Show a turn's changes and cost."""
         self._working.pop(turn.id, None)
         self._tail = ""
         self.tokens += report.tokens or 0
@@ -122,13 +122,13 @@ class RunProgress:
         )
 
     def verifying(self, todo_ids: Collection[str]) -> None:
-        """Say what is being verified."""
+        """Show the start of a verification."""
         if self.is_live:
             self._working[_VERIFYING] = (f"verifying {', '.join(todo_ids)}", time.monotonic())
             self._draw(force=True)
 
     def verified(self, outcome: Outcome) -> None:
-        """Say what a verification has found."""
+        """Show a verification's result."""
         self._working.pop(_VERIFYING, None)
         failure, said = outcome.failure_evidence, ""
         if failure is not None:
@@ -147,13 +147,13 @@ class RunProgress:
         )
 
     def waiting(self, seconds: float, because: str) -> None:
-        """Say once why nothing happens for some time."""
+        """Show once why nothing happens for some time."""
         if seconds > 1 and because != self._waits_for:
             self._waits_for = because
             self.line(f"waiting {seconds:.0f} s: {because}")
 
     def question(self, action: AskHuman) -> None:
-        """Say what a person is asked; a repair does not wait for edits that are proposed beside it."""
+        """Show an open question. A repair does not wait for edits proposed with it."""
         said = f"{action.todo_id}: {one_line(action.question, 400)} [{'/'.join(action.options)}]"
         is_optional = action.kind is QuestionKind.APPROVE_EDITS
         self._tell(
@@ -163,7 +163,7 @@ class RunProgress:
         )
 
     def state(self, state: State) -> None:
-        """Say how many todos are done, whenever that number has changed."""
+        """Show the number of finished todos when it changed."""
         if self.is_live:
             self._todos = [each for each in state.todos.values() if not each.is_branch]
         lives = Counter(record.life for record in leaf_todos(state))
@@ -182,7 +182,7 @@ class RunProgress:
             )
 
     def close(self) -> None:
-        """Remove what is drawn."""
+        """Remove the drawing."""
         self._working, self._todos, self._tail = {}, [], ""
         self._draw(force=True)
 
@@ -197,7 +197,7 @@ class RunProgress:
         self._draw(force=True)
 
     def _draw(self, *, force: bool = False) -> None:
-        """Draw the tree, the current turns and the end of the output below the lines that scroll."""
+        """Draw the tree, the current turns and the latest output below the scrolling lines."""
         now = time.monotonic()
         if not self.is_live or (not force and now - self._drawn < REDRAW_SECONDS):
             return

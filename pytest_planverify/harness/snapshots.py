@@ -36,7 +36,7 @@ __pycache__/
 .nox/
 node_modules/
 """
-# Contents are kept byte for byte, whatever the user's own settings of git say.
+# Contents are stored byte for byte, regardless of the user's git configuration.
 _PLAIN = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.quotePath=false"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
@@ -50,30 +50,30 @@ class SnapshotError(PlannerError):
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Files that differ between two snapshots, relative to the root."""
+    """Differences between two snapshots, relative to the root."""
 
     changed: tuple[str, ...] = ()
-    """Those that were edited, deleted or made."""
+    """Edited, deleted and new files."""
     new: tuple[str, ...] = ()
-    """Those of them that were not there before."""
+    """New files among them."""
 
 
 class Snapshots:
-    """The snapshots of one work tree."""
+    """Snapshots of one work tree."""
 
     def __init__(
         self, root: Path, name: str, *, store: Path | None = None, index: Path | None = None
     ) -> None:
-        """``name`` tells the runs of one project apart. Raises :class:`SnapshotError`.
+        """``name`` separates the runs of a project. Raises :class:`SnapshotError`.
 
-        ``store`` and ``index`` are given for a further work tree, which shares the store of another.
+        ``store`` and ``index`` are given for another work tree that shares the store.
         """
         self._root = root
         self._refs = f"refs/planverify/{name}"
         self._index = index
         self._last = ("", "")
         self.store = store or _home_store(root)
-        """The repository that has them all."""
+        """Git repository that stores the snapshots."""
         if not (self.store / "HEAD").exists():
             self._git("init", "--quiet", "--bare", str(self.store), bare=True)
         exclude = self.store / "info" / "exclude"
@@ -82,8 +82,8 @@ class Snapshots:
             exclude.write_text(_IGNORED)
 
     def take(self, label: str, *parents: str) -> str:
-        """Keep the files as they are now; return the id of the snapshot."""
-        # A file that nobody may read stays away; the others are kept all the same.
+        """Store the current files; return the snapshot's id."""
+        # Unreadable files are skipped.
         self._git("add", "--all", "--ignore-errors", ".")
         tree = self._git("write-tree").strip()
         if self._last[0] != tree or parents:
@@ -92,7 +92,7 @@ class Snapshots:
         return self._last[1]
 
     def unlock(self) -> None:
-        """Let go of what a git that was killed with its driver has locked; one that lives ends first."""
+        """Remove git's lock of a killed driver; a git process that is still alive ends first."""
         lock = self.store / "index.lock"
         give_up = time.monotonic() + LOCK_SECONDS
         while lock.exists() and time.monotonic() < give_up:
@@ -100,11 +100,11 @@ class Snapshots:
         lock.unlink(missing_ok=True)
 
     def find(self, label: str) -> str | None:
-        """Return the snapshot of that label, if it was taken."""
+        """Return the snapshot with that label, or ``None``."""
         return self.resolve(f"{self._refs}/{label}")
 
     def resolve(self, name: str) -> str | None:
-        """Return the whole id of a snapshot, by the name of a reference or the first digits of the id."""
+        """Return the full id for a ref or an id prefix, or ``None``."""
         with suppress(SnapshotError):
             return self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
         return None
@@ -115,11 +115,11 @@ class Snapshots:
         return [each.removeprefix(f"{self._refs}/") for each in listed]
 
     def forget(self, label: str) -> None:
-        """Take the label off a snapshot, if one has it."""
+        """Remove a label, if it exists."""
         self._git("update-ref", "-d", f"{self._refs}/{label}")
 
     def compare(self, before: str, after: str) -> FileChanges:
-        """Return what differs."""
+        """Return the differing files."""
         listing = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", before, after)
         fields = listing.split("\0")
         pairs = list(zip(fields[::2], fields[1::2], strict=False))
@@ -132,27 +132,27 @@ class Snapshots:
         return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after)
 
     def read(self, snapshot: str, path: str) -> bytes | None:
-        """Return the content of a file; ``None`` where the snapshot has none of that path."""
+        """Return the content of a file, or ``None``."""
         with suppress(SnapshotError):
             return self._ask("cat-file", "blob", f"{snapshot}:{path}")
         return None
 
     def files(self, snapshot: str) -> frozenset[str]:
-        """Return the paths of all files."""
+        """Return all paths."""
         listing = self._git("ls-tree", "-r", "-z", "--name-only", snapshot)
         return frozenset(path for path in listing.split("\0") if path)
 
     def restore(self, snapshot: str) -> None:
-        """Put every file back as it was; what was made since is removed."""
+        """Restore all files; files created since are removed."""
         if self.take("before-restore") != snapshot:
             self.lay_out(snapshot)
 
     def lay_out(self, snapshot: str) -> None:
-        """Write the files of a snapshot, over a work tree that is as the latest one, or empty."""
+        """Write a snapshot's files over a work tree that equals the latest one, or is empty."""
         self._git("read-tree", "--reset", "-u", snapshot)
 
     def merge(self, before: str, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
-        """Return the snapshot that has the changes of both sides, and the files on which they disagree."""
+        """Return the snapshot with both sides' changes, and the conflicting files."""
         sides = [self._commit(f"{side}^{{tree}}", "side", before) for side in (ours, theirs)]
         try:
             told = self._git(
@@ -164,14 +164,14 @@ class Snapshots:
         return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
 
     def bundle(self, path: Path, snapshot: str, *without: str) -> bytes:
-        """Return a snapshot, as :meth:`unbundle` reads it; the other side has those of ``without``."""
+        """Return a snapshot as a git bundle, given that the receiver has ``without``."""
         ref = f"{self._refs}/bundle-{snapshot[:12]}"
         self._git("update-ref", ref, snapshot)
         self._git("bundle", "create", "--quiet", str(path), ref, *(f"^{each}" for each in without))
         return path.read_bytes()
 
     def unbundle(self, path: Path, content: bytes) -> None:
-        """Take in what :meth:`bundle` has made."""
+        """Import a bundle of :meth:`bundle`."""
         path.write_bytes(content)
         self._git("bundle", "unbundle", str(path))
 
@@ -180,7 +180,7 @@ class Snapshots:
         return self._git("commit-tree", tree, *named, "-m", label).strip()
 
     def restore_files(self, snapshot: str, changes: FileChanges) -> None:
-        """Put the files back that have changed since a snapshot; others stay as they are."""
+        """Restore the files changed since a snapshot, leaving others alone."""
         for path in changes.new:
             (self._root / path).unlink(missing_ok=True)
         there = [path for path in changes.changed if path not in changes.new]

@@ -1,8 +1,8 @@
-"""``planverify hook``: a coding agent that wants to stop is held back until the plan is verified.
+"""Command ``planverify hook``: holds a coding agent back until the plan is verified.
 
-Claude Code, Codex and Gemini CLI call a hook with JSON on standard input; exit status 2 makes the agent go
-on, and standard error is what it reads. Cursor reads ``followup_message`` on standard output instead. An
-agent is held so often without a pause and then let go, so that nothing goes round for ever.
+Claude Code, Codex and Gemini CLI call a hook with JSON on standard input; exit status 2 makes the agent
+continue with standard error as message. Cursor reads ``followup_message`` on standard output instead.
+An agent is held a limited number of times in a row, so that it cannot loop for ever.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _AGENTS_CAN_MEND = (
     Status.FOUND,
     Status.UNREADABLE,
     Status.SECURITY_HALT,
-    None,  # it was stopped at its limit
-    5,  # nothing to verify is left
+    None,  # stopped at its limit
+    5,  # nothing left to verify
 )
-"""Exit statuses of a verification that an agent can do something about; for the rest a person is needed."""
+"""Exit statuses of a verification that an agent can fix; others need a person."""
 
 
 class HookPlace(NamedTuple):
-    """The place of an agent's hooks in a project."""
+    """Location and form of an agent's hooks in a project."""
 
     file: str
     event: str
     entry: dict[str, Any]
-    """With ``command`` at its top, or in the first of its ``hooks``."""
+    """Entry template; ``command`` is at its top level or in the first of its ``hooks``."""
     rest: dict[str, Any]
-    """What else a new file holds."""
+    """Further contents of a new file."""
 
 
 def _nested(timeout: int) -> dict[str, Any]:
@@ -71,11 +71,13 @@ PLACES = {
     ),
     "gemini": HookPlace(".gemini/settings.json", "AfterAgent", _nested(600_000), {}),
 }
-"""Gemini CLI counts milliseconds, the others seconds. Cursor's own limit is lifted: this one counts."""
+"""Timeouts are in milliseconds for Gemini CLI, else in seconds. Cursor's own limit of loops is disabled
+in favour of ours.
+"""
 
 
 def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
-    """Verify, and say whether the agent may stop; return the exit status of the hook."""
+    """Verify, and decide whether the agent may stop; return the hook's exit status."""
     told = _read_call()
     is_cursor = "loop_count" in told or "cursor_version" in told
     _enter_project()
@@ -87,7 +89,7 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
     if status not in _AGENTS_CAN_MEND:
         return _let_go(f"not done, and a person is needed: {head}", is_cursor=is_cursor)
     held = _read_count(root, told)
-    if held >= times or not _write_count(root, told, held + 1):  # what is not counted goes round for ever
+    if held >= times or not _write_count(root, told, held + 1):  # without a count it would loop for ever
         _write_count(root, told, 0)
         return _let_go(f"not done, though the agent was told {held} times: {head}", is_cursor=is_cursor)
     if is_cursor:
@@ -98,11 +100,11 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
 
 
 def install_hook(agent: str, plan: Path | None) -> int:
-    """Write the hook into an agent's settings of this project, beside what stands there."""
+    """Add the hook to an agent's settings in this project."""
     place = PLACES.get(agent)
     if place is None:
         raise UsageMistake(f"--install {agent}: {nearest(agent, PLACES, 'known are')}")
-    load_plan(choose_plan(plan).path)  # a hook for nothing would hold the agent every time
+    load_plan(choose_plan(plan).path)  # refuse a hook without a usable plan
     path = Path(place.file)
     command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
     held = _object(path.read_bytes()) if path.exists() else dict(place.rest)
@@ -126,7 +128,7 @@ def install_hook(agent: str, plan: Path | None) -> int:
 
 
 def _program() -> str:
-    """Return the word that an agent starts planverify by: its path where it is in no folder of ``PATH``."""
+    """Return the word that starts planverify: its path, if it is not on ``PATH``."""
     if shutil.which("planverify") is not None:
         return "planverify"
     program, here = Path(sys.executable).with_name("planverify"), Path.cwd()
@@ -134,9 +136,9 @@ def _program() -> str:
 
 
 def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
-    """Return the status of a verification, what the agent is told of it, and the plan's root.
+    """Return the verification's status, the message to the agent, and the plan's root.
 
-    A plan that is gone, or can no longer be read, is nothing that holds: the agent may have done that.
+    A plan that is gone or unreadable does not pass, as the agent may have caused that.
     """
     here = Path.cwd()
     try:
@@ -156,7 +158,7 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
 
 
 def _enter_project() -> None:
-    """Go to the folder of the project: an agent may have gone to another."""
+    """Change to the project's folder, as the agent may be in another."""
     for name in _PROJECT_VARIABLES:
         if (folder := os.environ.get(name)) and os.path.isdir(folder):
             os.chdir(folder)
@@ -164,11 +166,11 @@ def _enter_project() -> None:
 
 
 def _read_call() -> dict[str, Any]:
-    """Return what the agent says of itself; nothing where it is a person at a terminal who calls."""
+    """Return the agent's call; empty if a person calls from a terminal."""
     data, give_up = b"", time.monotonic() + INPUT_SECONDS
-    with suppress(OSError):  # there may be no standard input
+    with suppress(OSError):  # standard input may be closed
         while not os.isatty(_STANDARD_INPUT) and len(data) < MOST_INPUT:
-            left = max(give_up - time.monotonic(), 0)  # an agent may leave its end open
+            left = max(give_up - time.monotonic(), 0)  # the agent may keep its end open
             if not select.select([_STANDARD_INPUT], [], [], left)[0]:
                 break
             if not (part := os.read(_STANDARD_INPUT, 65_536)):
@@ -178,7 +180,7 @@ def _read_call() -> dict[str, Any]:
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
-    """Return the object that JSON holds; ``None`` where it is none."""
+    """Parse a JSON object; ``None`` for anything else."""
     try:
         held: Any = json.loads(data)
     except (ValueError, RecursionError):
@@ -191,10 +193,10 @@ def _session(told: dict[str, Any]) -> str:
 
 
 def _read_count(root: Path, told: dict[str, Any]) -> int:
-    """Return how often this agent was held since a person last spoke to it."""
+    """Return how often this agent was held since a person last wrote to it."""
     if isinstance(told.get("loop_count"), int):
         return told["loop_count"]
-    if told.get("stop_hook_active") is False:  # it stops for the first time since
+    if told.get("stop_hook_active") is False:  # first stop since the person's message
         return 0
     with suppress(OSError, ValueError, TypeError):
         held = _object((root / HOME / _COUNT).read_bytes()) or {}
@@ -203,7 +205,7 @@ def _read_count(root: Path, told: dict[str, Any]) -> int:
 
 
 def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
-    """Write how often the agent was held; return whether it could be written."""
+    """Record how often the agent was held; return whether that succeeded."""
     with suppress(OSError, PlannerError):
         make_home(root)
         replace_file(root / HOME / _COUNT, json.dumps({"session": _session(told), "times": times}))
@@ -212,7 +214,7 @@ def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
 
 
 def _let_go(why: str | None, *, is_cursor: bool) -> int:
-    """Let the agent stop; what a person should know is shown by the agents that can."""
+    """Let the agent stop, with a message to the person where the agent supports it."""
     if is_cursor:
         say("{}")
     elif why is not None:

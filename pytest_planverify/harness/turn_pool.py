@@ -1,7 +1,7 @@
-"""Turns that are taken side by side: sent to a ``concurrent.futures.Executor``, and taken back in order.
+"""Concurrent turns: submitted to a ``concurrent.futures.Executor`` and taken back in order.
 
-The executor has threads of this process, or is that of a cluster of dask, which sends a turn again whose
-worker is lost; whatever happens, each is handed out at most once.
+The executor has threads of this process, or is a dask cluster, which resubmits a turn if its worker is
+lost; results are handed out at most once.
 """
 
 from __future__ import annotations
@@ -22,35 +22,37 @@ if TYPE_CHECKING:
 
 THREADS = "threads"
 MOST_LOST = 3
-"""So often a cluster sends a turn again; then its workers are said to be lost."""
+"""Number of times that a cluster resubmits a turn before its workers count as lost."""
 
 
 class _Stopped(Exception):
-    """Nobody waits for the turn any more."""
+    """The turn is no longer wanted."""
 
 
 @dataclass(slots=True)
 class SentTurn:
-    """A turn that is under way somewhere."""
+    """A submitted turn."""
 
     job: TurnJob
     merges: int
-    """So many turns had been merged when its files were taken."""
+    """Number of turns merged when its snapshot was taken."""
     future: Future[TurnResult] = field(default_factory=Future[Any])
     stop: threading.Event = field(default_factory=threading.Event)
 
     def may_touch_those_of(self, other: SentTurn) -> bool:
-        """Return whether both may change the same file: the engine keeps apart what names its files."""
+        """Return whether both may change the same file. The engine separates todos only by the files
+        that they name.
+        """
         return None in (each.job.turn.action.bounds.allowed_files for each in (self, other))
 
 
 class TurnPool:
-    """The turns under way, in the order in which they were asked for."""
+    """The submitted turns, in order of submission."""
 
     def __init__(self, jobs: int, executor: str, on_output: Callable[[str], None]) -> None:
         """``executor`` is ``threads`` or ``dask://HOST:PORT``; raises :class:`PlannerError`."""
         self.is_shared = executor == THREADS
-        """Whether the workers have the files of this machine."""
+        """Workers share the files of this machine."""
         self.jobs = jobs
         self._on_output = on_output
         self._sent: list[SentTurn] = []
@@ -64,11 +66,11 @@ class TurnPool:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a turn is under way."""
+        """Return whether a turn is running."""
         return bool(self._sent)
 
     def send(self, sent: SentTurn) -> None:
-        """Let a turn be taken."""
+        """Submit a turn."""
 
         def watch() -> None:
             if sent.stop.is_set():
@@ -81,14 +83,14 @@ class TurnPool:
         self._sent.append(sent)
 
     def wait(self, seconds: float) -> None:
-        """Wait until a turn has ended, but no longer than so many seconds."""
+        """Wait until a turn has ended, at most ``seconds``."""
         wait([each.future for each in self._sent], seconds, FIRST_COMPLETED)
 
     def take_ended(self) -> tuple[SentTurn, TurnResult | None] | None:
-        """Hand out a turn that has ended, and what it has done: nothing where its workers were lost.
+        """Return a finished turn with its result (``None`` if its workers were lost), or ``None``.
 
-        The first in the order of the plan comes first. Of turns that may change the same files, one waits
-        for those before it. Raises :class:`PlannerError` of a turn that could not be taken.
+        Plan order decides. A turn that may change the same files as an earlier one waits for that.
+        Raises :class:`PlannerError` if a turn could not be run.
         """
         for at, sent in enumerate(self._sent):
             waits = any(sent.may_touch_those_of(other) for other in self._sent[:at])
@@ -103,9 +105,9 @@ class TurnPool:
         return None
 
     def drop(self, todo_id: str) -> bool:
-        """End the turn on a todo, whose result nobody wants. Return whether an agent was at work here.
+        """End the turn on a todo whose result is not wanted; return whether an agent was at work here.
 
-        It has ended then, and writes nothing any more.
+        The agent has ended when this returns.
         """
         begun: list[Future[TurnResult]] = []
         for sent in [each for each in self._sent if each.job.turn.action.todo_id == todo_id]:
@@ -117,14 +119,14 @@ class TurnPool:
         return bool(begun)
 
     def drop_all(self) -> None:
-        """End every turn that is under way, all at once."""
+        """End all running turns concurrently."""
         for sent in self._sent:
             sent.stop.set()
         for sent in tuple(self._sent):
             self.drop(sent.job.turn.action.todo_id)
 
     def close(self) -> None:
-        """Let go of the executor."""
+        """Shut the executor down."""
         self.drop_all()
         self._executor.shutdown(wait=self.is_shared)
         if self._client is not None:
@@ -132,7 +134,7 @@ class TurnPool:
 
 
 def count_workers(executor: str) -> int:
-    """Return how many turns the workers of a cluster take at once. Raises :class:`PlannerError`."""
+    """Return the number of concurrent turns of a cluster. Raises :class:`PlannerError`."""
     client = _connect(executor)
     try:
         return max(1, sum(client.nthreads().values()))
@@ -141,7 +143,7 @@ def count_workers(executor: str) -> int:
 
 
 def _connect(executor: str) -> Any:
-    """Return the client of a cluster. Raises :class:`PlannerError`."""
+    """Return a cluster's client. Raises :class:`PlannerError`."""
     address = executor.removeprefix("dask://")
     if address == executor or ":" not in address:
         raise PlannerError(f"--executor {executor}: write {THREADS} or dask://HOST:PORT")

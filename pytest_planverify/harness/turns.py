@@ -1,8 +1,8 @@
-"""One turn of work in a work tree of its own, as a function that any worker can call.
+"""One turn of work in its own work tree, as a function that any worker can run.
 
-What it needs comes with it: the files as a snapshot, and what git ignores and tests may need. What comes
-back is what the turn has changed; nobody else's files are touched. Where the store of the snapshots cannot
-be shared, as by a worker on another machine, both travel as bundles of git.
+The job contains the files as a snapshot, and ignored files that tests may need; the result contains the
+changes. No other files are touched. A worker that cannot share the snapshot store, for example on
+another machine, exchanges git bundles.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.agents import Agents, Turn, TurnReport
 
 MOST_CARRIED = 64 << 20
-"""Bytes of ignored files that a turn is given; those beyond stay away."""
+"""Limit in bytes of ignored files that are sent with a turn."""
 
 _OF_PLAN = ("plans", "answers.json", "harness/*/plan.*")
-"""What an agent that checks itself needs of the plan's own folder."""
+"""Files of ``.planverify`` that an agent needs to verify its own work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnJob:
-    """All that a worker needs to know of a turn."""
+    """Everything that a worker needs for a turn."""
 
     turn: Turn
-    """As the loop sees it: its folder and its root are not those of the worker."""
+    """The turn with the loop's folder and root, not the worker's."""
     agents: Agents
     briefs: Mapping[str, str]
     before: str
-    """The snapshot that the turn begins with."""
+    """Id of the initial snapshot."""
     store: Path
     bundle: bytes | None
-    """The snapshot, for a worker that does not share the store."""
+    """The snapshot as a bundle, for a worker without access to the store."""
     carried: bytes
     """Ignored files, as a tar archive."""
     prefix: str
-    """How the temporary folders of the run begin."""
+    """Prefix of the run's temporary folders."""
     place: str
-    """Where the root lies below the parent of its repository's top."""
+    """The root's path below the parent of the repository's top."""
     has_repository: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """The result of a turn, to be judged by the loop."""
+    """Result of a turn, to be judged by the loop."""
 
     report: TurnReport
     before: str
     after: str
     bundle: bytes | None
-    """Both snapshots, for a loop that does not share the store."""
+    """Both snapshots as a bundle, for a loop without access to the store."""
     files: Mapping[str, bytes]
-    """What the turn has left in its folder: the output, and what the agent reports."""
+    """Files of the turn's folder: output and the agent's report."""
 
 
 def make_job(
     agents: Agents, turn: Turn, snapshots: Snapshots, before: str, run: Path, *, is_shared: bool
 ) -> TurnJob:
-    """Return a turn as a worker takes it; ``run`` is the folder of the run."""
+    """Return the job for a turn; ``run`` is the folder of the run."""
     repository = Repository.around(turn.root)
     top = turn.root if repository is None else repository.top
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +98,7 @@ def perform_turn(
     on_output: Callable[[str], None] | None = None,
     watch: Callable[[], None] | None = None,
 ) -> TurnResult:
-    """Let the agent work in a tree that is made for the turn, and is gone afterwards."""
+    """Run the agent in a temporary tree."""
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=job.prefix)))
     try:
         tree, store = folder / job.place, folder / "objects.git"
@@ -133,18 +133,18 @@ def perform_turn(
 
 
 def tree_prefix(run: Path) -> str:
-    """Return how the names of the temporary folders of a run begin."""
+    """Return the prefix of a run's temporary folders."""
     return f"planverify-tree-{sha256(os.fsencode(run)).hexdigest()[:12]}-"
 
 
 def delete_trees(run: Path) -> None:
-    """Delete the trees that a run has left behind on this machine when it was killed."""
+    """Delete the trees left by a killed run on this machine."""
     for path in Path(tempfile.gettempdir()).glob(f"{tree_prefix(run)}*"):
         delete_folder(path)
 
 
 def _with_briefs(job: TurnJob, folder: Path, tree: Path) -> Turn:
-    """Write the briefs for the place where the turn is taken."""
+    """Write the briefs with the worker's paths."""
     folder.mkdir()
     turn = replace(job.turn, folder=folder, root=tree)
     brief: dict[str, Any] = json.loads(job.briefs["brief.json"])
@@ -155,16 +155,16 @@ def _with_briefs(job: TurnJob, folder: Path, tree: Path) -> Turn:
 
 
 def _make_repository(tree: Path, store: Path, before: str) -> None:
-    """Let the agent see a repository whose last commit is the state before its turn."""
+    """Create a repository whose last commit is the state before the turn."""
     git(tree, "init", "--quiet")
-    # The objects are borrowed, not copied: a store may hold the whole history of a run.
+    # Objects are shared by alternates, as the store may contain a run's whole history.
     (tree / ".git/objects/info/alternates").write_text(f"{store / 'objects'}\n")
     git(tree, "update-ref", "HEAD", before)
     git(tree, "reset", "--quiet")
 
 
 def _lend(root: Path, tree: Path) -> None:
-    """Link the virtual environments of the original, where this machine has them, and ``node_modules``."""
+    """Link virtual environments and ``node_modules`` of the original, if this machine has them."""
     if not root.is_dir():
         return
     for path in root.iterdir():
@@ -174,7 +174,7 @@ def _lend(root: Path, tree: Path) -> None:
 
 
 def _archive(root: Path, known: frozenset[str]) -> bytes:
-    """Pack the files that no snapshot has: ignored ones, and what the plan keeps for verifications."""
+    """Pack files that no snapshot contains: ignored ones, and plan records needed for verification."""
     packed, left = io.BytesIO(), MOST_CARRIED
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for path in _carried(root, known):
@@ -183,7 +183,7 @@ def _archive(root: Path, known: frozenset[str]) -> bytes:
                 if left < 0:
                     break
                 archive.add(root / path, path, recursive=False)
-            except OSError:  # gone in the meantime, or nobody may read it
+            except OSError:  # deleted meanwhile, or unreadable
                 continue
     return packed.getvalue()
 

@@ -1,4 +1,4 @@
-"""``planverify undo``: put the files back as they were before the last run; nothing is lost by it."""
+"""Command ``planverify undo``: restores the files from before the last run, losing nothing."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _MOST_NAMED = 5
 
 
 class LastRun(NamedTuple):
-    """The last run of a plan whose work was not undone yet."""
+    """The last run of a plan that was not undone."""
 
     name: str
     snapshots: Snapshots
     before: str
     after: str | None
-    """``None`` where it was killed: what is there now counts."""
+    """Final snapshot; ``None`` for a killed run, where the current files count."""
     at: float
-    """When something was told to its log last."""
+    """Time of the last event in its log, epoch seconds."""
 
 
 def undo_run(plan: Path, *, force: bool) -> list[str] | None:
-    """Undo the work of the last run; return what is to be told.
+    """Undo the work of the last run; return the messages to show.
 
-    ``None`` where there is no run, an edit of the plan by ``planverify next --in-place`` came after it, or
-    the plan cannot be read. Only files that the run has changed are put back. Raises ``PlannerError`` where
-    one of them was edited since, unless it is forced; what was there is kept in any case.
+    ``None`` if there is no run, if an edit by ``planverify next --in-place`` is newer, or if the plan
+    is unreadable. Only files that the run changed are restored. Raises ``PlannerError`` if one of them
+    was edited since, unless forced; the current files are kept as a snapshot in any case.
     """
     try:
         loaded = load_plan(plan)
@@ -64,7 +64,7 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     snapshots.restore_files(run.before, changes)
     snapshots.take(UNDONE)
     if (newest := plan_logs(loaded)[-1]).exists() and newest.stat().st_size:
-        log = next_log(loaded)  # an empty one, so that nobody goes on with what is undone
+        log = next_log(loaded)  # a new empty log, so that nobody resumes the undone run
         make_log_folder(log)
         log.touch(mode=0o600)
     if not changes.changed:
@@ -73,9 +73,9 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
 
 
 def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
-    """Put all files back as a snapshot has them; return what is to be told.
+    """Restore all files of a snapshot; return the messages to show.
 
-    Raises :class:`planner.errors.PlannerError` where there is no such snapshot.
+    Raises :class:`planner.errors.PlannerError` if there is no such snapshot.
     """
     snapshots = Snapshots(load_plan(plan).root, UNDONE)
     found = snapshots.resolve(snapshot) if _SNAPSHOT.fullmatch(snapshot) else None
@@ -101,7 +101,7 @@ def _kept(plan: Path, snapshot: str) -> str:
 
 
 def _last_run(loaded: LoadedPlan) -> LastRun | None:
-    """Return the newest run that was not undone. Its further rounds have logs of their own."""
+    """Return the newest run that was not undone. Further rounds have their own logs."""
     after: str | None = None
     at = 0.0
     for log in reversed(plan_logs(loaded)):
@@ -118,6 +118,6 @@ def _last_run(loaded: LoadedPlan) -> LastRun | None:
 
 
 def _edited_at(loaded: LoadedPlan) -> float:
-    """Return when the plan was last edited by the planner; 0 where no version before is kept."""
+    """Return the time of the planner's last edit of the plan; 0 if there is none."""
     versions = PlanFolder(loaded.root, loaded.plan.todo_list_id).versions
     return max((each.stat().st_mtime for each in versions.glob("*.json")), default=0.0)

@@ -1,4 +1,4 @@
-"""Verifications of the loop: ``pytest --planverify`` in a child process, and what it found."""
+"""Verifications of the loop: ``pytest --planverify`` in a child process, and its outcomes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.record import SeenTree
 
 LIMIT_SECONDS = 86_400.0
-"""Criteria have limits of their own; this one is for a verifier that hangs."""
+"""Limit for a hanging verifier; criteria have their own limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ class VerificationRun:
     document: OutcomeDocument | None
     exit_status: int | None
     problem: str | None = None
-    """Why there are no outcomes."""
+    """Reason why there are no outcomes."""
 
     @property
     def is_green(self) -> bool:
-        """Return whether every criterion of every todo holds, and nothing else was wrong."""
+        """Return whether every criterion of every todo passed and nothing else went wrong."""
         return self.exit_status == 0 and self.document is not None
 
     def outcome(self, todo_id: str, plan: str) -> Outcome:
-        """Return what was found of a todo; a failure of the verifier where it said nothing."""
+        """Return a todo's outcome; a failure of the harness if there is none."""
         if self.document is not None:
             for each in self.document.outcomes:
                 if each.todo_id == todo_id:
@@ -69,7 +69,7 @@ class VerificationRun:
         )
 
     def causes(self) -> tuple[tuple[str, ...], ...]:
-        """Return the groups of signatures that the run found to have one cause."""
+        """Return the groups of signatures with a common root cause."""
         if self.document is None:
             return ()
         return tuple(each.signatures for each in self.document.causes if len(each.signatures) > 1)
@@ -85,15 +85,14 @@ def verify(
     cold: bool = False,
     confirms: bool = True,
 ) -> VerificationRun:
-    """Verify todos of a plan, or all of it; ``cold`` starts each command as a new interpreter.
+    """Verify todos of a plan, or all of it; ``cold`` starts a new interpreter for each command.
 
-    Without ``confirms`` nothing that is red is run once more: for who only asks whether it is green.
-
-    ``worked`` are further todos whose changes lie in the tree, and were judged when they were made;
-    ``baseline`` counts where the project has none of its own.
+    Without ``confirms`` failures are not run again, for callers that only need to know whether
+    everything passes. ``worked`` are further todos whose work is in the tree and was judged before;
+    ``baseline`` is used if the project has none.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
-    # -P: a pytest.py of the project must not stand in for the one that judges it.
+    # -P: a pytest.py in the project must not shadow the real one.
     command = [sys.executable, "-P", "-m", "pytest", "--planverify", target]
     command += [f"--planverify-outcomes={outcomes}", "-q"]
     if worked:
@@ -119,11 +118,11 @@ def verify(
 
 
 def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str | None]:
-    """Keep what holds now in a file, for a project without a baseline of its own.
+    """Record the current results in a file, for a project without its own baseline.
 
-    What an agent writes into the product to trick its tests is told by comparing with it. A baseline that
-    is there already, and was made of just these files, is left as it is. Returns what was found when it was
-    made, where that is still so, and why there is no baseline.
+    Comparison with it detects product code written to trick the tests. An existing baseline of exactly
+    these files is kept. Returns the outcomes of its recording, if still current, and why there is no
+    baseline.
     """
     flat = load_flat(plan)
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
@@ -149,7 +148,7 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
 
 
 def _is_of_now(known: Baseline, flat: FlatPlan, seen: SeenTree) -> bool:
-    """Return whether a baseline was made of the files, the plan and the interpreter as they are."""
+    """Return whether a baseline matches the current files, plan and interpreter."""
     made_with = known.plan_digest, known.python, known.pytest
     return made_with == (flat.loaded.digest, platform.python_version(), metadata.version("pytest")) and {
         path: file.sha256 for path, file in known.files.items()
@@ -157,7 +156,7 @@ def _is_of_now(known: Baseline, flat: FlatPlan, seen: SeenTree) -> bool:
 
 
 def _first_look(flat: FlatPlan, place: Path, baseline: Baseline) -> OutcomeDocument | None:
-    """Return the outcomes of the run that made a baseline, where they say all that a verification says."""
+    """Return the outcomes of a baseline's recording, if they are complete."""
     if any(todo.must_turn_green or todo.must_stay_green for todo in flat.loaded.plan.items):
         return None
     with contextlib.suppress(OutcomeFileError):

@@ -43,7 +43,7 @@ def unknown(case: Case) -> str:
 UNKNOWN_RULE = _NOTHING_RULES[0]
 
 _HARD = Rules([*MACHINE_RULES, *LOADING_RULES])
-"""What says by its type alone what is wrong, also beneath the exception that surfaced."""
+"""Rules that decide by exception type, also for causes and group members."""
 _SOFT = Rules([*BOUNDARY_RULES, *BEHAVIOUR_RULES])
 _LAST = Rules([*LAST_RULES, UNKNOWN_RULE])
 
@@ -68,16 +68,17 @@ RULES: tuple[Rule, ...] = tuple(
         _LAST,
     )
 )
-"""All of them as one table, in the order in which they are asked."""
+"""All rules in order of evaluation."""
 
 
 @lru_cache(maxsize=4096)
 def _tables(
     kind: EvidenceKind, asked: frozenset[str], classes: frozenset[str]
 ) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-    """Return the rules for a failure and its exception, before and after what lies beneath is looked at.
+    """Return the rules for a kind of failure and exception, before and after inspecting deeper
+    exceptions.
 
-    ``asked`` names what is known of it besides: only rules that speak of that are asked.
+    ``asked`` names the known facts: rules about other facts are skipped.
     """
     before: list[Rules] = []
     if kind in _GUARDS:
@@ -117,11 +118,10 @@ _ALWAYS = {
 
 
 def rules_for(case: Case) -> Iterator[tuple[Rule, Case]]:
-    """Yield the rules that may speak, in their order, each with the exception that it looks at.
+    """Yield the rules that may apply, in order, each with the case to evaluate.
 
-    First comes what a guard found, then what decides by the kind of criterion, then what repeated runs
-    proved, then limits and deaths, then what an exception says by its type (first the one that surfaced,
-    then those beneath), then whose frame raised.
+    Order: guards' findings; rules by kind of criterion; repeated runs; limits and deaths; exception
+    types (the surfacing one, then deeper ones); and last the side of the raising frame.
     """
     evidence, asked = case.evidence, set[str]()
     if evidence.selectors or evidence.vacuous is not None:
