@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner.model.verdicts import Side
+from planner.model.verdicts import EvidenceKind, Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,8 @@ _MORE_CHANCE = _ORDERS | frozenset(
 """Nondeterministic names beyond those in the catalog of impure calls."""
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CERTAIN = frozenset({"builtins.ModuleNotFoundError", "builtins.SyntaxError"})
+"""Errors of an import that come again each time, whatever else the module does."""
 _LARGEST = 1 << 20
 
 
@@ -38,6 +40,9 @@ def depends_on_chance(
     ``executed`` are the product lines that each test executed, if a confirmation recorded them;
     otherwise the functions that a test names count as executed.
     """
+    kinds = {piece.exceptions[0].qualified, *piece.exceptions[0].bases} if piece.exceptions else set[str]()
+    if piece.kind is EvidenceKind.COLLECTION and not _CERTAIN.isdisjoint(kinds):
+        return False
     ran = (executed or {}).get(piece.nodeid or "")
     frames = {
         (frame.path, frame.line)

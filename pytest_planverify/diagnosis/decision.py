@@ -208,8 +208,8 @@ class Fit(NamedTuple):
 def calibrated(rule_id: str, raw: float) -> float:
     """Return the calibrated confidence, the estimated hit rate from 0 to 1.
 
-    Monotonic in ``raw``. A rule without corpus cases takes half of the average shift of all rules.
-    Cached, as a rule has few values of ``raw``.
+    Monotonic in ``raw``. A rule without corpus cases gets the mean of its written confidence and of what
+    the curve of all rules makes of it. Cached, as a rule has few values of ``raw``.
     """
     return earned(fit(), rule_id, raw)
 

@@ -23,6 +23,7 @@ PLUGIN_OF_FIXTURE = _by_name("plugin_of_fixture")
 PLUGIN_OF_MARK = _by_name("plugin_of_mark")
 PLUGIN_OF_OPTION = _by_name("plugin_of_option")
 """Plugin names by option prefix."""
+PLUGIN_OF_SETTING = _by_name("plugin_of_setting")
 SERVICE_OF_ERROR = _by_name("service_of_error")
 """Service names by the exception that a client raises if the service is unavailable."""
 MACHINE_ERRORS = _by_name("machine_errors")

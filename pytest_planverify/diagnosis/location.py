@@ -166,7 +166,7 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     """Return the suspiciousness of a function, from 0 to 1.
 
     The weights were chosen to rank the faulty function first most often on bugs of published packages.
-    Changed code precedes everything else.
+    Changed functions precede all others that the failing test may have executed.
     """
     traceback = 0.0 if suspect.distance is None else 1 / (1 + suspect.distance)
     depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)

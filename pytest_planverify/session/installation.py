@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import Evidence, ExceptionFact, Frame
 
-_MOST = 50
+_MOST_UNMET = 200
+"""Limit of unmet requirements in evidence; a compiled requirements file may list more than a hundred."""
 _NOT_FOUND = "builtins.ModuleNotFoundError"
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt", "*requirements.txt")
 _UNBUILT = (".pyx", ".c", ".cpp", ".rs")
@@ -60,7 +61,7 @@ def unmet_requirements(root: Path) -> tuple[RequirementFact, ...]:
         fact = _unmet(asked, file)
         if fact is not None:
             found.setdefault(fact.name, fact)
-    return tuple(found.values())[:_MOST]
+    return tuple(found.values())[:_MOST_UNMET]
 
 
 def _unmet(asked: Requirement, file: str) -> RequirementFact | None:

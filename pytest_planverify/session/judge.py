@@ -147,6 +147,10 @@ def _judge_tests(
         judgement.reason = (
             f"took {judgement.duration_ms / 1000:.1f} s of the {command.limit_seconds:g} s allowed"
         )
+    elif missing and record.internal_errors:
+        # As for a session that failed before it had collected: alone, the command fails, too.
+        judgement.evidence = (session_evidence(command, record),)
+        judgement.reason = judgement.evidence[0].headline
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
         why = "the session ended before them"

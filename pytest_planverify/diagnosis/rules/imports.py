@@ -77,7 +77,8 @@ def declared_not_installed(case: Case) -> str | None:
     top = top_level(module)
     names = {name.lower().replace("_", "-") for name in (_OTHER_NAMES.get(top, top), top)}
     for each in case.evidence.unmet:
-        if each.installed is None and each.name in names:
+        # ``railroad`` comes with ``railroad-diagrams``, and ``flask-login`` brings ``flask``.
+        if each.installed is None and (each.name in names or each.name.startswith(f"{top.lower()}-")):
             return (
                 f"{each.file} declares {each.name}{each.asked}, and it is not installed here{_by(case)}: "
                 "install what the project declares."

@@ -11,7 +11,7 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner, Repeatability
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand, top_level
-from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION
+from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION, PLUGIN_OF_SETTING
 from pytest_planverify.diagnosis.messages import place, quote, said
 from pytest_planverify.diagnosis.rule import Hit, Rules
 
@@ -37,6 +37,7 @@ _PROOF_AT = 3
 """So many runs with both answers leave no doubt."""
 
 _UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
+_UNKNOWN_SETTING = re.compile(r"^(?:.*: )?Unknown config option: (?P<name>\S+)$")
 _NO_PYTEST = re.compile(
     r"^(?:/.*/)?\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?$"
 )
@@ -74,6 +75,20 @@ def option_of_absent_plugin(case: Case) -> Hit | None:
         suggestion=f"pytest does not know {quote(', '.join(names or options))} of the command or of "
         f"addopts: install {brings}.",
         weight=1.0 if plugins else 0.85,
+    )
+
+
+@STARTING_RULES.rule(C.ENVIRONMENT_ERROR, 0.92)
+def setting_of_absent_plugin(case: Case) -> Hit | None:
+    """The ini file has a setting that no installed plugin knows, and unknown ones are errors."""
+    found = _said_by_session(case, _UNKNOWN_SETTING)
+    if found is None:
+        return None
+    plugin = PLUGIN_OF_SETTING.get(found["name"])
+    return Hit(
+        suggestion=f"pytest does not know the setting {quote(found['name'])} of its ini file: install "
+        f"{plugin or 'the plugin that brings it, or drop it'}.",
+        weight=1.0 if plugin else 0.85,
     )
 
 

@@ -165,6 +165,8 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_session(exit_code=4, headline="bad ini"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "usage-error", "bad ini"),
     (_session("x: error: unrecognized arguments: -n2 --zzz=/a/b", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "know -n2, --zzz of the command or of addopts: install pytest-xdist"),
     (_session("x: error: unrecognized arguments: --zzz", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "drop it"),
+    (_session("pytest.PytestConfigWarning: Unknown config option: asyncio_mode", 3), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "setting-of-absent-plugin", "install pytest-asyncio"),
+    (_session("ERROR: /p/tox.ini: Unknown config option: tiemout", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "setting-of-absent-plugin", "drop it"),
     (_test(_error("ImportError", "libx.so.1: cannot open shared object file: no", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "libx.so.1"),
     (_test(_error("ModuleNotFoundError", "No module named '_sqlite3'", PRODUCT, bases="ImportError Exception", name="_sqlite3")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "native-library-missing", "_sqlite3"),
     (_test(_error("ModuleNotFoundError", "No module named 'imp'", PRODUCT, bases="ImportError Exception", name="distutils")), C.IMPORT_ERROR, Owner.PRODUCT, "dependency-missing", "distutils"),

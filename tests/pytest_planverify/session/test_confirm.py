@@ -222,6 +222,18 @@ def test_chance_of_the_product_counts_where_its_line_was_executed(
     assert not depends_on_chance(red, tmp_path), "nobody knows of the product, and the test draws nothing"
 
 
+@pytest.mark.parametrize(("name", "draws"), [("ModuleNotFoundError", False), ("ValueError", True)])
+def test_an_import_that_finds_no_module_is_no_chance_whatever_its_module_draws(
+    name: str, draws: bool, tmp_path: Path
+):
+    (tmp_path / "shop.py").write_text("import random\nSEED = random.random()\nimport gone\n")
+    frame = Frame(path="shop.py", line=3, function="<module>", side=Side.PRODUCT)
+    error = ExceptionFact(type=name, qualified=f"builtins.{name}", frames=(frame,))
+    red = failure(kind=EvidenceKind.COLLECTION, nodeid="test_a.py", exceptions=(error,))
+
+    assert depends_on_chance(red, tmp_path) is draws
+
+
 def test_sets_count_in_what_the_test_calls_itself_only(tmp_path: Path):
     (tmp_path / "shop.py").write_text(MODULE)
     (tmp_path / "test_a.py").write_text(TEST["test_a.py"])

@@ -58,6 +58,16 @@ def test_requirements_that_are_not_installed_as_asked_are_told(tmp_path: Path) -
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
+def test_a_missing_module_finds_its_requirement_among_a_hundred_others(tmp_path: Path) -> None:
+    pins = "\n".join(f"no-such-thing-{number}==1" for number in range(120))
+    (tmp_path / "test-requirements.txt").write_text(f"{pins}\nzz-diagrams==1.2\n")
+
+    found = diagnose(with_installation(evidence(missing("zz", TEST)), tmp_path))
+
+    assert found.rule == "declared-not-installed"
+    assert "test-requirements.txt declares zz-diagrams==1.2" in (found.suggestion or "")
+
+
 def test_a_missing_module_is_told_with_its_neighbours_and_its_unbuilt_source(tmp_path: Path) -> None:
     (tmp_path / "slugify").mkdir()
     for name in ("__init__.py", "slugify.py", "_speed.pyx"):

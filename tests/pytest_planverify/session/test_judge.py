@@ -318,6 +318,17 @@ def test_a_session_that_died_before_it_had_collected_is_red():
     assert evidence.process.signal == "SIGKILL"
 
 
+def test_an_internal_error_behind_the_collection_fails_as_one_before_it():
+    text = "Traceback (most recent call last):\npytest.PytestConfigWarning: Unknown config option: x"
+    session = Told().collected("test_a.py::test_a").tell("internal_error", text=text).ended(3)
+
+    judgement = judge(command(), session)
+
+    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 3)
+    assert judgement.reason == "pytest.PytestConfigWarning: Unknown config option: x"
+    assert [each.kind for each in judgement.evidence] == [EvidenceKind.SESSION]
+
+
 # -- how the session ended ---------------------------------------------------------------------------
 
 
