@@ -1,4 +1,8 @@
-"""``planner answer``, ``approve``, ``reject`` and ``modify``: a person answers a question of the plan."""
+"""``planner answer``, ``approve``, ``reject`` and ``modify``: record a person's answer to an open question.
+
+Each command opens the run of the plan, applies one answer or approval as an event, saves the log and
+prints how to continue. :func:`give_answer` and :func:`give_decision` are shared with ``planner serve``.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ Digest = Annotated[
 
 
 def login_name() -> str:
-    """Return the name of the person who has logged in."""
+    """Return the login name of the current user, or ``somebody`` where the system does not know it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -65,20 +69,23 @@ def answer(
 
 
 def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None = None) -> list[str]:
-    """Tell a run the answer to what is asked about a todo; return what was taken in.
+    """Apply an answer to the open questions about a todo; return a line to print for each of them.
 
-    Raises ``UsageMistake`` where nothing is asked about it.
+    ``name`` is a todo or the id of a question. ``check`` restricts the answer to one manual criterion;
+    ``None`` answers all of them. Answers to manual criteria are written to the answers file at once, the
+    answer to a question of the engine is kept in the run, which the caller has to save. Raises
+    ``UsageMistake`` if nothing is asked about the todo.
     """
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name)
-    told = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
+    lines = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
     )
     if question is not None and not question.kind.is_approval:
         option, because = said, None
-        if question.kind.value == "answer":  # what was answered stands with the checks
+        if question.kind.value == "answer":  # the answer itself was recorded with the checks above
             option = "answered"
         elif said not in question.options:
             last = "give_up" if "give_up" in question.options else "stop"
@@ -94,16 +101,19 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
                 because=because,
             )
         )
-        told.append(f"{question.todo_id or question.question_id}: {option} ({by})")
-    if not told:
+        lines.append(f"{question.todo_id or question.question_id}: {option} ({by})")
+    if not lines:
         open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
         raise UsageMistake(f"nothing is asked about {todo_id}; {listing}")
-    return told
+    return lines
 
 
 def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | None) -> list[str]:
-    """Keep answers to the manual criteria of a todo where the verification reads them."""
+    """Write answers to the manual criteria of a todo into the file from which the verification reads them.
+
+    Any reply but yes and no counts as a no with the reply as its reason. Return a line for each answer.
+    """
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
     wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
     if wanted and check is not None and check not in wanted:
@@ -200,11 +210,11 @@ def give_decision(
     digest: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> str:
-    """Tell a run what was decided about a branch, an edit or a start; return what was taken in.
+    """Apply a decision about a branch, an edit or a start to a run; return a line to print.
 
-    ``digest`` is of what was looked at, by default of what is asked now; ``changes`` are fields of
-    :class:`planner.model.events.BranchChanges`. Raises ``UsageMistake`` where nothing of that name waits
-    for approval.
+    ``digest`` identifies the proposal that the person saw; ``None`` means the one that is open now.
+    ``changes`` are fields of :class:`planner.model.events.BranchChanges`. Raises ``UsageMistake`` if the
+    changes are invalid or nothing of that name waits for approval.
     """
     try:
         changed = BranchChanges.model_validate(changes or {})
@@ -234,17 +244,20 @@ def give_decision(
 def _open(
     words: Sequence[str], count: int, usage: str, log: Path | None
 ) -> tuple[PlanRun, Path, Sequence[str]]:
-    """Return the run of the plan, and the words behind it; one word less means the usual plan."""
+    """Return the run of the plan, the plan's path, and the last ``count`` words.
+
+    The plan comes first among ``words``; it may be left out, which means the usual plan.
+    """
     if len(words) not in (count, count + 1):
         raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
     plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
     return PlanRun.open(plan, None, log), plan, words[-count:]
 
 
-def _close(run: PlanRun, plan: Path, told: Sequence[str]) -> int:
-    """Write the log, and say what was taken in and how it goes on."""
+def _close(run: PlanRun, plan: Path, lines: Sequence[str]) -> int:
+    """Save the log; print what was recorded, and the command that continues."""
     run.save()
-    for line in told:
+    for line in lines:
         say(Screen().one_line(line))
     say(f"next: {program()} next {words_of(run, plan)}")
     return Status.OK

@@ -1,4 +1,9 @@
-"""The commands of ``planner``, each in a module that is imported only when the command is asked for."""
+"""The commands of ``planner``, and the Typer classes that all of them share.
+
+:data:`COMMANDS` is the table of commands. A command's module is imported only when that command is run,
+so that ``planner --help`` and short commands start fast. Every command function returns its exit status;
+:class:`CommandApp` wraps it in :func:`planner.cli.exits.ends`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """A command: its module and its line of help."""
+    """One row of the table of commands: ``module:attribute`` and its line of help."""
 
     module: str
     help: str
@@ -52,7 +57,7 @@ COMMANDS: dict[str, Entry] = {
     "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
     "workflow": Entry("planner.cli.design:workflow", "What to do in a step of planning or of execution."),
 }
-"""Where an entry names only a module, its ``app`` is a group of commands."""
+"""The commands in the order of the help. An entry without attribute is the group ``app`` of its module."""
 
 EPILOG = """\
 \b
@@ -73,18 +78,18 @@ Start with: pytest --planverify plan.yaml; planner next plan.yaml
 
 
 class LazyGroup(TyperGroup):
-    """A group that knows the names and purposes of its commands without importing them."""
+    """A group that lists its commands from a table and imports the one that is run."""
 
     entries: Mapping[str, Entry] = COMMANDS
     accepted = "command"
-    """What the first word may be."""
+    """What the error message calls the first word."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order in which they are shown."""
+        """Return the names in the order in which the help shows them."""
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the command of that name."""
+        """Import the command of that name, once; return ``None`` if there is none."""
         entry = self.entries.get(cmd_name)
         if cmd_name not in self.commands and entry is not None:
             module, _, name = entry.module.partition(":")
@@ -94,7 +99,7 @@ class LazyGroup(TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that the first word names; an unknown word is answered with the nearest."""
+        """Find the command that the first word names; fail with the nearest names if there is none."""
         if args and args[0] not in self.entries and not args[0].startswith("-"):
             from planner.cli.arguments import nearest
 
@@ -103,16 +108,16 @@ class LazyGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands, from the table."""
+        """Write the list of commands from the table, without importing any of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
 
 class CommandGroup(TyperGroup):
-    """A group whose help shows the purpose of each command whole; the library cuts it at 45 characters."""
+    """A group whose help shows each command's purpose in full; click would cut it at 45 characters."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands."""
+        """Write the list of commands with their whole first sentences."""
         with formatter.section("Commands"):
             lines = [(name, each.get_short_help_str(limit=1_000)) for name, each in self.commands.items()]
             formatter.write_dl(lines)
@@ -122,23 +127,23 @@ class DefaultGroup(CommandGroup):
     """A group whose first command need not be named: ``history PLAN`` is ``history show PLAN``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the first command in front of what names none."""
+        """Insert the name of the first command where the first word names none."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 
 
 class CommandApp(typer.Typer):
-    """An application whose commands return the exit status."""
+    """A Typer application whose command functions return the exit status."""
 
     def command(self, *args: Any, **kwargs: Any) -> Callable[[Callable[..., Any]], Any]:
-        """Return a decorator that makes a command of a function."""
+        """Return a decorator that registers a function as a command, wrapped in ``ends``."""
         register = super().command(*args, **kwargs)
         return lambda function: register(ends(function))
 
 
 def command_app(*, add_completion: bool = False, **settings: Any) -> CommandApp:
-    """An application for one command, or one group of commands, in the manner of all of them."""
+    """Return an application for one command or one group, with the settings that all of them share."""
     return CommandApp(
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -149,7 +154,7 @@ def command_app(*, add_completion: bool = False, **settings: Any) -> CommandApp:
 
 
 def program_app(name: str, group: type[LazyGroup], **settings: Any) -> CommandApp:
-    """The application of a whole program, which tells its version and completes words in the shell."""
+    """Return the application of a whole program, with ``--version`` and shell completion."""
 
     def show_version(asked: bool) -> None:
         if asked:
@@ -171,7 +176,10 @@ def program_app(name: str, group: type[LazyGroup], **settings: Any) -> CommandAp
 
 
 def command(epilog: str) -> Callable[[Callable[..., int]], CommandApp]:
-    """Return a decorator that makes an application of one command, whose result is the exit status."""
+    """Return a decorator that turns a function into an application with that one command.
+
+    The function returns the exit status; ``epilog`` is shown below its help.
+    """
 
     def make(function: Callable[..., int]) -> CommandApp:
         single = command_app()

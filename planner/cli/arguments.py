@@ -1,4 +1,7 @@
-"""Arguments that several commands share, their completion by the shell, and the nearest names of a word."""
+"""Arguments that several commands share, their shell completion, and suggestions for misspelt names.
+
+Where a command names no plan, :func:`choose_plan` finds the one that ``pytest --planverify`` would verify.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_OFFERED = 500
+"""The most completions that are returned to the shell."""
 
 
 def complete_plan(ctx: Any, incomplete: str) -> list[str]:
-    """Return folders, and files that may be plans, whose paths begin like that."""
+    """Return the folders, and the files that may be plans, whose paths start with ``incomplete``."""
     folder, slash, start = incomplete.rpartition("/")
     try:
         entries = sorted(Path(f"{folder}{slash}").iterdir())
@@ -43,11 +47,15 @@ def complete_plan(ctx: Any, incomplete: str) -> list[str]:
 
 
 def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Return the ids of the todos of the plan that was named or is meant, with their titles."""
+    """Return the matching todo ids, with titles, of the plan on the command line, else of the usual plan.
+
+    Nothing is returned where no plan can be read: completion must not print errors.
+    """
     from planner.errors import PlannerError
     from planner.planfile.tree import load_flat
     from planner.text.sanitizing import clean
 
+    # ``planner explain`` calls its plan argument ``word``.
     named = None if ctx is None else ctx.params.get("plan") or ctx.params.get("word")
     try:
         path = Path(named) if named else next(each.path for each in find_plans(Path.cwd()))
@@ -59,7 +67,7 @@ def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
 
 def complete_word(ctx: Any, incomplete: str) -> list[str]:
-    """Return everything that ``planner explain`` knows by a name that begins so, and plans."""
+    """Return the words of the glossary that start with ``incomplete``, ignoring case, and plans."""
     from planner.cli.glossary import load_glossary
 
     folded = incomplete.casefold()
@@ -90,7 +98,7 @@ TodosArgument = Annotated[
         autocompletion=complete_plan,
     ),
 ]
-"""A plan of which some todos may be named."""
+"""A plan argument that may select some todos: ``plan.yaml::a,b``."""
 
 OutcomesOption = Annotated[
     Path | None,
@@ -105,10 +113,10 @@ LogOption = Annotated[
 
 
 def choose_plan(plan: Path | None) -> PlanChoice:
-    """Return the plan and todos that were named, else the plan that pytest would verify here.
+    """Return the plan and todos named on the command line, else the plan that pytest would verify here.
 
-    Its path is as a person in the current folder would write it. Raises ``UsageMistake`` where there is
-    none, or where the ini file names several.
+    The path is relative to the current folder, as a person would write it. Raises ``UsageMistake`` if
+    there is no plan, or if the ini file names several.
     """
     here = Path.cwd()
     if plan is not None:
@@ -129,7 +137,10 @@ def choose_plan(plan: Path | None) -> PlanChoice:
 
 
 def choose_todos(plan: Path | None) -> PlanChoice:
-    """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan."""
+    """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan.
+
+    A word with the ending of a plan file is always a plan, so that a mistyped path is reported as such.
+    """
     if plan is not None and not os.path.lexists(plan):
         usual = None if str(plan).partition(SEPARATOR)[0].endswith(PLAN_ENDINGS) else usual_plan()
         if usual is not None:
@@ -138,7 +149,10 @@ def choose_todos(plan: Path | None) -> PlanChoice:
 
 
 def plan_or_usual(plan: Path | None) -> Path:
-    """Return the plan that was named, else that of :func:`choose_plan`. Raises ``UsageMistake``."""
+    """Return the named plan, else the usual one, for commands about whole plans.
+
+    Raises ``UsageMistake`` as :func:`choose_plan` does, or if todos of the plan were named.
+    """
     choice = choose_plan(plan)
     if plan is not None and choice.todo_ids is not None:
         raise UsageMistake(f"{plan}: this is about a whole plan; name {choice.path}")
@@ -146,7 +160,7 @@ def plan_or_usual(plan: Path | None) -> Path:
 
 
 def usual_plan() -> Path | None:
-    """Return the plan that is meant where none is named, if it is there."""
+    """Return the plan that is used where none is named; ``None`` if there is none, or more than one."""
     try:
         return choose_plan(None).path
     except UsageMistake:
@@ -154,7 +168,11 @@ def usual_plan() -> Path | None:
 
 
 def nearest(word: str, known: Iterable[str], listing: str, *, most: int = 12) -> str:
-    """``did you mean 'a' or 'b'?``; where nothing is near, at ``most`` so many names after ``listing``."""
+    """Return a hint for an unknown word: ``did you mean 'a' or 'b'?``.
+
+    If no known name is similar, return ``listing`` followed by at most ``most`` names; with ``most=0``,
+    ``listing`` alone.
+    """
     names = list(known)
     by_fold = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.6)

@@ -1,4 +1,7 @@
-"""``planner contract``: makes contract files from code, and compares them with code; runs none of it."""
+"""``planner contract``: write contract files from code, and compare code with them.
+
+Both commands read the source statically (see :mod:`planner.contracts`); no module is imported or run.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def write(
     private: Annotated[bool, option("--private", "Take in names with an underscore too.")] = False,
 ) -> int:
     """Make a contract of what a module defines now."""
-    _refuse_strange(module, root)
+    _check_arguments(module, root)
     written = write_contract(module, root, private=private)
     for said in written.left_out:
         complain(f"left out: {said}")
@@ -74,7 +77,7 @@ def check(
 ) -> int:
     """Compare a contract with the code, and say each difference."""
     promised = read_contract_file(file)
-    _refuse_strange(promised.module, root)
+    _check_arguments(promised.module, root)
     differences = compare_contract(promised, root)
     if as_json:
         found = [each.model_dump(mode="json", exclude_none=True) for each in differences]
@@ -99,7 +102,8 @@ def check(
     return Status.FOUND if differences else Status.OK
 
 
-def _refuse_strange(module: str, root: Path) -> None:
+def _check_arguments(module: str, root: Path) -> None:
+    """Raise ``UsageMistake`` if the root is no folder or the module is given as a path."""
     if not root.is_dir():
         raise UsageMistake(f"--root {root} is no folder; name the one that the project's modules lie in")
     if module.endswith(".py") or "/" in module:
@@ -108,6 +112,7 @@ def _refuse_strange(module: str, root: Path) -> None:
 
 
 def _counted(promised: Contract) -> str:
+    """Return ``3 functions and 1 class``; empty for a contract that has schemas only."""
     classes = f"{len(promised.classes)} class{'' if len(promised.classes) == 1 else 'es'}"
     functions = counted(len(promised.functions), "function")
     return " and ".join([functions] * bool(promised.functions) + [classes] * bool(promised.classes))

@@ -1,4 +1,9 @@
-"""``planner design`` and ``workflow``: make, review, freeze and export a design plan, step by step."""
+"""``planner design`` and ``workflow``: create, review, freeze and export a design plan, step by step.
+
+The commands parse the words of the command line and print results. The plan itself, its reviews and the
+rules of its gates are in :mod:`planner.authoring.design`; every change goes through ``StateFolder``,
+which validates the whole plan before it writes.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +52,7 @@ from planner.planfile.writer import dump_plan
 from planner.text.display import counted
 
 STATE_DIR = "PLANNER_STATE_DIR"
-"""An environment variable that stands for --state-dir."""
+"""The environment variable that is used where ``--state-dir`` is not given."""
 
 EPILOG = "Exit status: 0 done, 2 wrong usage, 4 refused: nothing was changed."
 StateOption = Annotated[
@@ -301,7 +306,7 @@ def export(
     )
     text = "" if is_shown else f"# Made by planner design export. Verify it: planverify verify {output}\n"
     text += dump_plan(plan, format="yaml")
-    load_plan_text(text, Path("plan.yaml") if is_shown else output)  # what is written can be run
+    load_plan_text(text, Path("plan.yaml") if is_shown else output)  # raises if the plan could not be run
     write_file(output, text, mode=None)
     if not is_shown:
         say(f"wrote {output}: {counted(len(plan.items), 'todo')}")
@@ -338,6 +343,7 @@ def reconcile(
 
 
 def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
+    """Print the state of a gate and what blocks it; return ``FOUND`` if something does."""
     gate = folder.gates().gate(phase)
     if gate.is_complete:
         say(f"{phase.value}: {gate.state.value}, iteration {gate.iteration}")
@@ -352,7 +358,7 @@ def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
     return Status.FOUND if obstacles else Status.OK
 
 
-# -- what is given in words ----------------------------------------------------------------------------
+# -- parsing the command line --------------------------------------------------------------------------
 
 
 def _folder(path: Path) -> StateFolder:
@@ -362,6 +368,7 @@ def _folder(path: Path) -> StateFolder:
 
 
 def _phase(name: str) -> ReviewPhase:
+    """Return the phase of that name, with or without ``qr-``. Raises ``UsageMistake``."""
     try:
         return ReviewPhase(name.removeprefix("qr-"))
     except ValueError:
@@ -370,13 +377,17 @@ def _phase(name: str) -> ReviewPhase:
 
 
 def _words(words: list[str] | None) -> list[str]:
-    """Return the assignments, with what stands in the files that they name."""
+    """Return the assignments ``FIELD=VALUE`` with each ``@FILE`` replaced by the text of the file."""
     parts = (word.partition("=") for word in words or ())
     return [f"{field}{sign}{_text(text)}" for field, sign, text in parts]
 
 
 def _text(text: str) -> str:
-    """Return the text, or that of the file that it names; a diff that begins with @@ is text."""
+    """Return the value, or the contents of the file that ``@FILE`` names; ``@-`` is standard input.
+
+    A value that begins with ``@@`` is a diff and taken as it is. At most ``LARGEST_READ`` bytes are read.
+    Raises ``UsageMistake`` if the file cannot be read or is not UTF-8.
+    """
     if not text.startswith("@") or text.startswith("@@"):
         return text
     try:

@@ -1,4 +1,8 @@
-"""Exit statuses; errors as one line, and no traceback whatever happens."""
+"""Exit statuses of the commands, and the conversion of every exception to one line on standard error.
+
+:func:`guarded` runs a command; no exception leaves it with a traceback, unless :data:`TRACEBACK` is set
+in the environment and the fault is in this program.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +21,28 @@ if TYPE_CHECKING:
     Given = ParamSpec("Given")
 
 INTERRUPTED = 130
-"""The status that shells expect of a program that Ctrl-C ended."""
+"""The status that shells expect of a program that was ended by Ctrl-C: 128 + SIGINT."""
 
 TRACEBACK = "PLANNER_TRACEBACK"
-"""An environment variable: set, a fault of this program shows where it happened."""
+"""The environment variable that makes an internal error print its traceback."""
 
 
+# The name under which the program runs, and the names of planner's commands as a regular expression.
 _program = ["planner", ""]
 
 
 def program() -> str:
-    """Return what the command was called: ``planner``, or ``planverify``, which has the same commands."""
+    """Return the name of the running program: ``planner`` or ``planverify``, which share their commands."""
     return _program[0]
 
 
 def call_program(name: str, commands: Iterable[str]) -> None:
-    """Have messages speak of the program by that name; ``commands`` are those of ``planner``."""
+    """Set the name that messages use for the program; ``commands`` are the names of planner's commands."""
     _program[:] = [name, "|".join(commands)]
 
 
 def as_called(text: str) -> str:
-    """Return a text of ours that names commands of ``planner``, by the name that the user has called."""
+    """Return the text with ``planner COMMAND`` rewritten to the name under which the program was called."""
     name, commands = _program
     return re.sub(rf"\bplanner (?=(?:{commands})\b)", f"{name} ", text) if commands else text
 
@@ -57,11 +62,11 @@ class Status(IntEnum):
 
 
 class UsageMistake(Exception):
-    """A word of the command line that means nothing here; ``str()`` is the line to show."""
+    """The command line is wrong; ``str()`` is the one-line message to print. Exits with status 2."""
 
 
 def ends(command: Callable[Given, int]) -> Callable[Given, None]:
-    """Return the command as Typer runs it: its result becomes the exit status."""
+    """Wrap a command for Typer: it runs under :func:`guarded`, and its result becomes the exit status."""
 
     @functools.wraps(command)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
@@ -71,12 +76,12 @@ def ends(command: Callable[Given, int]) -> Callable[Given, None]:
 
 
 def guarded(run: Callable[[], object]) -> None:
-    """Run it; every error becomes one line on standard error and an exit status."""
+    """Call ``run``; turn every error into one line on standard error and an exit status."""
     try:
         run()
     except SystemExit as leaving:
         leave(leaving.code)
-    except BrokenPipeError:
+    except BrokenPipeError:  # ``planner … | head`` is normal use
         _drop_output()
         leave(Status.OK)
     except KeyboardInterrupt:
@@ -87,7 +92,10 @@ def guarded(run: Callable[[], object]) -> None:
 
 
 def leave(status: object) -> NoReturn:
-    """End the process. That the reader of a pipe went away is no error."""
+    """Flush standard output and exit with ``status``.
+
+    A closed pipe is no error; any other failure to write replaces the status by ``UNREADABLE``.
+    """
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -98,17 +106,19 @@ def leave(status: object) -> NoReturn:
 
 
 def _unwritable(error: OSError) -> Status:
+    """Report that standard output cannot be written, a full disk for instance; return the status."""
     complain(f"the output cannot be written: {error.strerror}; give it another place")
     _drop_output()
     return Status.UNREADABLE
 
 
 def _drop_output() -> None:
-    # What is still buffered would be complained about once more when the interpreter ends.
+    # The interpreter flushes what is still buffered when it exits, and would print the error once more.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _status_of(error: Exception) -> int:
+    """Print the message of an error and return its exit status; re-raise what Typer handles itself."""
     import traceback
 
     from planner.errors import PlanFileError, PlannerError
@@ -125,7 +135,7 @@ def _status_of(error: Exception) -> int:
         complain(str(error), many=True)
         return Status.UNREADABLE
     if isinstance(error, OSError):
-        if error.filename is None:
+        if error.filename is None:  # no file was opened: the write to standard output failed
             return _unwritable(error)
         complain(f"{error.filename}: {error.strerror}; name a file that can be used")
         return Status.UNREADABLE
@@ -141,19 +151,19 @@ def _status_of(error: Exception) -> int:
 
 
 def say(text: str = "") -> None:
-    """Write one line on standard output; what its encoding lacks is written as an escape."""
+    """Write one line to standard output; characters that its encoding lacks are written as escapes."""
     from planner.cli.screen import write
 
     write(f"{text}\n")
 
 
 def complain(text: str, *, many: bool = False) -> None:
-    """Tell it on standard error: one line, or as many as the text has."""
+    """Write a message to standard error, sanitized and joined to one line; ``many`` keeps its lines."""
     from planner.cli.screen import write
     from planner.text.sanitizing import clean
 
     cleaned = clean(as_called(text), limit=20_000)
     shown = cleaned if many else " ".join(cleaned.split())
-    with suppress(OSError):  # nobody reads it
+    with suppress(OSError):  # standard error is closed: there is nowhere left to report that
         write(f"{program()}: {shown}\n", sys.stderr)
         sys.stderr.flush()

@@ -53,6 +53,19 @@ _NOUNS = {
 }
 """What the models are called; any other by its key."""
 
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("todos", "tasks", "steps", "milestones"), ("items",)),
+    **dict.fromkeys(("name", "content", "summary"), ("workflow_name", "title")),
+    **dict.fromkeys(("depends_on", "depends", "needs", "requires", "after"), ("dependencies",)),
+    **dict.fromkeys(("files", "paths", "scope"), ("allowed_files",)),
+    **dict.fromkeys(("role", "agent", "assignee"), ("agent_role",)),
+    **dict.fromkeys(("command", "cmd", "run", "check"), ("cmd", "test_command")),
+    **dict.fromkeys(("artifacts", "outputs", "files_created"), ("expected_artifacts",)),
+    **dict.fromkeys(("prompt", "goal", "instructions", "details"), ("intent",)),
+    "id": ("todo_list_id",),
+    "policy": ("metadata",),
+}
+"""Words of other plan formats and the keys that they stand for, where no key is spelled alike."""
 MAX_WHOLE = 2**63 - 1
 """The largest whole number, and with a minus the smallest, that a plan may hold."""
 
@@ -179,8 +192,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
             extensions[key] = _plain(document, held, _ANY, start + key)
         elif key not in known:
             noun = _NOUNS.get(model.__name__) or path.rpartition(".")[2]
-            keys = f"keys of your own begin with '{EXTENSION}'"
-            problem = f"'{key}' is no key of {noun}; {hint(key, known, keys)}"
+            problem = f"'{key}' is no key of {noun}; {_key_hint(key, known)}"
             document.mark(at, start + key, problem)
         else:
             name = known[key].name
@@ -330,6 +342,18 @@ def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
         return f"did you mean '{known[near[0]]}'?"
     listed = f"write one of {', '.join(known.values())}" if len(known) < _FEW or not otherwise else ""
     return "; ".join(filter(None, (listed, otherwise)))
+
+
+def _key_hint(key: str, known: Mapping[str, Field]) -> str:
+    """Say where an unknown key belongs, or which of the known ones was meant."""
+    meant = next((each for each in _SYNONYMS.get(key.lower(), ()) if each in known), None)
+    if meant is not None:
+        return f"did you mean '{meant}'?"
+    for name, field in known.items():
+        below = None if field.is_list else model_in(field.types)
+        if below is not None and key in fields_by_key(below):
+            return f"it belongs below '{name}'"
+    return hint(key, known, f"keys of your own begin with '{EXTENSION}'")
 
 
 def _cut(text: str) -> str:

@@ -1,7 +1,10 @@
-"""Guards of one plan: evaluated on the tree before the run, and on what the run has shown.
+"""Guards of one plan: collect the violations of hygiene, allowlist and budget, by todo.
 
-Also determines which files differ from before the work, which files runs themselves left behind, and
-whether anything under verification wrote to our own files.
+:class:`Guards` reads the tree once before any project code runs, and evaluates the observations of the
+sessions when the run has ended. The tree must be read first: tests may write files, and those writes must
+not be blamed on a todo. The module also determines which files differ from the state before the work
+(:func:`since`), which files earlier runs left behind (:func:`left_by_runs`), and whether code under
+verification wrote to the plan or to the records in ``.planverify`` (:class:`OwnFiles`).
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _WORST_FIRST = ("violated", "unchecked", "clean")
 
 
 def hygiene_of(said: Iterable[str]) -> str:
-    """Return the overall hygiene of several plans: the worst."""
+    """Return the worst hygiene of several plans, for the outcome file; unchecked if there are none."""
     return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
@@ -54,10 +57,12 @@ class Guards:
         baseline: KeptBaseline | None = None,
         commit: str | None = None,
     ) -> None:
-        """Create the guards. ``todos`` are verified, ``asked`` are those that may have done work.
+        """Create the guards of the plan ``flat``. Nothing is read before :meth:`look`.
 
-        ``baseline`` is compared with the top root; ``commit`` is the revision given on the command
-        line.
+        ``todos`` are the todos under verification. ``changes`` are the changed files by root. ``asked``
+        are the ids of the requested todos, which may have done work; with ``None`` only claimed todos
+        count. ``baseline`` is compared with the top root; without one, hygiene is unchecked. ``commit``
+        is the revision given on the command line.
         """
         self._flat = flat
         self._todos = todos
@@ -85,7 +90,7 @@ class Guards:
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
 
     def look(self) -> None:
-        """Inspect everything that must be seen before any project code runs."""
+        """Read the tree and the own files, which must happen before any project code runs."""
 
         root = self._flat.loaded.root
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
@@ -107,10 +112,10 @@ class Guards:
         for root, changed in self._changes.items():
             if root not in limited and not (counts_files and root == self._flat.loaded.root):
                 continue
-            self._look_at(root, changed, limited=root in limited)
+            self._inspect_root(root, changed, limited=root in limited)
 
     def leave_unwatched(self, commands: Sequence[str]) -> None:
-        """Note commands that run without observation, if the plan denies any access."""
+        """Add a note on commands that run without the audit hook, if the plan denies any access."""
         policies = (part.plan.metadata for part in self._flat.parts)
         denies = any({each.network, each.processes, each.writes} != {"record"} for each in policies)
         if denies and commands:
@@ -126,27 +131,32 @@ class Guards:
         *,
         narrowed: bool = False,
     ) -> list[Violation]:
-        """Return the violations by todo.
+        """Return the violations of all todos, and update :attr:`hygiene`.
 
-        ``spent`` is an exceeded limit with its todos, ``result`` what the run has shown, ``narrowed``
-        whether the user excluded tests.
+        ``spent`` is an exceeded budget limit with the ids of the todos that were being verified,
+        ``result`` the observations of the run (``None``: there was no run). With ``narrowed`` the user
+        excluded tests, so that missing tests are no signal.
         """
-        tampered = list(self._tampered(result, narrowed))
+        tampered = list(self._hygiene_violations(result, narrowed))
         self._violated = bool(tampered)
         if spent is None:
-            return [*self._outside(), *tampered]
+            return [*self._allowlist_violations(), *tampered]
         from pytest_planverify.guards.budget import violation
 
         fact, todo_ids = spent
-        return [*self._outside(), *(violation(todo_id, fact) for todo_id in todo_ids), *tampered]
+        return [
+            *self._allowlist_violations(),
+            *(violation(todo_id, fact) for todo_id in todo_ids),
+            *tampered,
+        ]
 
     # -- hygiene ---------------------------------------------------------------------------------
 
-    def _tampered(self, result: RunResult | None, narrowed: bool) -> Iterator[Violation]:
-        """Yield violations from all signals: in the tree, in the run, in our own files."""
+    def _hygiene_violations(self, result: RunResult | None, narrowed: bool) -> Iterator[Violation]:
+        """Yield the violations for all tampering signals: of the tree, the sessions and the own files."""
         found = [] if self._own is None else [*self._own.signals()]
         if self._hygiene is not None:
-            shown = () if result is None else self._shown(result, narrowed)
+            shown = () if result is None else self._session_signals(result, narrowed)
             found = [*self._hygiene.signals, *shown, *found]
         if found:
             from pytest_planverify.guards.hygiene import Grants, violations
@@ -154,9 +164,12 @@ class Guards:
             grants = Grants.of(self._flat) if self._hygiene is None else self._hygiene.grants
             present = {todo.id for todo in self._todos}
             working = {author.todo_id for author in self._authors()} & present
+            # Signals without a permitted author count against the todos that may have done work; if
+            # none of these is part of the run, against every todo of it.
             yield from violations(found, grants=grants, passed=working or present, present=present)
 
-    def _shown(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
+    def _session_signals(self, result: RunResult, narrowed: bool) -> Iterator[HygieneSignal]:
+        """Yield the signals of the sessions that the comparison of trees has not reported already."""
         from pytest_planverify.baseline.record import inventory_of
         from pytest_planverify.guards.session_signals import Shown, signals, without_known
 
@@ -175,7 +188,8 @@ class Guards:
 
     # -- the allowlist ---------------------------------------------------------------------------
 
-    def _look_at(self, root: Path, changed: Changes, *, limited: bool) -> None:
+    def _inspect_root(self, root: Path, changed: Changes, *, limited: bool) -> None:
+        """Determine the changed files of one root; with ``limited``, those that the allowlist judges."""
 
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:
@@ -191,6 +205,7 @@ class Guards:
             )
             return
         self._before[root] = touched
+        # Neither files that earlier runs wrote nor reformatted sources are the work of a todo.
         if touched:
             left = left_by_runs(self._home, root, touched)
             touched = tuple(
@@ -207,7 +222,7 @@ class Guards:
         return has_same_tree(file, self._kept.read(file), self._tree.read(file))
 
     def remember(self) -> None:
-        """Record the new files that the run left, before anybody is blamed for them."""
+        """Store the new files that this run left, so that the next run blames no todo for them."""
 
         for root, before in self._before.items():
             after = self._changes[root].new_files()
@@ -215,13 +230,14 @@ class Guards:
                 remember(self._home, root, before, after)
 
     def _limited_roots(self) -> set[Path]:
-        """Return the roots in which some todo has an allowlist."""
+        """Return the roots with protected files; all roots if any todo has an allowlist."""
         roots = {part.root for part in self._flat.parts if part.plan.metadata.protected_files}
         if any(author.allowed_files is not None for author in self._authors()):
             roots |= set(self._changes)
         return roots
 
-    def _outside(self) -> Iterator[Violation]:
+    def _allowlist_violations(self) -> Iterator[Violation]:
+        """Yield the violations of allowlists and protected files, for todos of the run."""
         if not any(self._touched.values()):
             return
         from pytest_planverify.guards.allowlist import violations
@@ -232,21 +248,21 @@ class Guards:
                 yield violation
 
     def _authors(self) -> list[Author]:
-        """Return the todos that may have done work: claimed or requested ones; without any, all."""
+        """Return the todos that may have done work: claimed or requested ones; if there are none, all."""
         from pytest_planverify.guards.allowlist import Author
 
         items = self._flat.loaded.plan.items
-        working = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED} | self._asked_for()
+        working = {todo.id for todo in items if todo.status is TodoStatus.CLAIMED} | self._requested()
         return [
             Author(todo_id=todo.id, root=self._flat.owner(todo.id).root, allowed_files=todo.allowed_files)
             for todo in items
             if (not working or todo.id in working)
-            # A parent's work is done by its todos.
+            # A parent without an allowlist of its own does no work: the todos of its sub-plan do.
             and (todo.allowed_files is not None or not self._flat.children.get(todo.id))
         ]
 
-    def _asked_for(self) -> set[str]:
-        """Return the requested todos with their dependencies and their sub-plans' todos."""
+    def _requested(self) -> set[str]:
+        """Return the ids of the requested todos, of their dependencies and of their sub-plans' todos."""
         by_id = {todo.id: todo for todo in self._flat.loaded.plan.items}
         pending = list(self._asked or ())
         found: set[str] = set()
@@ -259,6 +275,7 @@ class Guards:
         return found
 
     def _grounds(self) -> Iterator[Ground]:
+        """Yield each inspected root with its protected globs and the files that are nobody's work."""
         from pytest_planverify.guards.allowlist import Ground
 
         items = self._flat.loaded.plan.items
@@ -278,14 +295,18 @@ class Guards:
 
 # -- our own files -------------------------------------------------------------------------------------
 
-_FILES = ("answers.json", "outcomes.json")
-_OF_PLANS = ("plans/*/*", "plans/*/baselines/*")
-_LIKE_RECORDS = ("journal", "outcome", "baseline", "qualification", "answers")
-_LARGEST = 64 << 20
+_RECORD_FILES = ("answers.json", "outcomes.json")
+_PLAN_RECORDS = ("plans/*/*", "plans/*/baselines/*")
+_RECORD_PREFIXES = ("journal", "outcome", "baseline", "qualification", "answers")
+_LARGEST_HASHED = 64 << 20
+"""Size in bytes above which files are compared by size and modification time instead of a digest."""
 
 
 class OwnFiles:
-    """State of the plan files and of ``.planverify`` at the start of the run."""
+    """State of the plan files and of the records in ``.planverify`` at the start of the run.
+
+    An agent could write a passing verdict into these files; nothing under verification may touch them.
+    """
 
     def __init__(self, root: Path, plans: Iterable[Path]) -> None:
         self._root = root
@@ -293,30 +314,33 @@ class OwnFiles:
         self._plans = tuple(plans)
         self._before = self._stamps()
         names = sorted(os.listdir(self._home)) if self._home.is_dir() else []
-        self._strangers = [
+        self._imitations = [
             f".planverify/{name}"
             for name in names
-            if name not in (*_FILES, "baseline") and name.lower().startswith(_LIKE_RECORDS)
+            if name not in (*_RECORD_FILES, "baseline") and name.lower().startswith(_RECORD_PREFIXES)
         ]
 
     def signals(self) -> Iterator[HygieneSignal]:
-        """Yield a signal for each file changed since, and for each that is not ours."""
+        """Yield a signal for each file changed since the start, and for each imitation of a record."""
         after = self._stamps()
         for path in sorted({*self._before, *after}):
             before, now = self._before.get(path), after.get(path)
             if before != now and not (path.endswith("/outcomes.json") and self._is_of_another_run(path)):
                 how = "was removed" if now is None else "was made" if before is None else "was changed"
                 yield _signal(f"{path} {how} while the run was on", path)
-        for path in self._strangers:
+        for path in self._imitations:
             yield _signal(f"{path} looks like a record of ours, and none of ours has that name", path)
 
     def _stamps(self) -> dict[str, str]:
-        files = [*self._plans, *(self._home / name for name in _FILES)]
-        # A concurrent run of another plan may be writing it.
-        files += [path for names in _OF_PLANS for path in self._home.glob(names) if path.suffix != ".tmp"]
+        files = [*self._plans, *(self._home / name for name in _RECORD_FILES)]
+        # Temporary files belong to a concurrent run of another plan, which may be writing records.
+        files += [
+            path for names in _PLAN_RECORDS for path in self._home.glob(names) if path.suffix != ".tmp"
+        ]
         found = {path: _digest(path) for path in files}
-        # Contents are stored under their digests, which are checked when read.
-        found |= {path: _facts(path) for path in self._home.glob("baseline/objects/*")}
+        # The content of a stored object is verified against its name, a digest, when it is read. Size
+        # and time suffice here.
+        found |= {path: _size_and_time(path) for path in self._home.glob("baseline/objects/*")}
         return {
             os.path.relpath(path, self._root).replace(os.sep, "/"): each
             for path, each in found.items()
@@ -324,8 +348,9 @@ class OwnFiles:
         }
 
     def _is_of_another_run(self, path: str) -> bool:
-        """Return whether a path belongs to a concurrent run, which has its own folder and writes
-        outcomes.
+        """Return whether an outcome file was written by a run of planverify.
+
+        A concurrent run may write outcomes; it is recognized by the journal in its own folder.
         """
         try:
             run = str(json.loads((self._root / path).read_bytes())["run"]["run_id"])
@@ -339,15 +364,20 @@ def _signal(message: str, path: str) -> HygieneSignal:
 
 
 def _digest(path: Path) -> str | None:
+    """Return a text that changes with a file's content or a link's target; ``None`` without such a file."""
     with suppress(OSError):
         if path.is_symlink():
             return f"-> {os.readlink(path)}"
         if path.is_file():
-            return _facts(path) if path.stat().st_size > _LARGEST else sha256(path.read_bytes()).hexdigest()
+            return (
+                _size_and_time(path)
+                if path.stat().st_size > _LARGEST_HASHED
+                else sha256(path.read_bytes()).hexdigest()
+            )
     return None
 
 
-def _facts(path: Path) -> str | None:
+def _size_and_time(path: Path) -> str | None:
     with suppress(OSError):
         return f"{path.lstat().st_size} {path.lstat().st_mtime_ns}"
     return None
@@ -357,28 +387,29 @@ def _facts(path: Path) -> str | None:
 
 LEFT_BY_RUNS = "left_by_runs.json"
 MOST_FILES = 10_000
-_NEVER_LEFT = frozenset(
+"""Limit of new files recorded for one run."""
+_WORK_SUFFIXES = frozenset(
     {".py", ".pyi", ".pyx", ".so", ".pth", ".toml", ".cfg", ".ini", ".sh", ".yaml", ".yml", ".js", ".ts"}
 )
-"""Suffixes of files that affect a project's behaviour; a run may not excuse writing one."""
+"""Suffixes of files that affect a project's behaviour: these count as work even if a run wrote them."""
 
 
 class Differing(NamedTuple):
-    """Differing files, as sorted paths relative to the root."""
+    """Files of a root that differ from before the work, as sorted paths relative to the root."""
 
     files: tuple[str, ...]
-    """Differing files that no person has accepted."""
+    """All differing files whose current content no person has accepted."""
     added: tuple[str, ...]
-    """New ones among them."""
+    """Those of them that did not exist before."""
 
 
 def since(
     root: Path, flat: FlatPlan, kept: KeptBaseline | None, commit: str | None = None
 ) -> Differing | None:
-    """Return what differs below one root of a plan; ``None`` if its earlier state is unknown.
+    """Return the files that differ below one root of a plan; ``None`` if its earlier state is unknown.
 
-    ``kept`` is compared with the plan's top root, and its parts with roots below. For other roots their
-    own baseline counts, or the ``commit`` that the run is compared with.
+    The baseline ``kept`` covers the plan's top root and all roots below it. Any other root is compared
+    with ``commit``, the revision that the run is compared with, or else with a baseline of its own.
     """
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.work_tree import WorkTree
@@ -394,8 +425,8 @@ def since(
         if kept is None:
             return None
     folder = folder.removeprefix("./")
-    held = kept.digests().items()
-    then = {path.removeprefix(folder): digest for path, digest in held if path.startswith(folder)}
+    digests = kept.digests().items()
+    then = {path.removeprefix(folder): digest for path, digest in digests if path.startswith(folder)}
     now = WorkTree(root).digests()
     differing = sorted(
         path
@@ -418,24 +449,32 @@ def _since_commit(root: Path, commit: str) -> Differing | None:
     return Differing(tuple(sorted({*changed, *added})), tuple(sorted(added)))
 
 
-# Only new files that are neither source nor configuration, and are unchanged since, count as left by a
-# run.
-# Changes of existing files by tests count like any other change.
+# Tests may write files, such as reports or downloaded data, which the next run finds as changes. A file
+# counts as left by a run only if it was new, is neither source nor configuration, and is unchanged since.
+# Changes that tests make to existing files count like any other change: they cannot be told from work.
 
 
 def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
-    """Return the files below the root that are unchanged since an earlier run left them."""
+    """Return those of ``files`` (relative to ``root``) that are unchanged since an earlier run left them.
+
+    ``home`` is the ``.planverify`` folder with the record of these files.
+    """
     known = _read(home).get(str(root), {})
     return {file for file in files if file in known and known[file] == _digest_left(root / file)}
 
 
 def remember(home: Path, root: Path, before: Collection[str], after: Iterable[str]) -> None:
-    """Record files that are new since before the run, besides unchanged ones of earlier runs."""
+    """Store the files that this run left, together with unchanged ones of earlier runs.
+
+    ``before`` are the changed files before the run, ``after`` the new files after it.
+    """
     from planner.planfile.file_writer import replace_file
 
     found = _read(home)
     known = found.get(str(root), {})
-    new = [file for file in after if file not in before and PurePosixPath(file).suffix not in _NEVER_LEFT]
+    new = [
+        file for file in after if file not in before and PurePosixPath(file).suffix not in _WORK_SUFFIXES
+    ]
     digests = {file: _digest_left(root / file) for file in new[:MOST_FILES]}
     kept = {file: known[file] for file in left_by_runs(home, root, before)}
     kept |= {file: digest for file, digest in digests.items() if digest is not None}

@@ -1,8 +1,12 @@
-"""Observation inside of a worker: who can influence its verdicts, and whether reports match what tests
-raised.
+"""Observation of tampering inside a worker.
 
-Findings go into the ``session_inventory`` record, which :mod:`pytest_planverify.guards.session_signals`
-compares with the baseline.
+The module records which code can influence verdicts (hook implementations, replaced functions of pytest,
+unittest and the interpreter), and whether the reports of a test agree with what its body raised. Observing
+and judging are separate: the facts go into the ``session_inventory`` record of the journal, and
+:mod:`pytest_planverify.guards.session_signals` compares them with the baseline, in the parent process.
+
+Code under test runs in the same interpreter and may replace anything. :class:`ObservedJudges` therefore
+copies the relevant namespaces before project code is imported, and compares them again at fixed points.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ _UNKNOWN = "<unknown>"
 
 @cache
 def environment_files() -> Callable[[str], bool]:
-    """Return a predicate: whether a path belongs to the interpreter, an installed package, or this one."""
+    """Return a predicate: whether a path belongs to the interpreter, an installed package, or planverify."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = {own, os.path.join(os.path.dirname(own), "planner"), os.path.dirname(os.__file__)}
     folders |= {path for name, path in sysconfig.get_paths().items() if "lib" in name}
@@ -51,7 +55,8 @@ def environment_files() -> Callable[[str], bool]:
 def defining_file(function: object, holder: object = None) -> str:
     """Return the file that defines a function; for generated code, the file that generated it.
 
-    ``holder`` is the object that has the function, used if the function itself does not tell.
+    ``holder`` is the object that the function is an attribute of, such as a plugin. Its file is returned
+    if the function itself has none. Returns ``"<unknown>"`` if neither has one.
     """
     function = innermost_function(function)
     code = getattr(function, "__code__", None)
@@ -62,12 +67,12 @@ def defining_file(function: object, holder: object = None) -> str:
     known = cast("dict[str, Any]", space).get("__file__") if isinstance(space, dict) else None
     if isinstance(known, str):
         return known
-    # Without code: an instance with __call__.
+    # An object without code is an instance with __call__: the module of its class defines it.
     return (code is None and file_of_module(function)) or file_of_module(holder) or _UNKNOWN
 
 
 def innermost_function(function: object) -> object:
-    """Return the function underlying methods and partial objects."""
+    """Return the function inside nested methods and ``partial`` objects."""
     while True:
         if isinstance(function, MethodType):
             function = function.__func__
@@ -78,7 +83,10 @@ def innermost_function(function: object) -> object:
 
 
 def file_of_module(thing: object) -> str | None:
-    """Return the file of a module, or of the module that defines a class or an object's class."""
+    """Return the file of a module, or of the module that defines a class or an object's class.
+
+    Returns ``None`` for built-in modules.
+    """
     if thing is None:
         return None
     module: object = thing
@@ -89,8 +97,10 @@ def file_of_module(thing: object) -> str | None:
     return file if isinstance(file, str) else None
 
 
+# Modules whose functions decide verdicts. All of _JUDGES are watched; those of _INSTALLED only where the
+# process has imported them.
 _JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
-_INSTALLED = frozenset(
+_JUDGES_IF_IMPORTED = frozenset(
     {
         "_pytest.approx", "_pytest.assertion", "_pytest.assertion.rewrite", "_pytest.assertion.util",
         "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.mark", "_pytest.mark.structures",
@@ -107,34 +117,42 @@ _OFTEN_PATCHED = frozenset(
     {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
     | {"breakpoint", "__build_info__"}
 )
-"""Builtins that have no influence on verdicts."""
+"""Builtins that are often replaced, by consoles and tests, and have no influence on verdicts."""
 _MOCKED_BY_FIXTURES = (
     "builtins.__import__", "math.", "operator.", "unittest.", "numpy.", "pandas.", "sys.", "os."
 )  # fmt: skip
-"""Names that fixtures may patch temporarily."""
-_OWN_HABIT = "_pytest/legacypath.py"
+"""Prefixes of names that fixtures may patch while a test runs; afterwards the patch must be undone."""
+_LEGACY_PATH = "_pytest/legacypath.py"
 """pytest itself adds legacy attributes to its classes when it is configured."""
 _MARKS = "pytest.mark"
 
+# Bound before project code can replace these builtins, which are watched themselves: a replaced all() could
+# hide its own replacement.
 _all: Callable[[Iterable[object]], bool] = all
 _map: Callable[..., Iterable[object]] = map
 _len = len
-# Bound early: these functions are themselves watched.
 
 
 class _Namespace:
-    """Names of a module or class with their initial values."""
+    """Names of a module or class with their initial values.
+
+    A function can also be changed without being replaced, by assigning its code or its defaults. These are
+    stored and compared, too.
+    """
 
     __slots__ = ("_functions", "_names", "_values", "label", "now")
 
     def __init__(self, label: str, now: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
-        """Watch all names, or only ``names``."""
+        """Copy the values of the namespace ``now``: of all names, or only of ``names``.
+
+        ``now`` must be the live namespace, so that it shows later changes. ``label`` is its dotted name.
+        """
         self.label, self.now, self._names = label, now, names
         self._values = self._read()
         self._functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__)
             for each in self._values.values()
-            if isinstance(function := _inner_function(each), FunctionType)
+            if isinstance(function := _unwrapped(each), FunctionType)
         ]
 
     def _read(self) -> dict[str, Any]:
@@ -143,6 +161,8 @@ class _Namespace:
     def changes(self) -> Iterator[tuple[str, Any]]:
         """Yield changed names that can decide verdicts, with their current values."""
         now, before = self._read(), self._values
+        # The usual case, nothing changed, is decided by one pass of identity comparisons in C: there are
+        # many namespaces, and they are compared repeatedly.
         if _len(now) != _len(before) or not _all(_map(is_, now.values(), before.values())):
             for name, value in before.items():
                 if now.get(name) is not value and _decides(value):
@@ -151,19 +171,21 @@ class _Namespace:
                 if self._overrides(name, now[name]):
                     yield name, now[name]
         for function, *parts in self._functions:
-            here = (function.__code__, function.__defaults__, function.__kwdefaults__)
-            if not _all(_map(is_, here, parts)):
+            current = (function.__code__, function.__defaults__, function.__kwdefaults__)
+            if not _all(_map(is_, current, parts)):
                 yield f"{function.__name__}()", function
 
     def _overrides(self, name: str, value: object) -> bool:
         """Return whether a new name overrides an inherited one, or one of ``pytest.mark``."""
+        # The namespace of a class is a mapping proxy. A special method that is added to it overrides that
+        # of a base class.
         if isinstance(self.now, MappingProxyType):
             return name.startswith("__") and name.endswith("__") and type(value) is FunctionType
         return self.label == _MARKS and not name.startswith("_")
 
 
 class ObservedJudges:
-    """Snapshot of all judging code, taken before any project code is loaded."""
+    """Snapshot of the code that decides verdicts, taken before any project code is imported."""
 
     def __init__(self) -> None:
         self._spaces: list[_Namespace] = []
@@ -171,16 +193,23 @@ class ObservedJudges:
         self._found: dict[tuple[str, str], None] = {}
         """Changed names with the files that define their new values, if known."""
         self._classes: set[int] = set()
-        judging = [name for name in sys.modules if name in _INSTALLED or name.startswith("pluggy.")]
+        judging = [
+            name for name in sys.modules if name in _JUDGES_IF_IMPORTED or name.startswith("pluggy.")
+        ]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
-        # Of these modules only process-ending functions matter.
+        # Of these modules only the functions that end the process matter. Tests patch many others.
         self._spaces += [_Namespace("sys", vars(sys), ("exit",)), _Namespace("os", vars(os), ("_exit",))]
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
 
     def compare(self, during: str) -> None:
-        """Record what changed so far; ``during`` is ``collection``, ``tests`` or ``session``."""
+        """Record all changes since the snapshot; those of earlier calls are kept, even if undone since.
+
+        ``during`` is the phase of the session: ``collection``, ``tests`` or ``session`` (its end). During
+        ``tests`` temporary mocks of some modules are ignored; the comparison at the end finds those that
+        stayed.
+        """
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
                 self._found[f"sys.modules[{name!r}]", ""] = None
@@ -190,17 +219,18 @@ class ObservedJudges:
                 is_harmless = space.label == "builtins" and name in _OFTEN_PATCHED
                 is_mock = during == "tests" and full.startswith(_MOCKED_BY_FIXTURES)
                 file = _file_of(value)
-                if not is_harmless and not is_mock and not file.endswith(_OWN_HABIT):
+                if not is_harmless and not is_mock and not file.endswith(_LEGACY_PATH):
                     self._found[full, file] = None
         for name in _LATE:
             if name not in self._modules:
                 self._watch(name)
 
     def facts(self) -> list[list[str]]:
-        """Return all changes: name, and file of the new value."""
+        """Return all changes as pairs: dotted name, and file of the new value (empty if unknown)."""
         return [list(each) for each in self._found]
 
     def _watch(self, name: str) -> None:
+        """Start to watch a module and the classes that its package defines, if it is imported."""
         module = sys.modules.get(name)
         if not isinstance(module, ModuleType):
             return
@@ -217,12 +247,12 @@ class ObservedJudges:
 
 @cache
 def judges_at_start() -> ObservedJudges:
-    """Return the snapshot of this process, taken at the first call, which must precede any project code."""
+    """Return the snapshot of this process. The first call takes it, and must precede any project code."""
     return ObservedJudges()
 
 
-def _inner_function(value: Any) -> object:
-    """Return the function inside of a classmethod, staticmethod or property."""
+def _unwrapped(value: Any) -> object:
+    """Return the function inside a classmethod, staticmethod or property; other values unchanged."""
     if isinstance(value, classmethod | staticmethod):
         return cast("Any", value).__func__
     return value.fget if isinstance(value, property) else value
@@ -234,7 +264,8 @@ def _decides(value: object) -> bool:
 
 
 def _file_of(value: object) -> str:
-    value = _inner_function(value)
+    """Return the file that defines a value; empty if it has none."""
+    value = _unwrapped(value)
     if isinstance(value, type):
         return file_of_module(value) or ""
     value = innermost_function(value)
@@ -246,8 +277,10 @@ MOST_HOOKS = 2_000
 MOST_FIXTURE_SETS = 100
 """Limit of comparisons before test bodies."""
 MOST_BODIES = 200
+"""Limit of reported tests whose body did not run."""
 
-_NO_FAILURE = (
+# Exceptions of a test body that pytest does not report as a failure of the test.
+_NOT_FAILURES = (
     pytest.skip.Exception,
     pytest.xfail.Exception,
     pytest.exit.Exception,
@@ -257,7 +290,7 @@ _NO_FAILURE = (
 
 
 class TamperingObserver:
-    """Plugin that observes one session; registered together with the recorder."""
+    """Pytest plugin that observes one session; registered together with the recorder."""
 
     def __init__(self) -> None:
         self.judges = judges_at_start()
@@ -269,23 +302,24 @@ class TamperingObserver:
         self._written = False
 
     def pytest_plugin_registered(self, plugin: object, manager: pytest.PytestPluginManager) -> None:
-        """Record a plugin's hooks, which count even if it is unregistered later."""
+        """Record a plugin's hooks at once, as the plugin may be unregistered before the session ends."""
         home = file_of_module(plugin)
         if home is not None and self._is_environment(home) and isinstance(plugin, ModuleType):
-            return  # all hooks of an installed module are installed, too
+            return  # the hooks of an installed module are installed, too, and need no inspection
         for caller in manager.get_hookcallers(plugin) or ():
             for implementation in caller.get_hookimpls():
                 if implementation.plugin is plugin:
-                    self._note_hook(caller.name, implementation)
+                    self._add_hook(caller.name, implementation)
 
     def pytest_collection_finish(self) -> None:
-        """Compare after conftests and test files were imported."""
+        """Compare the judges once all conftests and test files have been imported."""
         self.judges.compare("collection")
 
     def body_begins(self, item: pytest.Item) -> None:
-        """Compare when a test's fixtures are set up, once for each file and set of fixtures.
+        """Compare the judges when a test's fixtures are set up, once per file and set of fixtures.
 
-        Fixtures of the same name, and hooks around tests, may differ between files.
+        The file is part of the key because fixtures of the same name, and hooks around tests, may differ
+        between files.
         """
         key = (item.path, tuple(getattr(item, "fixturenames", ())))
         if key not in self._fixture_sets and len(self._fixture_sets) < MOST_FIXTURE_SETS:
@@ -294,13 +328,16 @@ class TamperingObserver:
 
     def passed_without_body(self, item: pytest.Item, nodeid: str) -> None:
         """Record a test that was reported as passed although its function was never called."""
-        # unittest calls its test methods itself.
+        # unittest calls its test methods itself, so that their calls are not observed.
         is_plain = isinstance(item, pytest.Function) and type(item).__module__ != "_pytest.unittest"
         if is_plain and len(self._without_body) < MOST_BODIES:
             self._without_body.append(nodeid)
 
     def write(self, journal: JournalWriter, worker: str, manager: pytest.PytestPluginManager) -> None:
-        """Write the record at the end of the session; only once."""
+        """Write the ``session_inventory`` record at the end of the session; later calls do nothing.
+
+        The record is written in any case: a missing one would count as an inventory that was suppressed.
+        """
         if self._written:
             return
         self._written = True
@@ -311,29 +348,30 @@ class TamperingObserver:
         journal.write("session_inventory", worker=worker, **facts)
 
     def _facts(self, manager: pytest.PytestPluginManager) -> dict[str, Any]:
+        """Return the members of the record, after a last comparison of the judges and a scan of all hooks."""
         self.judges.compare("session")
         for hook, caller in list(vars(manager.hook).items()):
             find = getattr(caller, "get_hookimpls", None)
             if not hook.startswith("_") and find is not None:
                 for implementation in find():
-                    self._note_hook(hook, implementation)
+                    self._add_hook(hook, implementation)
         return {
             "hooks": [list(each) for each in sorted(self._hooks)][:MOST_HOOKS],
             "patched": self.judges.facts(),
             "without_body": self._without_body,
         }
 
-    def _note_hook(self, hook: str, implementation: Any) -> None:
+    def _add_hook(self, hook: str, implementation: Any) -> None:
         file = defining_file(implementation.function, implementation.plugin)
         if not self._is_environment(file):
             self._hooks[hook, file] = None
 
 
 class FailureTally:
-    """Counts failures raised by the running test's body, and failures reported for it.
+    """Counts of the failures that the running test's body raised, and of those reported for it.
 
     A plugin or conftest may rerun a failing test and report only the last result, change a report, or
-    swallow the exception. Counting where exceptions are raised detects that.
+    swallow the exception. A count taken where exceptions are raised detects that.
     """
 
     __slots__ = ("_evidence", "_made", "_reported", "_runs", "passed", "raised")
@@ -345,7 +383,7 @@ class FailureTally:
         """Reset the counts for the next test."""
         self._runs = 0
         self.passed = False
-        """The call phase was reported as passed."""
+        """Whether the call phase was reported as passed."""
         self.raised = 0
         """Number of executions of the body that raised a failure."""
         self._made = 0
@@ -353,11 +391,12 @@ class FailureTally:
         self._reported = 0
         """Number of failures reported to all plugins."""
         self._evidence: str | None = None
+        """Facts of a hidden failure, as JSON."""
 
     def ran(self, error: BaseException | None) -> None:
-        """Count one execution of the body; ``error`` is what it raised."""
+        """Count one execution of the body; ``error`` is the exception that it raised, if any."""
         self._runs += 1
-        if error is not None and not isinstance(error, _NO_FAILURE):
+        if error is not None and not isinstance(error, _NOT_FAILURES):
             self.raised += 1
 
     def made(
@@ -366,13 +405,15 @@ class FailureTally:
         report: pytest.TestReport,
         evidence: Callable[[], str | None],
     ) -> None:
-        """Count a created report. ``evidence`` returns the facts of a failure as JSON."""
+        """Count a report when it is created. ``evidence`` returns the facts of the failure as JSON."""
         if call.when == "call" and call.excinfo is None and self.raised and report.outcome == "passed":
-            self._made += 1  # the exception was hidden from the report's creation
+            # The body raised, but the exception was swallowed before the report was created.
+            self._made += 1
             return
-        if call.excinfo is None or call.excinfo.errisinstance(_NO_FAILURE):
+        if call.excinfo is None or call.excinfo.errisinstance(_NOT_FAILURES):
             return
         if report.outcome == "skipped" and hasattr(report, "wasxfail"):
+            # An expected failure (xfail) is legitimately not reported as one.
             self.raised = 0
             return
         self._made += 1
@@ -380,7 +421,7 @@ class FailureTally:
             self._evidence = evidence()
 
     def reported(self, report: pytest.TestReport) -> None:
-        """Count a report that was delivered."""
+        """Count a report that was delivered to all plugins."""
         if report.outcome not in ("passed", "skipped"):
             self._reported += 1
 
@@ -390,7 +431,9 @@ class FailureTally:
         return self.passed and not self._runs
 
     def hidden(self) -> dict[str, Any] | None:
-        """Return the number of unreported failures and executions, with one failure as example; else
+        """Return the failures that were raised and not reported, or ``None`` if there are none.
+
+        Members: ``count`` of the failures, ``runs`` of the body, ``evidence`` of one failure as JSON or
         ``None``.
         """
         count = self._made - self._reported

@@ -1,7 +1,8 @@
-"""Cases and problems of a run, each with its place, for all report formats.
+"""The format-independent content of a report: test cases and problems, each with its location.
 
-Cases are for programs that count: one a test, and one a criterion without tests. A case failed, or the run,
-exactly where the exit status is not 0. Problems are for people: one a root cause.
+Cases are for programs that count: one for each test, and one for each criterion without tests. At least one
+case is failed if and only if the exit status of the run is not 0; a case for the run as a whole is added
+where no other one failed. Problems are for people: one for each root cause.
 """
 
 from __future__ import annotations
@@ -27,18 +28,20 @@ if TYPE_CHECKING:
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 RUN = "run"
-"""The todo of the case that stands for the run as a whole."""
+"""Todo id of the case that represents the run as a whole."""
 
 _LONGEST_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class ReportCase:
+    """One test, or one criterion without tests, as a test case of a report."""
+
     todo_id: str
     name: str
     status: str
     message: str = ""
-    """Why it did not pass, in one line."""
+    """Why it did not pass, in one line; empty for a passed case."""
     text: str = ""
     duration_ms: int = 0
     flaky: bool = False
@@ -46,7 +49,7 @@ class ReportCase:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One root cause, or one criterion that no diagnosis explains."""
+    """One root cause, or one failing criterion without a diagnosis."""
 
     category: str
     headline: str
@@ -54,40 +57,44 @@ class Problem:
     todos: tuple[str, ...]
     tests: tuple[str, ...]
     path: str
-    """Of the fault, as it is seen from the top of the repository; of the plan where nothing is known."""
+    """File at fault, relative to the top of the repository; the plan file if the location is unknown."""
     line: int = 1
     failure: Failure | None = None
 
     @property
     def hunk(self) -> Hunk | None:
-        """Return what was changed in the likeliest function."""
+        """The change in the function most likely at fault; ``None`` if no candidate was changed."""
         candidates = self.failure.candidates if self.failure else ()
         return next((each.hunk for each in candidates if each.hunk is not None), None)
 
     @property
     def consequences(self) -> str:
-        """``38 tests in shop, cart``."""
+        """The affected tests and todos: ``38 tests in shop, cart``."""
         tests = f"{counted(len(self.tests), 'test')} in " if self.tests else ""
         return tests + listed(self.todos, 5)
 
 
 @dataclass(frozen=True)
 class ReportInput:
-    """An outcome document as formats render it."""
+    """An outcome document with what the report formats derive from it."""
 
     document: OutcomeDocument
     folders: Mapping[str, str]
-    """By plan the folder of its root below the top of the repository; the top itself is the empty text."""
+    """By plan id, the plan's root relative to the top of the repository; the top itself is ``""``."""
     todos: Mapping[str, Sequence[Todo]] = field(default_factory=dict[str, "Sequence[Todo]"])
-    """By plan, those of its sub-plans included."""
+    """By plan id, its todos including those of its sub-plans."""
 
     @property
     def holds(self) -> bool:
+        """Whether the run is accepted: its exit status is 0."""
         return self.document.run.exit_status == 0
 
     @cached_property
     def cases(self) -> list[ReportCase]:
-        """Return every case. Nothing failed where the exit status is 0: what is red does not count."""
+        """All cases in the order of the outcomes.
+
+        In an accepted run, failing criteria do not count and are reported as skipped.
+        """
         cases = [
             case for outcome in self.document.outcomes for case in _cases(outcome, counts=not self.holds)
         ]
@@ -97,9 +104,9 @@ class ReportInput:
 
     @property
     def exit_reason(self) -> str:
-        """Return why the run as a whole is not accepted, in one line."""
+        """Why the run as a whole is not accepted, in one line."""
         run = self.document.run
-        said = EXIT_WORDS.get(run.exit_status, ("", None))[0]
+        word = EXIT_WORDS.get(run.exit_status, ("", None))[0]
         waiting = (
             f"{outcome.todo_id}: {check.id} is {check.verdict}"
             + (f", {check.reason}" if check.reason else "")
@@ -108,12 +115,15 @@ class ReportInput:
             if check.counts_as not in (Verdict.PASSED, Verdict.BLOCKED)
         )
         return safe(
-            f"exit status {run.exit_status}: {run.unexplained or said or next(waiting, 'not accepted')}"
+            f"exit status {run.exit_status}: {run.unexplained or word or next(waiting, 'not accepted')}"
         )
 
     @cached_property
     def problems(self) -> list[Problem]:
-        """Return the root causes, the first to fix first, then what nothing explains."""
+        """Root causes in the order of repair, then failures of no cause, then unexplained criteria.
+
+        Failures of one signature, or of one cause, make one problem.
+        """
         found: dict[str, list[tuple[Outcome, Failure]]] = {}
         unexplained: list[Problem] = []
         for outcome in self.document.outcomes:
@@ -137,19 +147,23 @@ class ReportInput:
         return [*(self._problem(group) for group in groups), *unexplained]
 
     def placed(self, plan: str | None, path: str) -> str:
-        """Return a path of a plan's root as it is seen from the top of the repository."""
+        """Return a path relative to a plan's root as a path relative to the top of the repository.
+
+        Without a plan id the first plan is assumed; absolute paths are returned unchanged.
+        """
         folder = self.folders.get(plan or "", "") if plan else next(iter(self.folders.values()), "")
         return path if not folder or path.startswith("/") else f"{folder}/{path}"
 
     def _problem(self, members: list[tuple[Outcome, Failure]]) -> Problem:
+        """Merge failures of one cause; the first one with a location determines the place."""
         outcome, failure = members[0]
         tests = tuple(
             dict.fromkeys(test for _, each in members for test in (each.tests or each.top_failing_tests))
         )
         path, line = self._plan_path(outcome), 1
-        for at, each in members:
+        for each_outcome, each in members:
             if each.location is not None:
-                path, line = self.placed(at.plan, each.location.path), each.location.line or 1
+                path, line = self.placed(each_outcome.plan, each.location.path), each.location.line or 1
                 break
         return Problem(
             category=str(failure.category),
@@ -174,16 +188,21 @@ class ReportInput:
 
     def _plan_path(self, outcome: Outcome) -> str:
         plans = self.document.plans
-        named = next((each.path for each in plans if each.todo_list_id == outcome.plan), None)
-        return named or (plans[0].path if plans else "plan.yaml")
+        known_path = next((each.path for each in plans if each.todo_list_id == outcome.plan), None)
+        return known_path or (plans[0].path if plans else "plan.yaml")
 
 
 def safe(text: str, limit: int = _LONGEST_TEXT) -> str:
-    """Return untrusted text without control sequences, known secrets, and what no XML may hold."""
+    """Return untrusted text without control sequences, known secrets, and characters invalid in XML."""
     return clean(redact(text), limit=limit).replace("\ufffe", "").replace("\uffff", "")
 
 
 def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
+    """Yield the cases of a todo; unless failures count, failing criteria are reported as skipped.
+
+    A criterion gets a case of its own if it has no tests, or if it did not pass and none of its tests was
+    reported as failed.
+    """
     failures = list(failures_of(outcome))
     for check in outcome.checks:
         passed = check.counts_as is Verdict.PASSED
@@ -191,21 +210,29 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
         flaky = check.verdict is Verdict.FLAKY
         red_tests = False
         for test in check.tests:
-            told = PASSED if test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) else SKIPPED
-            if test.outcome.is_red and status == FAILED:  # the plan may bear a red test
-                told, red_tests = FAILED, True
+            test_status = PASSED if test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) else SKIPPED
+            if test.outcome.is_red and status == FAILED:  # the criterion may tolerate a failing test
+                test_status, red_tests = FAILED, True
             failure = _failure_of(failures, check, test.nodeid)
             message, text = (
-                _said(failure) if told != PASSED and test.outcome.is_red else (test.reason or "", "")
+                _message_and_text(failure)
+                if test_status != PASSED and test.outcome.is_red
+                else (test.reason or "", "")
             )
-            if told != PASSED and not message:
+            if test_status != PASSED and not message:
                 message = check.reason or test.outcome.value
             yield ReportCase(
-                outcome.todo_id, safe(test.nodeid), told, safe(message), text, test.duration_ms, flaky
+                outcome.todo_id,
+                safe(test.nodeid),
+                test_status,
+                safe(message),
+                text,
+                test.duration_ms,
+                flaky,
             )
         if not check.tests or not (passed or red_tests):
             failure = _failure_of(failures, check, None)
-            message, text = _said(failure) if status == FAILED else ("", "")
+            message, text = _message_and_text(failure) if status == FAILED else ("", "")
             reason = check.reason or ("" if status == PASSED else check.verdict.value)
             name = " ".join(filter(None, (check.kind.value, check.title or check.cmd or check.id)))
             yield ReportCase(
@@ -214,11 +241,13 @@ def _cases(outcome: Outcome, *, counts: bool) -> Iterator[ReportCase]:
 
 
 def _failure_of(failures: list[Failure], check: Check, nodeid: str | None) -> Failure | None:
+    """Return the failure of the check that names the test, else the first failure of the check."""
     own = [each for each in failures if each.check_id == check.id]
     return next((each for each in own if nodeid in each.tests), own[0] if own else None)
 
 
-def _said(failure: Failure | None) -> tuple[str, str]:
+def _message_and_text(failure: Failure | None) -> tuple[str, str]:
+    """Return the one-line message and the text of a case; both are empty without a failure."""
     if failure is None:
         return "", ""
     place = failure.location

@@ -1,6 +1,7 @@
-"""The reports that are asked for.
+"""The available report formats, and parsing of the requested reports.
 
-It is read before any test is, in the process of the tests, and imports nothing that a project may shadow.
+Imported while options are parsed, in the process that runs the tests. It therefore imports no module whose
+name the project under test could shadow.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ FORMATS: Mapping[str, str] = {
     "html": "report.html",
     "prometheus": "planverify.prom",
 }
-"""Each format, which is a module with ``render``, and the usual name of its file."""
+"""Default file name by format. Each format is a module of this package with a function ``render``."""
 
 
 class Report(NamedTuple):
-    """A report that somebody asked for."""
+    """A report that the user requested."""
 
     format: str
     path: Path | None
-    """``None`` is the usual place."""
+    """Output file; ``None`` for the default place, ``-`` for standard output."""
 
 
 def parse_report(text: str, folder: Path) -> Report:
-    """Read ``FORMAT[=PATH]``. Raises ``ValueError`` with one line."""
+    """Parse ``FORMAT[=PATH]``, the path relative to ``folder``. Raises ``ValueError`` with one line."""
     name, equals, path = text.partition("=")
     if name not in FORMATS:
         raise ValueError(

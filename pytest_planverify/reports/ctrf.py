@@ -1,4 +1,4 @@
-"""CTRF, the common test report format: the cases of the run as JSON."""
+"""CTRF (Common Test Report Format): the cases of the run as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def render(told: ReportInput) -> str:
-    """Return the report."""
+    """Return the report. Times are in milliseconds, ``start`` and ``stop`` since 1970 or 0 if unknown."""
     run = told.document.run
     counts = Counter(case.status for case in told.cases)
     report = {

@@ -1,7 +1,7 @@
-"""Details of a todo (why it is red, the next action), and the root causes of the run.
+"""Details of a todo (why it failed, the next action), and the root causes of the run.
 
-At ``-v`` every check follows with its verdict, at ``-vv`` every test. Nothing is cut: prose is wrapped at
-words; node ids, commands and paths stand whole, so that they can be copied.
+``-v`` adds every check with its verdict, ``-vv`` every test. No text is truncated: prose is wrapped at
+words, and node ids, commands and paths are never broken, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from planner.model.outcome import Candidate, Cause, Check, Failure, Location, Outcome, TestResult
 
 LABEL = 7
-"""The width of the column of labels under a todo: ``where`` and a gap."""
+"""Width of the label column under a todo: ``where`` and a gap."""
 
 CAUSE_LABEL = 10
-"""The width of the column of labels of the causes; that of the notes below them."""
+"""Width of the label column of the root causes, and of the notes below them."""
 
 MOST_LINES = 8
-"""More lines of one error message are shown at ``-v`` only."""
+"""Lines of one error message that are shown without ``-v``."""
 
 MOST_OTHERS = 3
 MOST_CHANGES = 3
@@ -53,14 +53,16 @@ ISOLATIONS: Mapping[Isolation, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """Writes the details of the todos of one run; what two todos share is written in full once."""
+    """Writes the details of the todos of one run; a failure shared by several todos is in full only
+    once.
+    """
 
     screen: ReportScreen
     verbosity: int = 0
     outcomes_path: str | None = None
     causes: Sequence[Cause] = ()
     _written: dict[tuple[object, ...], str] = field(default_factory=dict[tuple[object, ...], str])
-    """What a failure says, to the todo under which it stands in full."""
+    """By the content of a failure, the todo under which it was written in full."""
 
     @property
     def _is_verbose(self) -> bool:
@@ -89,11 +91,14 @@ class Details:
     # -- one failure -----------------------------------------------------------------------------
 
     def _write_failure(self, failure: Failure, todo_id: str) -> None:
-        """Answer a reader's questions about a failure in their order."""
-        said = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
-        first = self._written.setdefault(said, todo_id) if any(said[1:]) else todo_id
-        if first != todo_id:
-            self._label("why", f"{failure.category}: as under {first}", Style.WARN)
+        """Write one failure: why, which test, the message, where, what changed, the remedy, who acts.
+
+        Of a failure that is in full under another todo, only a reference and the test are written.
+        """
+        content = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
+        shown_under = self._written.setdefault(content, todo_id) if any(content[1:]) else todo_id
+        if shown_under != todo_id:
+            self._label("why", f"{failure.category}: as under {shown_under}", Style.WARN)
             self._write_tests(failure)
         else:
             self._write_diagnosis(failure)
@@ -101,7 +106,9 @@ class Details:
             self._write_message(failure.stack_trace_head or "")
             if failure.location:
                 self._whole("where", *place(failure.location))
-            if failure.since is not Since.PRE_EXISTING:  # no change of this work has made it red
+            if (
+                failure.since is not Since.PRE_EXISTING
+            ):  # older failures are not due to changes of this work
                 self._write_changes(failure.candidates)
             if failure.suggestion:
                 self._label(suggestion_label(failure.suggestion), failure.suggestion)
@@ -115,8 +122,8 @@ class Details:
             "" if failure.runs is None else f"red {failure.reds or 0} of {failure.runs}",
             SINCE.get(failure.since, ""),
         ]
-        said = ", ".join(part for part in parts if part)
-        self._label("why", f"{failure.category}" + (f": {said}" if said else ""), Style.WARN)
+        details = ", ".join(part for part in parts if part)
+        self._label("why", f"{failure.category}" + (f": {details}" if details else ""), Style.WARN)
         if self._is_verbose and failure.rule:
             self._label("rule", failure.rule + (f": {failure.because}" if failure.because else ""))
             self._whole("more", f"planner explain {failure.rule}")
@@ -134,6 +141,7 @@ class Details:
         self._whole("test", first[0], f"and {more} more" if more > 0 else "")
 
     def _write_message(self, message: str) -> None:
+        # One line too many is shown: the line that counts the omitted ones would take the same room.
         screen = self.screen
         parts = [
             part for line in screen.texts(message) for part in wrapped(line, screen.width - INDENT - LABEL)
@@ -145,7 +153,7 @@ class Details:
             self._line("", f"and {len(parts) - most} more lines; -v shows them", Style.QUIET)
 
     def _write_changes(self, candidates: Sequence[Candidate]) -> None:
-        """Write what was changed in the functions most likely to be at fault."""
+        """Write the changes in the functions most likely at fault."""
         for hunk in [each.hunk for each in candidates if each.hunk is not None][:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             rest = f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}"
@@ -154,7 +162,7 @@ class Details:
             )
 
     def _write_others(self, deciding: Failure, others: Sequence[Failure]) -> None:
-        """Write a few of the todo's other failures, those of other causes first, and count the rest."""
+        """Write a few of the todo's other failures, those of different causes first, and count the rest."""
 
         def is_same_cause(failure: Failure) -> bool:
             both = {failure.signature, deciding.signature}
@@ -175,9 +183,9 @@ class Details:
     # -- what no diagnosis explains ----------------------------------------------------------------
 
     def _write_notes(self, outcome: Outcome) -> None:
-        """Write what there is to know about checks that pass, or whose answer changes."""
+        """Write the reasons of passed checks, and of checks whose quarantine applies or has ended."""
         if self._is_verbose:
-            return  # it stands below the check itself
+            return  # already written below the check itself
         notable = (
             check
             for check in outcome.checks
@@ -187,7 +195,7 @@ class Details:
             self._label("note", reason)
 
     def _write_unexplained(self, outcome: Outcome, failures: Sequence[Failure]) -> None:
-        """Write for the checks without a diagnosis what they wait for, or why they prove nothing."""
+        """Write for each open check without a diagnosis what it waits for, or why it is not passed."""
         explained = {failure.check_id for failure in failures}
         written: set[str] = set()
         for check in outcome.checks:
@@ -198,23 +206,24 @@ class Details:
                 continue
             reason = f": {check.reason}" if check.reason else ""
             verb = "" if check.verdict is Verdict.FAILED else "is "
-            said = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
-            if said not in written and not (check.reason and self._is_verbose):
-                written.add(said)
-                self._label("why", f"{check.id} {said}")
+            statement = f"{verb}{VERDICT_WORDS[check.verdict].text}{reason}"
+            if statement not in written and not (check.reason and self._is_verbose):
+                written.add(statement)
+                self._label("why", f"{check.id} {statement}")
         if not outcome.checks and not failures:
             self._label("why", "nothing was checked: the todo has no criterion, or none was run")
 
     def _write_question(self, check: Check) -> None:
+        """Write the question of a manual check, a problem with an old answer, and the command to answer."""
         question = check.title or check.cmd or check.id
         self._label("asks", question, Style.STRONG)
-        said, opening, command = (check.reason or "").partition("answer: ")
+        problem, opening, command = (check.reason or "").partition("answer: ")
         if not opening:
-            if said:
-                self._label("", said)
+            if problem:
+                self._label("", problem)
             return
-        if trouble := said.partition(question)[0].rpartition("; ")[0]:
-            self._label("", trouble)
+        if old_problem := problem.partition(question)[0].rpartition("; ")[0]:
+            self._label("", old_problem)
         self._whole("answer", command)
 
     # -- every check -------------------------------------------------------------------------------
@@ -237,7 +246,7 @@ class Details:
                     StyledText(facts, Style.QUIET),
                     indent=INDENT,
                 )
-            else:  # what is copied stands whole
+            else:  # too wide: titles and commands get a line of their own, so that they can be copied
                 screen.line(*head, indent=INDENT)
                 if text:
                     screen.line(StyledText(text), indent=INDENT * 2)
@@ -263,11 +272,11 @@ class Details:
     # -- lines -------------------------------------------------------------------------------------
 
     def _label(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
-        """Write a label and its prose, wrapped."""
+        """Write a label and wrapped prose."""
         self.screen.labelled(label, self.screen.text(text), style=style, indent=INDENT, column=LABEL)
 
     def _whole(self, label: str, text: str, rest: str = "") -> None:
-        """Write a label, a text that is never broken, and what follows it, below where there is no room."""
+        """Write a label, a text that is never broken, and ``rest``, below it if there is no room."""
         text, rest = self.screen.text(text), self.screen.text(rest)
         room = self.screen.width - INDENT - LABEL
         if cells(f"{text} {rest}".strip()) <= room:
@@ -281,28 +290,28 @@ class Details:
             self.screen.paragraph(rest, indent=INDENT + LABEL)
 
     def _line(self, label: str, text: str, style: Style = Style.PLAIN) -> None:
-        """Write a label and a printable text as it is."""
+        """Write a label and a text that is already printable, without wrapping."""
         self.screen.line(
             StyledText(label.ljust(LABEL), Style.QUIET), StyledText(text, style), indent=INDENT
         )
 
 
 def headline(failure: Failure) -> str:
-    """Return one line on one failure: category, who should act, what it says."""
-    said = failure.stack_trace_head or failure.suggestion or failure.because or ""
+    """Return one line about a failure: category, who should act, first line of its message."""
+    message = failure.stack_trace_head or failure.suggestion or failure.because or ""
     actor = f" ({failure.target_agent})" if failure.target_agent else ""
-    first = said.strip().splitlines()
+    first = message.strip().splitlines()
     return f"{failure.category}{actor}" + (f": {first[0]}" if first else "")
 
 
 def place(location: Location) -> tuple[str, str]:
-    """Return ``indicators/rsi.py:31`` and ``in compute_rsi``, which is empty where no function is known."""
+    """Return ``indicators/rsi.py:31`` and ``in compute_rsi``, the latter empty without a known function."""
     line = "" if location.line is None else f":{location.line}"
     return f"{location.path}{line}", f"in {location.function}" if location.function else ""
 
 
 def write_causes(causes: Sequence[Cause], screen: ReportScreen, *, verbosity: int = 0) -> None:
-    """Write the root causes in the order of repair, where the todos alone do not show it."""
+    """Write the root causes in the order of repair, unless the todos already show all there is to know."""
     if not is_worth_telling(causes):
         return
     shown = causes if verbosity > 0 else causes[:MOST_CAUSES]
@@ -330,7 +339,7 @@ def _write_cause(cause: Cause, screen: ReportScreen, number: int) -> None:
     facts = [span for span in facts if span.text.strip()]
     if sum(cells(span.text) for span in (*head, *facts)) <= screen.width:
         screen.line(*head, *facts)
-    else:  # a path is never cut
+    else:  # a path is never truncated or broken
         screen.line(*head)
         for span in facts:
             screen.line(StyledText(span.text.strip(), span.style), indent=indent)
@@ -341,6 +350,7 @@ def _write_cause(cause: Cause, screen: ReportScreen, number: int) -> None:
 
 
 def _facts(check: Check) -> Iterator[str]:
+    """Yield counts, duration and origin of a check, each a short text; only what is known and not 0."""
     good, of = tests_of(check)
     if of:
         yield counted(of, "test") if good == of else f"{good}/{counted(of, 'test')}"
@@ -355,8 +365,8 @@ def _facts(check: Check) -> Iterator[str]:
 
 
 def _remarks(check: Check) -> Iterator[str]:
-    """Say why the verdict is what it is and why the check was run as it was, where that needs saying."""
-    if check.reason and check.verdict is not Verdict.NEEDS_HUMAN:  # its question stands below
+    """Yield the reason for the verdict, for the isolation, and an exit status that no reason explains."""
+    if check.reason and check.verdict is not Verdict.NEEDS_HUMAN:  # written with its question instead
         yield check.reason
     if check.isolation_reason:
         yield f"{ISOLATIONS[check.isolation]}: {check.isolation_reason}"

@@ -1,8 +1,8 @@
 """The failure report of one todo, ``diagnostics/{todo}_failure_report.json`` below the plan's root.
 
-It is all that whoever repairs the todo may get to see: the diagnosed failures with their evidence, and the
-source at the places that these name. Text of the run is stripped of secrets, and of what could steer a
-terminal or hide from a reader; it stays untrusted.
+The report may be all that the repairing agent or person gets to see: the diagnosed failures with their
+evidence, and excerpts of the source at the locations that these name. Text from the run is stripped of
+secrets, control sequences and invisible characters; it remains untrusted.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ IGNORED = f"""\
 /*{SUFFIX}
 """
 MOST_EVIDENCE = 20
-"""Of one failure; the tests that fail in the same way are named by it all the same."""
+"""Pieces of evidence for each failure; all tests that failed the same way are named in any case."""
 
 _IDS = frozenset(("id", "todo_list_id", "run_id", "digest", "sha256", "signature", "signatures"))
-"""What names something for programs, and is no text of the run: it stays as it is."""
+"""Keys of identifiers for programs: they are cleaned of control characters, but never redacted."""
 
 
 def failure_report(
@@ -59,9 +59,10 @@ def failure_report(
     run_id: str | None = None,
     causes: Sequence[Cause] = (),
 ) -> dict[str, Any]:
-    """Return the report as JSON data, in the shape of :class:`FailureReport`.
+    """Return the report as JSON data with the schema of :class:`FailureReport`.
 
-    ``evidence`` is all that was seen of the todo's failures, in any order; ``causes`` are those of the run.
+    ``evidence`` is everything observed for the todo's failures, in any order; ``causes`` are those of the
+    whole run, of which the relevant ones are selected.
     """
     todo = next(item for item in plan.plan.items if item.id == outcome.todo_id)
     failures = list(failures_of(outcome))
@@ -70,11 +71,11 @@ def failure_report(
     shown: dict[int, Evidence] = {}
     excerpts: dict[tuple[str, int], SourceExcerpt] = {}
     for failure in failures:
-        mine = evidence_of(failure, tuple(facts))
-        shown |= {id(fact): fact for fact in mine[:MOST_EVIDENCE]}
-        taken = set(map(id, mine))  # by identity: comparing thousands of models takes seconds
+        own_evidence = evidence_of(failure, tuple(facts))
+        shown |= {id(fact): fact for fact in own_evidence[:MOST_EVIDENCE]}
+        taken = set(map(id, own_evidence))  # by identity: comparing thousands of models takes seconds
         facts = [fact for fact in facts if id(fact) not in taken]
-        for excerpt in read_excerpts(files, failure, mine):
+        for excerpt in read_excerpts(files, failure, own_evidence):
             excerpts.setdefault((excerpt.path, excerpt.first_line), excerpt)
     shown |= {id(fact): fact for fact in facts[:MOST_EVIDENCE]}
     signatures = {failure.signature for failure in failures if failure.signature}
@@ -90,22 +91,22 @@ def failure_report(
             for check in outcome.checks
         ),
         failures=tuple(failures),
-        # Without what only a diagnosis needs: the candidates say what follows.
+        # These fields are inputs of the diagnosis; its result is in the candidates.
         evidence=tuple(fact.model_copy(update={"executed": (), "hunks": ()}) for fact in shown.values()),
         excerpts=tuple(excerpts.values()),
-        # Those that the failures belong to, and those that probably explain them.
+        # The causes that the failures belong to, and those that probably explain them.
         causes=tuple(each for each in causes if signatures & {*each.signatures, *each.explains}),
     )
-    # A null or an empty list a field would be most of the file.
+    # With defaults included, nulls and empty lists would be most of the file.
     data: dict[str, Any] = _cleaned(report.model_dump(mode="json", exclude_defaults=True))
     return {"schema_version": FAILURE_REPORT_VERSION, **data}
 
 
 def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) -> Path:
-    """Write the report, which only its owner may read; in a folder that is made for it, git ignores it.
+    """Write the report, readable only by its owner. A folder created for it gets a ``.gitignore``.
 
-    ``name`` is the todo's id as it stands in names of files. Returns the path, below ``root``. Raises
-    ``PlannerError`` where that would lead out of the root, or cannot be written.
+    ``name`` is the todo's id as used in file names. Returns the path, below ``root``. Raises
+    ``PlannerError`` if the folder is reached through a symbolic link or the file cannot be written.
     """
     folder = root.resolve() / FOLDER
     if folder.resolve() != folder:
@@ -120,7 +121,10 @@ def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) ->
 
 
 def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: str) -> None:
-    """Remove the report of a todo that is green now, if it is one of this plugin's and of this plan."""
+    """Remove the report of a todo that passes now, if it was written by this plugin for this plan and todo.
+
+    Anything that is no such report, or cannot be read or removed, is left alone.
+    """
     path = root.resolve() / FOLDER / f"{name}{SUFFIX}"
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         if not path.parent.is_symlink() and is_regular_file(path):
@@ -143,7 +147,7 @@ def _below(path: Path, root: Path) -> str:
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
-    """Return the same data, its texts without control sequences, invisible characters and secrets."""
+    """Return the data with control sequences, invisible characters and secrets removed from its texts."""
     if isinstance(value, str):
         return clean(value) if key in _IDS else redact(clean(value))
     if key == "argv":
@@ -156,7 +160,11 @@ def _cleaned(value: Any, key: str = "") -> Any:
 
 
 def _cleaned_words(words: Sequence[str]) -> list[str]:
-    """Return a command's words without secrets; the value of ``--token`` is a word of its own."""
+    """Return a command's words without secrets.
+
+    A word is also redacted together with the option before it: the value of ``--token`` is a word of its
+    own and shows only with the option that it is a secret.
+    """
     shown: list[str] = []
     before = ""
     for word in words:

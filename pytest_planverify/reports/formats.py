@@ -1,4 +1,4 @@
-"""The formats of reports: each renders the outcomes of a run, none changes them or the exit status."""
+"""Writing of reports: each format renders the outcomes of a run, none changes them or the exit status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ FOLDER = f"{HOME}/reports"
 
 
 def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
-    """Return the outcomes with what formats show of the plans: places in the repository, and todos."""
+    """Return the input of all formats: the outcomes, and of each plan its todos and its root folder.
+
+    The folder is relative to the repository, found by its ``.git``, else to the current directory.
+    """
     folders: dict[str, str] = {}
     todos: dict[str, Sequence[Todo]] = {}
     for loaded in (flat.loaded for flat in plans):
@@ -41,7 +44,9 @@ def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Report
 
 
 def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:
-    """Write the reports, the usual places below ``root``. Yields one line for each that could not be."""
+    """Write the reports, by default below ``root``. Yields an error line for each that cannot be
+    written.
+    """
     for report in reports:
         path = report.path or root / FOLDER / FORMATS[report.format]
         try:
@@ -50,12 +55,16 @@ def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> 
             write_file(path, render(report.format, given))
         except PlannerError as error:
             yield f"report {report.format}: {error}"
-        except Exception as error:  # whatever is wrong with a report, the outcomes stand
+        except Exception as error:  # a faulty report must not invalidate the outcomes
             yield one_line(f"report {report.format}: {path}: cannot be made: {error!r}", limit=500)
 
 
 def report_command(asked: str, plan: Path) -> int:
-    """Write a report of the last outcomes of the plan. Returns the exit status of the command."""
+    """Write a report of the latest outcomes of a plan; errors go to standard error.
+
+    Returns the exit status of the command: 2 for a malformed request, 4 if there are no outcomes or the
+    report cannot be written, else 0.
+    """
     try:
         report = parse_report(asked, Path.cwd())
     except ValueError as error:
@@ -73,12 +82,12 @@ def report_command(asked: str, plan: Path) -> int:
 
 
 def render(name: str, given: ReportInput) -> str:
-    """Return the report in that format."""
+    """Return the text of the report in the format ``name``, a key of ``FORMATS``."""
     return import_module(f"pytest_planverify.reports.{name}").render(given)
 
 
 def tell_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines that GitHub Actions reads, and append to its summary of the step, if it listens."""
+    """Yield workflow commands and append the step summary if ``environment`` is that of GitHub Actions."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return
     from pytest_planverify.reports.github import append_summary, error_commands
@@ -87,5 +96,5 @@ def tell_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[
         yield from error_commands(given)
         if summary := environment.get("GITHUB_STEP_SUMMARY"):
             append_summary(given, Path(summary))
-    except Exception as error:  # as above
+    except Exception as error:  # as in write_reports
         yield one_line(f"GITHUB_STEP_SUMMARY: cannot be written: {error}", limit=500)

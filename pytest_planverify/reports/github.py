@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import Problem, ReportInput
 
 MOST_ANNOTATIONS = 10
-"""GitHub shows no more errors of one step."""
+"""The number of error annotations that GitHub shows for one step."""
 
 LARGEST_SUMMARY = 1024 * 1024
-"""In bytes; a larger summary of a step is refused as a whole."""
+"""Bytes. GitHub rejects a larger step summary as a whole."""
 
 _CUT = "\n… the rest is left out: a step summary holds at most 1 MiB\n"
 
 
 def error_commands(told: ReportInput) -> Iterator[str]:
-    """Yield a command a root cause, at the place of the fault; none where the run is accepted."""
+    """Yield an ``::error`` command for each root cause, at its location; none if the run is accepted.
+
+    The last of :data:`MOST_ANNOTATIONS` commands counts the root causes that are left out.
+    """
     if told.holds:
         return
     problems = told.problems
@@ -36,9 +39,9 @@ def error_commands(told: ReportInput) -> Iterator[str]:
 
 
 def append_summary(told: ReportInput, path: Path) -> None:
-    """Append the Markdown report to the summary of the step. Raises ``OSError``."""
+    """Append the Markdown report to the step summary, cut to the remaining size. Raises ``OSError``."""
     with path.open("a+b") as file:
-        room = LARGEST_SUMMARY - file.seek(0, 2)
+        room = LARGEST_SUMMARY - file.seek(0, 2)  # earlier commands of the step share the file
         data = markdown.render(told).encode("utf-8", "replace")
         if len(data) > room:
             cut = _CUT.encode()
@@ -56,8 +59,10 @@ def _error(problem: Problem) -> str:
 
 
 def _data(text: str) -> str:
+    """Escape the message of a workflow command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
+    """Escape a property of a workflow command, in which ``:`` and ``,`` are separators, too."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,4 +1,4 @@
-"""Code quality of GitLab: a list of root causes, each at the place of the fault."""
+"""GitLab Code Quality: a list of root causes, each at its location."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def render(told: ReportInput) -> str:
-    """Return the report; what is red but does not count is for information."""
+    """Return the report; failures that do not count in an accepted run have the severity ``info``."""
     severity = "info" if told.holds else "major"
     report = [
         {

@@ -1,4 +1,4 @@
-"""HTML: one page that needs no network, with the graph of the plan, the causes and every todo."""
+"""HTML: one self-contained page with the graph of each plan, the root causes and every todo."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from pytest_planverify.reports.cases import ReportInput
 
+# Pixels: width and height of a node, distance of columns, distance of rows.
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 170, 30, 230, 42
 _LONGEST_LABEL = 22
 MOST_EDGES = 4_000
-"""More lines of a graph show nothing to anybody."""
+"""Edges that are drawn of one graph; with more the picture is unreadable."""
 
 
 class GraphNode(NamedTuple):
+    """A todo in the graph; ``x`` and ``y`` are its upper left corner."""
+
     todo_id: str
     label: str
     state: str
@@ -35,7 +38,9 @@ class GraphNode(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """The todos of a plan, a column a wave; an edge is a path from what a todo depends on."""
+    """The todos of a plan, one column for each wave; an edge is an SVG path from a dependency to its
+    todo.
+    """
 
     nodes: list[GraphNode]
     edges: list[str]
@@ -44,7 +49,7 @@ class Graph(NamedTuple):
 
 
 def render(told: ReportInput) -> str:
-    """Return the page."""
+    """Return the page. Its script is inlined, and allowed by hash in the page's content security policy."""
     from markupsafe import Markup
 
     script = (FOLDER / "page.js").read_text(encoding="utf-8").strip()
@@ -63,13 +68,13 @@ def render(told: ReportInput) -> str:
 
 
 def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph:
-    """Return where the todos and what is between them stand."""
+    """Return the layout of the graph of one plan; the colours come from the todos' outcomes."""
     states = {each.todo_id: standing(each).value for each in outcomes if each.plan in (None, plan)}
     by_id = {todo.id: todo for todo in todos}
     nodes: dict[str, GraphNode] = {}
     try:
         columns = waves(todos)
-    except ValueError:  # a circle, which the plan's own validation tells of
+    except ValueError:  # a dependency cycle, which the validation of the plan reports
         columns = (tuple(by_id),)
     for column, ids in enumerate(columns):
         for row, todo_id in enumerate(ids):
@@ -82,8 +87,8 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
     ends = [(nodes[each], nodes[todo.id]) for todo in todos for each in todo.dependencies if each in nodes]
     rows = max((len(ids) for ids in columns), default=0)
     edges: list[str] = []
-    for one, other in ends[:MOST_EDGES]:
-        x, y, end_x, end_y = one.x + _WIDTH, one.y + _HEIGHT // 2, other.x, other.y + _HEIGHT // 2
+    for source, target in ends[:MOST_EDGES]:
+        x, y, end_x, end_y = source.x + _WIDTH, source.y + _HEIGHT // 2, target.x, target.y + _HEIGHT // 2
         middle = (x + end_x) // 2
         edges.append(f"M{x} {y} C{middle} {y} {middle} {end_y} {end_x} {end_y}")
     return Graph(list(nodes.values()), edges, len(columns) * _ACROSS, rows * _DOWN)

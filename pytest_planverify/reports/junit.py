@@ -1,4 +1,4 @@
-"""JUnit XML: a suite a todo, a case a test, artifact, command, metric, contract or violation."""
+"""JUnit XML: one suite for each todo, one case for each test and each criterion without tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def render(told: ReportInput) -> str:
-    """Return the report; it has a failure exactly where the exit status of the run is not 0."""
+    """Return the report; it contains a failure if and only if the exit status of the run is not 0."""
     suites: dict[str, list[ReportCase]] = {}
     for case in told.cases:
         suites.setdefault(case.todo_id, []).append(case)

@@ -1,4 +1,4 @@
-"""Markdown, as for the summary of a job: what failed, where, who acts, how to rerun, the tree of todos."""
+"""Markdown, as for a job summary: failures with location, owner and rerun command, and the todo tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", S
 
 
 def render(told: ReportInput) -> str:
-    """Return the report: one line where all is done. What is open goes first where not all can be shown."""
+    """Return the report: one line if every todo is done.
+
+    If there are more than :data:`MOST_TODOS` todos, those that are not done are shown first.
+    """
     todos = list(told.document.outcomes)
     still_open = [each for each in todos if standing(each) is not Standing.DONE]
     if len(todos) > MOST_TODOS:

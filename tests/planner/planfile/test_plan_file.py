@@ -169,6 +169,24 @@ def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Pat
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("titel: B", "did you mean 'title'?"),
+        ("content: B", "did you mean 'title'?"),
+        ("depends_on: [b]", "did you mean 'dependencies'?"),
+        ("cmd: pytest", "did you mean 'test_command'?"),
+        ("tests: [pytest]", "it belongs below 'acceptance_criteria'"),
+        ("qqq: 1", "keys of your own begin with 'x-'"),
+    ],
+)
+def test_an_unknown_key_is_told_with_the_one_that_is_meant_or_its_place(
+    tmp_path: Path, key: str, remedy: str
+) -> None:
+    name = key.partition(":")[0]
+    assert f"'{name}' is no key of a todo; {remedy}" in faults_of(write(tmp_path, todo(key)))
+
+
 def test_an_unreadable_part_hides_no_fault_of_its_neighbours(tmp_path: Path) -> None:
     tests = "acceptance_criteria:\n  tests: [{cmd: [x]}, {cmd: a && b}, 3, {cmd: pytest ../x.py}]"
     shown = faults_of(write(tmp_path, todo(tests)))
