@@ -1,1 +1,1 @@
-"""Plan files and sub-plan files: load with positions, validate, write back."""
+"""Plan files and sub-plan files: loading with positions, validation, and writing back."""

@@ -1,4 +1,4 @@
-"""Check the parts of a plan against each other, and against the folder that they name."""
+"""Consistency checks of a plan: between its parts, and against the folder that it refers to."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from planner.model.plan import NegativeControl, Plan, Policy, Todo, ToolSpec
 
 Found: TypeAlias = tuple[Loc, str]
-"""A place and what is wrong there."""
+"""A location in the plan, and the problem there."""
 
 _MAX_GUESSES = 20
-"""Guessing takes long among many ids, so only the first unknown ones are guessed."""
+"""Limit of unknown ids that get a suggestion; matching is slow among many ids."""
 
 _MAX_FILES = 50_000
-"""How many Python files are looked at to find a test by convention."""
+"""Limit of files searched for a test by convention."""
 
 _TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 
 
 @dataclass(slots=True)
 class PlanJudgement:
-    """Result of the checks: faults, the criteria of each todo, and the tools that its commands may name."""
+    """Result of the checks: faults, the criteria of each todo, and the available tools."""
 
     tools: tuple[ToolSpec, ...] = ()
     faults: list[Found] = field(default_factory=list[Found])
@@ -56,9 +56,9 @@ class PlanJudgement:
 def judge_plan(
     plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
 ) -> PlanJudgement:
-    """Check a whole plan. Without a root to look at, what depends on it is left out.
+    """Check a whole plan; without ``root`` the checks of files are skipped.
 
-    ``tools_above`` are the tools that the plan above names, of which a sub-plan may have no more.
+    ``tools_above`` are the tools of the plan above, to which a sub-plan is limited.
     """
     judgement = PlanJudgement(tools=tools_under(plan.metadata, tools_above))
     confinement = Confinement(root) if root else None
@@ -76,7 +76,7 @@ def judge_plan(
 
 
 def judge_todo(todo: Todo, root: Path) -> list[Found]:
-    """Check a todo that stands alone; what it depends on is not known."""
+    """Check a single todo; dependencies are not checked."""
     return _judge_todo(todo, Confinement(root), (), None)[0]
 
 
@@ -104,7 +104,7 @@ def _judge_todo(
 
 
 def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
-    """Yield what a todo says that cannot be meant, whatever the plan and the folder hold."""
+    """Yield faults of a todo that are independent of plan and folder."""
     if "acceptance_criteria" in todo.model_fields_set and wants_convention(todo):
         yield (
             ("acceptance_criteria",),
@@ -143,7 +143,7 @@ def _negative_controls(todo: Todo) -> Iterator[tuple[Loc, NegativeControl]]:
 
 
 def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement) -> Iterator[Found]:
-    """Yield the paths and globs of a todo, and those in its commands, that leave the root."""
+    """Yield paths and globs of a todo, and of its commands, that leave the root."""
     allowed = todo.allowed_files or ()
     artifacts = [*enumerate(todo.acceptance_criteria.expected_artifacts)]
     tests = enumerate(todo.acceptance_criteria.tests)
@@ -179,7 +179,7 @@ def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement
 
 
 def _place_of(criterion_id: str) -> Loc:
-    """Return the place in a todo at which the command of a criterion stands."""
+    """Return the location of a criterion's command within its todo."""
     name, _, index = criterion_id.removesuffix("]").partition("[")
     return ("acceptance_criteria", "tests", int(index), "cmd") if name == "tests" else (name,)
 
@@ -210,7 +210,7 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
             ("items", last, "dependencies", items[last].dependencies.index(closing)),
             f"the dependencies go in a circle: {shown}; remove one of them",
         )
-        for each in cycle[1:]:  # to find the next
+        for each in cycle[1:]:  # remove one edge to find the next cycle
             del left[each]
 
 
@@ -248,7 +248,7 @@ def _policy(
 
 
 class Conventions:
-    """Find tests under one root. The file system is looked at only when a todo asks."""
+    """Finds tests by convention below one root; reads the file system on first use."""
 
     def __init__(self, root: Path, todos: Mapping[str, Todo]) -> None:
         self._root = root
@@ -257,9 +257,9 @@ class Conventions:
     def command(self, todo: Todo) -> str:
         """Return the test command of a todo without criteria.
 
-        The first of: the test file of a dependency of the same stem (``buffer-impl`` after
-        ``buffer-tests``); ``tests/test_{id}.py``; the target ``test-{id}`` of a Makefile; ``{id}_test.py``
-        or ``test_{id}.py`` anywhere under the root; else ``tests/test_{id}.py`` though it is not there.
+        The first match of: the test file of a dependency with the same stem (``buffer-impl`` after
+        ``buffer-tests``); ``tests/test_{id}.py``; the Makefile target ``test-{id}``; ``{id}_test.py``
+        or ``test_{id}.py`` anywhere below the root; else ``tests/test_{id}.py`` although missing.
         """
         found = self._of_dependency(todo) or self._in_tests(todo.id)
         if found is None and _folded(todo.id) in self._targets:
@@ -297,7 +297,7 @@ class Conventions:
 
     @cached_property
     def _files(self) -> dict[str, str]:
-        """By folded name, the shallowest Python file of that name, relative to the root."""
+        """The shallowest Python file by folded name, relative to the root."""
         found: dict[str, str] = {}
         for path in islice(source_files(self._root), _MAX_FILES):
             found.setdefault(_folded(path.rpartition("/")[2]), path)
@@ -305,7 +305,7 @@ class Conventions:
 
     @cached_property
     def _targets(self) -> dict[str, str]:
-        """By folded id, the Makefile target ``test-{id}``."""
+        """Makefile targets ``test-{id}`` by folded id."""
         files = RootedFiles(self._root)
         found = next(filter(None, map(files.read, ("GNUmakefile", "makefile", "Makefile"))), None)
         words = " ".join(_TARGET.findall(found.text if found else "")).split()

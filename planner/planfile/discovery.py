@@ -1,6 +1,6 @@
-"""Find the plan that is meant, and what pytest's ini file and ``[tool.planverify]`` say of plans.
+"""Discovery of plans: the usual plan, and plan settings of pytest's ini file and ``[tool.planverify]``.
 
-The folder that pytest calls its rootdir is found by pytest's own rules, without pytest:
+pytest's rootdir is determined by pytest's own rules, without importing pytest:
 https://docs.pytest.org/en/stable/reference/customize.html#finding-the-rootdir
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from planner.model.plan import ToolSpec
 
 PLAN_NAMES = ("planverify.yaml", "plan.yaml", "todo.yaml")
-"""The plan that is meant where none is named, the first that is there."""
+"""File names of the default plan; the first that exists is used."""
 
 PLAN_ENDINGS = (".yaml", ".yml", ".json")
 
 INI_KEY = "planverify_plan"
 
 SEPARATOR = "::"
-"""Between a plan and the ids of its todos, which are apart by commas: ``plan.yaml::a,b``."""
+"""Separates a plan from comma-separated todo ids: ``plan.yaml::a,b``."""
 
 _INI_FILES = (
     "pytest.toml",
@@ -42,37 +42,37 @@ _INI_FILES = (
     "tox.ini",
     "setup.cfg",
 )
-"""In the order in which pytest looks for them in a folder. The first four count even where empty."""
+"""pytest's ini files in its search order. The first four count even if empty."""
 
 Section = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanChoice:
-    """A plan that is meant, or some of its todos."""
+    """A chosen plan, or some of its todos."""
 
     path: Path
-    """Absolute, with what stands for a folder above worked out."""
+    """Absolute path without ``..``."""
     todo_ids: tuple[str, ...] | None = None
     """``None`` for the whole plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRoot:
-    """pytest's rootdir, and the plan settings of its ini file."""
+    """pytest's rootdir with the settings of its ini file."""
 
     folder: Path
     ini: Path | None = None
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What the ini file says to pytest."""
+    """pytest's settings in the ini file."""
 
     @property
     def plans(self) -> tuple[str, ...]:
-        """Return those of the ini file's ``planverify_plan``, relative to its folder."""
+        """Plans in ``planverify_plan`` of the ini file, relative to its folder."""
         return self.words(INI_KEY)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the words of a setting; none where it is not set."""
+        """Return the words of a setting; empty if it is not set."""
         value = self.settings.get(name)
         if not isinstance(value, str):
             return self.lines(name)
@@ -82,7 +82,7 @@ class ProjectRoot:
             return tuple(value.split())
 
     def lines(self, name: str) -> tuple[str, ...]:
-        """Return the lines of a setting, or the items of a list; none where it is not set."""
+        """Return the lines or list items of a setting; empty if it is not set."""
         value = self.settings.get(name)
         if isinstance(value, str):
             return tuple(filter(None, map(str.strip, value.splitlines())))
@@ -90,14 +90,14 @@ class ProjectRoot:
 
 
 def parse_choice(word: str, base: Path) -> PlanChoice:
-    """Return what ``plan.yaml`` or ``plan.yaml::a,b`` means, relative to a folder."""
+    """Parse ``plan.yaml`` or ``plan.yaml::a,b`` relative to a folder."""
     text, separator, names = word.partition(SEPARATOR)
     path = Path(os.path.abspath(base / text))
     return PlanChoice(path=path, todo_ids=tuple(names.split(",")) if separator else None)
 
 
 def find_plans(directory: Path) -> tuple[PlanChoice, ...]:
-    """Return the plans that ``pytest --planverify`` verifies in that folder when none is named."""
+    """Return the plans that ``pytest --planverify`` verifies in a folder by default."""
     root = project_root(directory)
     return usual_plans(directory, root.folder, root.plans, root.ini)
 
@@ -105,7 +105,7 @@ def find_plans(directory: Path) -> tuple[PlanChoice, ...]:
 def usual_plans(
     directory: Path, rootdir: Path, ini_plans: Iterable[str], ini: Path | None
 ) -> tuple[PlanChoice, ...]:
-    """Return the plans of the ini file, else the first of a usual name, here or in the rootdir."""
+    """Return the plans of the ini file, else the first default plan, here or in the rootdir."""
     base = rootdir if ini is None else ini.parent
     named = tuple(parse_choice(word, base) for word in ini_plans)
     if named:
@@ -115,9 +115,10 @@ def usual_plans(
 
 
 def plan_boundary(plan: Path, directory: Path | None = None, rootdir: Path | None = None) -> Path:
-    """Return the folder that the plan's root may not leave.
+    """Return the folder that must contain the plan's root.
 
-    That is the widest of pytest's rootdir, the current ``directory`` and the plan's own that holds it.
+    The widest of pytest's rootdir, the current ``directory`` and the plan's folder that contains the
+    plan.
     """
     directory = directory or Path.cwd()
     plan = Path(os.path.abspath(directory / plan))
@@ -127,7 +128,7 @@ def plan_boundary(plan: Path, directory: Path | None = None, rootdir: Path | Non
 
 
 def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
-    """Find the rootdir of a pytest that is started in a folder, with ``start`` as its only argument."""
+    """Return the rootdir of a pytest started in ``directory`` with ``start`` as its only argument."""
     start = start or directory
     first_pyproject: Path | None = None
     for folder in (start, *start.parents):
@@ -153,7 +154,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
 
 
 def _settings(name: str, text: str) -> Section | None:
-    """Return what an ini file says to pytest; ``None`` where it says nothing."""
+    """Return pytest's settings in an ini file; ``None`` if it has none."""
     if name == "pyproject.toml":
         section = _table(text, "tool", "pytest")
         is_own = section and section.keys() != {"ini_options"}
@@ -185,17 +186,17 @@ def _table(text: str, *keys: str) -> Section | None:
 
 
 class RepositorySettings(NamedTuple):
-    """The table ``[tool.planverify]`` of a ``pyproject.toml``, and where it stands."""
+    """The table ``[tool.planverify]`` of a ``pyproject.toml``, and its file."""
 
     values: dict[str, Any]
     place: str
 
 
 def planverify_settings(folder: Path) -> RepositorySettings:
-    """Return the table of a folder, empty where there is none. Raises ``PlannerError`` for no table."""
+    """Return the table of a folder; empty if missing. Raises ``PlannerError`` if it is not a table."""
     place = f"{folder / 'pyproject.toml'}: [tool.planverify]"
     file = RootedFiles(folder).read("pyproject.toml")
-    # Of a file that is no TOML its own tools speak.
+    # Invalid TOML is reported by other tools.
     tool = _table(file.text, "tool") if file is not None and file.is_whole else None
     table = (tool or {}).get("planverify", {})
     if not isinstance(table, dict):
@@ -204,11 +205,11 @@ def planverify_settings(folder: Path) -> RepositorySettings:
 
 
 def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
-    """Return the tools that a repository names: ``[tool.planverify.tools]``, by their names.
+    """Return the tools of a repository, from ``[tool.planverify.tools]``, by name.
 
-    They count for whoever writes a plan, and are written into it: a plan alone says what judges it. A
-    value is the words that the name stands for, or a table with ``argv`` and ``kind``. Raises
-    ``PlannerError`` for one that a plan may not name either.
+    They apply when plans are written and are copied into them: a plan alone defines its checks. A value
+    is a list of words, or a table with ``argv`` and ``kind``. Raises ``PlannerError`` for a tool that
+    plans may not define either.
     """
     from pydantic import ValidationError
 

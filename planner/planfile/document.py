@@ -1,8 +1,8 @@
-"""A plan file as a tree of nodes: read within bounds, with the position of every part and what is wrong.
+"""Document: a plan file as a tree of nodes with positions, read within bounds, and its faults.
 
-PyYAML composes the nodes, in C where it is built so. JSON goes the same way once :mod:`json` has found it
-sound. The parser then sees ``x`` for each character of a text and blanks for line ends, because YAML knows
-other escapes and line breaks than JSON.
+PyYAML composes the nodes, with libyaml if available. JSON is first checked by :mod:`json` and then
+composed in the same way, with ``x`` for each character of a string and spaces for line ends, as YAML's
+escapes and line breaks differ from JSON's.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The size of the largest plan file that is read."""
+"""Limit of a plan file in bytes."""
 
 MAX_DEPTH = 64
-"""How deep lists and mappings may be nested."""
+"""Limit of nesting."""
 
 MAX_NODES = 500_000
-"""How many values a file may hold, those counted for which an alias stands. A long text is several."""
+"""Limit of values, with aliases expanded; a long text counts as several."""
 
 MAX_FAULTS = 1_000
-"""Further faults of a file are not kept."""
+"""Limit of recorded faults."""
 
 SCREEN = 20
-"""How many lines of faults are shown."""
+"""Limit of faults shown."""
 
 MAX_LINE = 400
-"""How many characters one line of a fault may have."""
+"""Limit of characters of a fault."""
 
 Loc: TypeAlias = tuple[str | int, ...]
-"""A place in the plan by the names of the model: ``("items", 2, "title")``."""
+"""Location by names of the model: ``("items", 2, "title")``."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
@@ -76,17 +76,17 @@ _TOO_MANY = f"the file holds more than {MAX_NODES:,} values, those of aliases co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that is wrong. ``problem`` says what, and after a semicolon what to do."""
+    """One fault. ``problem`` is the problem, and after a semicolon the remedy."""
 
     line: int | None = None
     column: int | None = None
     path: str = ""
-    """Where in the plan: ``items[2].title``; empty for the document itself."""
+    """Path in the plan, such as ``items[2].title``; empty for the document."""
     problem: str
 
 
 class Refused(Exception):
-    """The file cannot be used: ``faults`` tells why, or the message does."""
+    """The file cannot be used, for the reasons in ``faults`` or in the message."""
 
     def __init__(self, problem: str, faults: Iterable[Fault] = ()) -> None:
         self.faults = tuple(faults) or (Fault(problem=problem),)
@@ -94,7 +94,7 @@ class Refused(Exception):
 
 
 class ManyFaultsError(PlanFileError):
-    """A plan file with more faults than a screen holds: the first are shown, all are in ``faults``."""
+    """A plan file with more faults than a screen shows; all are in ``faults``."""
 
     def __str__(self) -> str:
         head, *lines = super().__str__().split("\n")
@@ -102,7 +102,7 @@ class ManyFaultsError(PlanFileError):
 
 
 def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
-    """Return the error that shows these faults, in the order of their positions, of the file ``name``."""
+    """Return the error that shows these faults of the file ``name``, ordered by position."""
     name = one_line(name, limit=MAX_LINE)
     lines: list[str] = []
     for fault in sorted(set(faults), key=lambda each: (each.line or 0, each.column or 0, each.path)):
@@ -117,25 +117,25 @@ def plan_file_error(name: str, faults: Iterable[Fault]) -> PlanFileError:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a file. A character is named by its offset in ``text``."""
+    """The text of a file; positions are offsets into ``text``."""
 
     text: str
     digest: str = ""
     """``sha256:`` and the hexadecimal digest of the file's bytes."""
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Return the line and the column of a character, both counted from one."""
+        """Return line and column of an offset, both from 1."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        # Editors count only these as the end of a line, str.splitlines many more.
+        # Line ends as editors count them; str.splitlines() has more.
         return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.text))]
 
 
 def read_source(path: Path) -> Source:
-    """Read a plan file. Raises :class:`Refused` for whatever is not a UTF-8 text of bearable size."""
+    """Read a plan file. Raises :class:`Refused` unless it is UTF-8 text within the size limit."""
     try:
         with open_regular(path) as file:
             return decode(file.read(MAX_BYTES + 1))
@@ -149,7 +149,7 @@ def read_source(path: Path) -> Source:
 
 
 def decode(data: bytes) -> Source:
-    """Return the text that these bytes are. Raises :class:`Refused`."""
+    """Decode bytes to text. Raises :class:`Refused`."""
     if len(data) > MAX_BYTES:
         raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the plan with sub_plan")
     if not data.strip():
@@ -170,40 +170,40 @@ def decode(data: bytes) -> Source:
 
 
 class Node:
-    """One value of a file, by the offsets of its text."""
+    """A value with its offsets in the text."""
 
     __slots__ = ("at", "end", "is_alias", "is_flow", "parts", "spelled", "style", "value")
 
     def __init__(self, at: int, value: str | list[Node] | dict[str, tuple[int, Node]]) -> None:
         self.at = at
         self.end = at
-        """Of a list or mapping in block style, anywhere behind its last word."""
+        """End offset; for block collections somewhere after the last word."""
         self.value = value
-        """A text as it was written, a list of nodes, or a mapping: key -> (offset of the key, node)."""
+        """Scalar text as written, list of nodes, or mapping from key to (offset of the key, node)."""
         self.style: str | None = None
-        """Of a text its quotes, ``|`` or ``>``."""
+        """Style of a scalar: quotes, ``|`` or ``>``; ``None`` if plain."""
         self.is_flow = False
-        """A list or mapping in brackets."""
+        """Collection in flow style (brackets)."""
         self.is_alias = False
         self.parts: list[Node] = []
-        """The items of a list; of a mapping, the keys and values that stand in it, in turn."""
+        """Items of a list, or alternating keys and values of a mapping."""
         self.spelled: dict[str, str] = {}
-        """Of a mapping, by the name of a field, the key by which the file names it."""
+        """For a mapping, the key used in the file by field name."""
 
 
 class Place(NamedTuple):
-    """Position of something in a document, or the innermost node that lacks it."""
+    """Position of a location in a document, or of its innermost existing parent."""
 
     node: Node
     path: str
-    """As the file spells it: ``items[2].title``."""
+    """Path as spelled in the file: ``items[2].title``."""
     at: int
-    """The offset of the node's key where it has one, else of the node."""
+    """Offset of the node's key, if it has one, else of the node."""
     is_there: bool
 
 
 class Document:
-    """The nodes of a file, and the faults found in them so far."""
+    """The nodes of a file, and the faults found so far."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -213,7 +213,7 @@ class Document:
         self._said: set[tuple[int, str]] = set()
 
     def find(self, loc: Loc) -> Place:
-        """Look up a place by the names of the model."""
+        """Return the position of a location."""
         node, path, at = self.root, "", self.root.at
         for part in loc:
             held = node.value
@@ -229,7 +229,7 @@ class Document:
         return Place(node, path, at, True)
 
     def mark(self, at: int, path: str, problem: str) -> None:
-        """Note a fault. What aliases repeat is said once."""
+        """Add a fault; faults repeated by aliases are added once."""
         self._faulty.add(path)
         if (at, problem) not in self._said and len(self.faults) < MAX_FAULTS:
             self._said.add((at, problem))
@@ -241,12 +241,12 @@ class Document:
         return Fault(line=line, column=column, path=path, problem=problem)
 
     def refusal(self, at: int, problem: str, path: str = "") -> Refused:
-        """Return the exception for a fault after which reading cannot go on."""
+        """Return the exception for a fault that prevents further reading."""
         self.mark(at, path, problem)
         return Refused(problem, self.faults)
 
     def is_faulty(self, path: str, *, below: bool = False) -> bool:
-        """Return whether a fault of the place is known, or (``below``) of any that it holds."""
+        """Return whether the path has a fault, with ``below`` also anything inside of it."""
         return path in self._faulty or (
             below and any(each.startswith(path) for each in self._faulty if each)
         )
@@ -260,13 +260,13 @@ class _Beyond(Exception):
 
 
 class NodeBounds:
-    """Hold PyYAML's composer within the bounds, and leave the scalars as they were written."""
+    """Resolver that limits PyYAML's composer and leaves scalars untyped."""
 
     depth = 0
     count = 0
 
     def descend_resolver(self, parent: Any, _index: object) -> None:
-        """Count what the composer is about to read inside the parent."""
+        """Count a child that the composer is about to read."""
         self.depth += 1
         self.count += 1
         # A scalar in the deepest list is one level below it.
@@ -276,11 +276,11 @@ class NodeBounds:
             raise _Beyond(parent.start_mark.index, _TOO_MANY)
 
     def ascend_resolver(self) -> None:
-        """Count the way back."""
+        """Count the return from a child."""
         self.depth -= 1
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
-        """Guess no type: the place of a scalar decides."""
+        """Assign no type: types depend on the location in the plan."""
 
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -290,7 +290,7 @@ class _Loader(NodeBounds, _Base): ...
 
 
 def compose(source: Source, *, is_json: bool) -> Document:
-    """Compose the nodes of a text. Raises :class:`Refused` where reading cannot go on."""
+    """Compose the nodes of a text. Raises :class:`Refused` if reading cannot continue."""
     document = Document(source)
     text = source.text
     if is_json:
@@ -314,7 +314,7 @@ def compose(source: Source, *, is_json: bool) -> Document:
 
 
 def _masked_json(document: Document) -> str:
-    """Return the text as the YAML parser is to see it. Raises :class:`Refused` for what is no JSON."""
+    """Return the text that the YAML parser should see. Raises :class:`Refused` for invalid JSON."""
     text = document.source.text
 
     def refuse_constant(name: str) -> None:
@@ -322,20 +322,20 @@ def _masked_json(document: Document) -> str:
         raise document.refusal(found.start(), "NaN and Infinity are no JSON; write a finite number")
 
     try:
-        # Numbers stay text: of a million digits none is computed.
+        # Numbers stay text, so that huge ones cost nothing.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         problem = f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise document.refusal(min(error.pos, len(text)), problem) from None
     except RecursionError:
-        pass  # the composer says where it is too deep
+        pass  # the composer reports the position
     return _JSON_TOKEN.sub(
         lambda found: f'"{"x" * (len(found[0]) - 2)}"' if len(found[0]) > 1 else " ", text
     )
 
 
 class _NodeReader:
-    """Make nodes of PyYAML's: those of an alias again, keys unique, ``<<`` merged."""
+    """Converts PyYAML's nodes: expands aliases, rejects duplicate keys, merges ``<<``."""
 
     def __init__(self, document: Document, *, is_json: bool) -> None:
         self._document = document
@@ -344,14 +344,14 @@ class _NodeReader:
         self._known: set[int] = set()
 
     def node(self, held: Any, path: str, depth: int = 1) -> Node:
-        """Return the node of a list, mapping or scalar. Raises :class:`Refused` beyond the bounds."""
+        """Return the node of a list, mapping or scalar. Raises :class:`Refused` beyond the limits."""
         refusal = self._document.refusal
         at, end, tag = held.start_mark.index, held.end_mark.index, held.tag
         if tag not in _TAGS:
             shown = "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
             problem = f"the tag {shown} is not allowed; write plain text, lists and mappings"
             raise refusal(at, problem, path)
-        # A long text weighs more, so that aliases of it cannot fill the memory either.
+        # Long texts count more, so that aliases of one cannot exhaust the memory.
         self._count += 1 + (len(held.value) >> 6 if isinstance(held, yaml.ScalarNode) else 0)
         if self._count > MAX_NODES:
             raise refusal(at, _TOO_MANY)
@@ -384,7 +384,7 @@ class _NodeReader:
             name = name_node.value
             below = f"{path}.{name}".removeprefix(".") if isinstance(name, str) else path
             value_node = self.node(value, below, depth + 1)
-            if value_node.is_alias:  # PyYAML knows only where its anchor is
+            if value_node.is_alias:  # PyYAML only has the position of the anchor
                 value_node.at = name_node.at
             node.parts += [name_node, value_node]
             if not isinstance(name, str):
@@ -406,7 +406,7 @@ class _NodeReader:
 
 
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
-    """Return the offset at which the text is no YAML, and the message."""
+    """Return offset and message of a YAML error."""
     told = cast("Any", error)
     start = getattr(told, "context_mark", None)
     mark = getattr(told, "problem_mark", None) or start

@@ -1,13 +1,13 @@
-"""Write whole files: beside their place and renamed, so that no reader sees a part.
+"""Writing of whole files, atomically: to a temporary file that is then renamed.
 
-``write_file`` is for a file that the user names: it follows symbolic links, streams to devices and pipes,
-and takes ``-`` for standard output. ``replace_file`` is for a record of this program, in whose place code
-under test may have put a link or a pipe: whatever stands there is replaced, and nothing is followed.
-``create_file`` replaces nothing, and writes in the place itself.
+:func:`write_file` is for files that users name: it follows links, streams to devices and pipes, and
+accepts ``-`` for standard output. :func:`replace_file` is for our own records, in whose place code
+under test may have put a link or pipe: whatever is there is replaced, nothing is followed.
+:func:`create_file` never replaces.
 
-Each takes a text, written as UTF-8, or bytes, makes the folder where it is missing, and raises
-:class:`planner.errors.FileWriteError`. A new file has the permissions ``mode`` whatever the umask is, one
-that is replaced keeps its own; ``None`` leaves a new one to the umask.
+All take text (written as UTF-8) or bytes, create missing folders, and raise
+:class:`planner.errors.FileWriteError`. A new file gets the permissions ``mode`` regardless of the umask
+(``None``: by the umask); a replaced file keeps its own.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = Path("-")
 OWNER_ONLY = 0o600
-"""For what holds captured output, in which there may be secrets."""
+"""Permissions of files with captured output, which may contain secrets."""
 
 READABLE = 0o644
 PIPE_SECONDS = 5.0
-"""Seconds that a reader has to open a named pipe."""
+"""Seconds to wait for a reader of a named pipe."""
 
 _MOST_LINKS = 40
 _NAME_KEPT = 40
-"""Characters of the name in that of the file beside it, which may have 255 bytes."""
+"""Characters of the target's name in the temporary name, which is limited to 255 bytes."""
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self|proc/thread-self)/fd/([0-9]+)")
-"""An open file of this process."""
+"""Path of an open descriptor of this process."""
 
 _PERMISSIONS = 0o777
 
@@ -50,7 +50,7 @@ _PERMISSIONS = 0o777
 def write_file(
     path: Path, content: str | bytes, *, mode: int | None = OWNER_ONLY, durable: bool = False
 ) -> None:
-    """Write to where the path leads: a file is replaced, a link followed, a device or pipe streamed to."""
+    """Write to a path: a file is replaced, a link followed, a device or pipe streamed to."""
     with _named_errors(path):
         place = _place(path)
         if isinstance(place, int):
@@ -66,20 +66,20 @@ def write_file(
 def replace_file(
     path: Path, content: str | bytes, *, mode: int | None = OWNER_ONLY, durable: bool = False
 ) -> None:
-    """Put a regular file in that very place, instead of what is there, be it a link or a pipe."""
+    """Put a regular file exactly there, replacing even a link or pipe."""
     with _named_errors(path):
         _replace(path, content, mode, durable=durable)
 
 
 def create_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
-    """Write a file that is not there yet; one that appears meanwhile is not replaced either."""
+    """Write a new file; an existing one is never replaced, even if it appears meanwhile."""
     with _named_errors(path):
         _make_folder(path.parent)
         _write_new(path, content, mode, durable=True)
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether a path leads to a device, pipe or open file, which are written to, not replaced."""
+    """Return whether a path is a device, pipe or open descriptor, which is streamed to."""
     try:
         place = _place(path)
     except (OSError, ValueError):
@@ -88,7 +88,7 @@ def is_stream(path: Path) -> bool:
 
 
 def prepare_place(path: Path) -> None:
-    """See to it, before a long run, that ``write_file`` can write there: make its folder, refuse a folder.
+    """Check before a long run that ``write_file`` can write there; creates the folder.
 
     Raises :class:`planner.errors.FileWriteError`.
     """
@@ -106,9 +106,9 @@ def prepare_place(path: Path) -> None:
 
 @contextmanager
 def screen_apart(path: Path | None) -> Generator[None]:
-    """Print on standard error meanwhile, if the file that the user names is standard output.
+    """Redirect prints to standard error meanwhile, if the file is standard output.
 
-    Processes that are started do so, too; ``write_file`` alone still reaches standard output.
+    This includes child processes; only ``write_file`` still writes to standard output.
     """
     global _apart
     try:
@@ -131,17 +131,17 @@ def screen_apart(path: Path | None) -> Generator[None]:
 
 
 _apart: int | None = None
-"""The descriptor of standard output, while what is printed goes elsewhere."""
+"""Descriptor of standard output while prints are redirected."""
 
 
 # -- where a path leads --------------------------------------------------------------------------------
 
 
 def _place(path: Path) -> Path | int:
-    """Return the path without links, or the number of the open file that it stands for.
+    """Return the path with links resolved, or the descriptor that it refers to.
 
-    A link is followed by hand: what ``/dev/stdout`` leads to in the end may be a file that a shell has
-    opened, and replacing that would lose what was printed to it.
+    Links are followed one by one: ``/dev/stdout`` may end in a regular file opened by a shell, and
+    replacing that would lose earlier output.
     """
     if path == STANDARD_OUTPUT:
         return 1
@@ -166,7 +166,7 @@ def _is_streamed_to(place: Path) -> bool:
 
 
 def _opened(place: Path) -> int:
-    """Open a device or pipe for writing; a pipe without a reader is waited for only so long."""
+    """Open a device or pipe for writing, waiting a limited time for a pipe's reader."""
     deadline = time.monotonic() + PIPE_SECONDS
     while True:
         try:
@@ -180,8 +180,8 @@ def _opened(place: Path) -> int:
 
 
 def _stream(handle: int, data: bytes, *, after: TextIO | None = None) -> None:
-    """Write all of it and close; what was printed to the stream ``after`` comes first."""
-    os.set_blocking(handle, True)  # another program may have made it non-blocking
+    """Write everything and close, after flushing ``after``."""
+    os.set_blocking(handle, True)  # another program may have set it non-blocking
     with open(handle, "wb", buffering=0) as file:
         if after is not None:
             after.flush()
@@ -199,7 +199,7 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
         if stat.S_ISREG(facts.st_mode):
             mode = facts.st_mode & _PERMISSIONS
     _make_folder(place.parent)
-    # Its name does not end like that of the file itself.
+    # Without the target's suffix, so that no tool picks it up.
     beside = place.with_name(f".{place.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.tmp")
     _write_new(beside, content, mode, durable=durable)
     try:
@@ -235,7 +235,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _encoded(content: str | bytes) -> bytes:
-    # Text of a run may hold half of a surrogate pair.
+    # Output of a run may contain lone surrogates.
     return content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
 
 

@@ -1,8 +1,7 @@
-"""Find the outcomes of a plan, and say whether they are of the plan and the files as they are now.
+"""Latest outcomes of a plan, and whether they apply to the current plan and files.
 
-Kept runs are told by their journals below ``.planverify/runs``. The code under test can write there, so
-nothing in a journal is believed to be in order: what is torn, foreign, no plain file, or says two things of
-one criterion says nothing.
+Runs are known by their journals below ``.planverify/runs``. Code under test can write there, so
+journals are untrusted: torn, foreign, irregular or contradictory records are ignored.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ if TYPE_CHECKING:
 
 JOURNAL = "journal.jsonl"
 JOURNAL_VERSION = 1
-"""Version of the record format; a journal of a later one is passed over."""
+"""Version of the record format; journals of a later version are ignored."""
 
 LARGEST_JOURNAL = 256 * 1024 * 1024
 """Bytes."""
 
 PARENT = "parent"
-"""The session of the supervising process, which alone judges."""
+"""Session name of the parent, the only one whose verdicts count."""
 
 _HEAD = re.compile(rb'\{"record": "(\w+)", "session": "((?:[^"\\]|\\.)*)", "at": ([0-9.]+)[,}]')
 _Record = TypeVar("_Record", bound=JournalRecord)
@@ -63,37 +62,37 @@ _Record = TypeVar("_Record", bound=JournalRecord)
 
 @dataclass(slots=True)
 class PastRun:
-    """One plan of one run, as its journal has it."""
+    """One plan of one run, from its journal."""
 
     folder: Path
     started: JournalRunStarted
     checks: dict[tuple[str, str], CheckJudged] = field(default_factory=dict[tuple[str, str], CheckJudged])
-    """The verdicts that were reached, by todo and check."""
+    """Verdicts by todo id and check id."""
     states: dict[str, TodoJudged] = field(default_factory=dict[str, TodoJudged])
-    """By todo, at the end of the run."""
+    """Final states by todo id."""
     finished: RunFinished | None = None
     unexplained: str | None = None
     wanted: dict[str, tuple[str, tuple[str, ...]]] = field(
         default_factory=dict[str, tuple[str, tuple[str, ...]]]
     )
-    """By criterion, the last session that was to run its tests, and these."""
+    """By criterion, its last session and the tests that this was to run."""
     ended: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """By session and test, how the tests that came to an end did so."""
+    """Outcomes of finished tests by session and test."""
     last_at: float = 0.0
-    """When the last record was written, in seconds since 1970."""
+    """Time of the last record, epoch seconds."""
 
     @property
     def run_id(self) -> str:
-        """The id of the run, which may have had further plans."""
+        """Id of the run, which may include further plans."""
         return self.started.run_id
 
     @property
     def came_to_its_end(self) -> bool:
-        """Nothing is missing: it was neither killed nor stopped."""
+        """Return whether the run finished, neither killed nor stopped."""
         return self.finished is not None and not self.finished.interrupted
 
     def is_alive(self) -> bool:
-        """Return whether the process that supervises the run is alive, and not another of its number."""
+        """Return whether the run's parent process is alive, and is not another process with the same id."""
         import psutil
 
         if self.finished is not None or self.started.pid in (None, 0, os.getpid()):
@@ -105,7 +104,7 @@ class PastRun:
             return False
 
     def ended_of(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
-        """Return how many tests a check has, and the outcomes of those that ended."""
+        """Return the number of a check's tests, and the outcomes of those that finished."""
         for key, (session, nodeids) in self.wanted.items():
             if key.endswith(f"::{todo_id}::{check_id}"):
                 found = (self.ended.get((session, nodeid)) for nodeid in nodeids)
@@ -113,7 +112,7 @@ class PastRun:
         return 0, []
 
     def take_in(self, judged: CheckJudged) -> None:
-        """Keep a verdict. The parent judges each criterion once: a second that differs is not its own."""
+        """Add a verdict. The parent judges each criterion once, so a differing second one is forged."""
         key = judged.todo_id, judged.check.id
         known = self.checks.get(key)
         if known is not None and known.check.verdict is not judged.check.verdict:
@@ -124,13 +123,13 @@ class PastRun:
 
 
 def past_runs(root: Path, plan_id: str, *kinds: str) -> Iterator[PastRun]:
-    """Yield the runs that verified the plan and are kept below its root, the newest first. Never raises.
+    """Yield the plan's runs that are kept below the root, newest first. Never raises.
 
-    Of records only these kinds are read, where any are named: of a large run all take seconds.
+    ``kinds`` restricts the records that are parsed: all records of a large run take seconds.
     """
     try:
         entries = [each for each in (root / HOME / "runs").iterdir() if each.is_dir()]
-        # The names begin with the second in which the run began.
+        # Names start with the time of the run, in seconds.
         entries.sort(key=lambda each: (each.name.partition("-")[0], each.stat().st_mtime_ns, each.name))
     except OSError:
         return
@@ -141,13 +140,13 @@ def past_runs(root: Path, plan_id: str, *kinds: str) -> Iterator[PastRun]:
 
 
 def moment_of(record: JournalRecord) -> str:
-    """Return when a record was written, RFC 3339 in UTC."""
+    """Return the time of a record, RFC 3339 in UTC."""
     moment = datetime.fromtimestamp(record.at, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
-    """Read the journal in a run's folder; ``None`` where there is none of that plan that can be read."""
+    """Read the journal in a run's folder; ``None`` if there is no readable one of that plan."""
     run: PastRun | None = None
     with suppress(OSError), open_regular(folder / JOURNAL, follow=False) as stream:
         if os.fstat(stream.fileno()).st_size > LARGEST_JOURNAL:
@@ -195,60 +194,59 @@ def _as(model: type[_Record], line: bytes) -> _Record | None:
 
 
 MOST_FILES = 20_000
-"""Of a project with more files nobody is told which have changed: looking would take too long."""
+"""Limit of files; changes of larger projects are not determined, as it would take too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedRun:
-    """The newest run of a plan, which has not come to its end."""
+    """The newest run of a plan, which did not finish."""
 
     run_id: str
     started_at: str
     """RFC 3339, UTC."""
     state: Literal["running", "killed", "interrupted"]
     judged: int
-    """How many criteria had their verdict by then."""
+    """Number of criteria with a verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFiles:
-    """Files that are not as they were when a run judged; paths are relative to the plan's root."""
+    """Files changed since a run, relative to the plan's root."""
 
     paths: tuple[str, ...] = ()
     by_todo: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
-    """Of each todo whose verdict is old for that, those of the files that it rests on."""
+    """By todo with an outdated verdict, the changed files that the verdict depends on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundOutcomes:
-    """The outcomes of one plan, without those of other plans of the same run, and what became of them."""
+    """The outcomes of one plan, with what makes them outdated."""
 
     path: Path
-    """Where they are, or would be."""
+    """Path of the outcomes, existing or not."""
     verify: str
-    """The command that makes new ones, for someone in the current folder."""
+    """Command that verifies the plan, from the current folder."""
     document: OutcomeDocument | None = None
     """``None`` before the first run."""
     plan_change: str | None = None
-    """The sentence that says so, where they are of another version of the plan or of a sub-plan, and no
-    verdict holds for what the plan says now."""
+    """Sentence that names the changed plan file, if no verdict applies to the current plan."""
     changed_todos: tuple[str, ...] = ()
-    """Where others hold, the todos that are new or say something else now; ``document`` is without them."""
+    """Todos that are new or changed since; ``document`` excludes them."""
     files: ChangedFiles = field(default_factory=ChangedFiles)
-    """The files that have changed since they were found, and the todos whose verdicts are old for that."""
+    """Files changed since the run, and the todos whose verdicts are outdated by that."""
     unfinished: UnfinishedRun | None = None
-    """The newest run of the plan, where that was killed or interrupted, or is still going on."""
+    """The newest run, if it was killed, interrupted, or is still running."""
 
 
 def find_outcomes(
     loaded: LoadedPlan, given: Path | None = None, subs: Mapping[str, LoadedPlan] | None = None
 ) -> FoundOutcomes:
-    """Find the outcomes in ``given``, by default those that the plan's last run left in its folder.
+    """Return the outcomes in ``given``, by default those of the plan's last run.
 
-    ``subs`` are the loaded sub-plans by the qualified id of their parent. A file may also hold one outcome
-    by itself, as a controller reports it; it is taken to be of the plan as it is now.
-    Raises :class:`planner.errors.OutcomeFileError` for what is not there, cannot be read or does not fit
-    the plan, and of its kind :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
+    ``subs`` are loaded sub-plans by qualified id of their parent. A file may also contain a single
+    outcome, which is taken to be of the current plan. Raises :class:`planner.errors.OutcomeFileError`
+    if the file is missing, unreadable or does not fit the plan, and its subclass
+    :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
     """
     subs, plan_id, verify = subs or {}, loaded.plan.todo_list_id, verify_command(loaded)
     path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given
@@ -262,7 +260,7 @@ def find_outcomes(
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
-    # The entry of the plan's very bytes, else that of its name.
+    # Prefer the entry with the plan's digest over that with its name.
     same = [ref for ref in document.plans if ref.todo_list_id == plan_id]
     reference = next((ref for ref in same if ref.digest == loaded.digest), same[0] if same else None)
     if reference is None:
@@ -302,7 +300,7 @@ def find_outcomes(
 
 
 def _without_changed(document: OutcomeDocument, plan_id: str, same: Set[str]) -> OutcomeDocument:
-    """Return the outcomes of the plan whose todos say the ``same``, and were not blocked by another."""
+    """Return the outcomes of unchanged todos that were not blocked by a changed one."""
     kept = [
         each
         for each in document.outcomes
@@ -312,17 +310,17 @@ def _without_changed(document: OutcomeDocument, plan_id: str, same: Set[str]) ->
 
 
 def verify_command(loaded: LoadedPlan) -> str:
-    """Return the command that makes new outcomes of the plan, for someone in the current folder."""
+    """Return the command that verifies the plan, from the current folder."""
     return f"pytest --planverify {shlex.quote(shown_path(loaded.path))}"
 
 
 def short_digest(digest: str) -> str:
-    """Return enough of a digest to tell it from another: ``sha256:`` and twelve digits."""
+    """Return an abbreviated digest: ``sha256:`` and twelve digits."""
     return digest[: len("sha256:") + 12]
 
 
 def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
-    """Return the document of one outcome by itself. Nobody knows when it was found: its times are empty."""
+    """Return the document of a single outcome; its times are unknown and empty."""
     plan_id = outcome.plan or loaded.plan.todo_list_id
     unknown = dict.fromkeys(("run_id", "started_at", "finished_at", "python", "pytest"), "")
     return OutcomeDocument(
@@ -339,7 +337,7 @@ def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:
 
 
 def _plan_change(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: PlanRef) -> str | None:
-    """Name the first file of the plan that is not as it was when it was verified."""
+    """Return a sentence on the first plan file that changed since the verification."""
     files = [(reference.path, reference.digest, loaded)]
     files += [
         (sub.path, sub.digest, subs[sub.todo_id]) for sub in reference.sub_plans if sub.todo_id in subs
@@ -354,7 +352,7 @@ def _plan_change(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan], reference: 
 def _misfits(
     document: OutcomeDocument, loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]
 ) -> Iterator[str]:
-    """Yield what fits no todo of the plan: it would be passed over, and a failure with it."""
+    """Yield what fits no todo of the plan: ignoring it would lose a failure."""
     name = loaded.plan.todo_list_id
     plans = {ref.todo_list_id for ref in document.plans}
     known = {todo.id for todo in loaded.plan.items}
@@ -386,7 +384,7 @@ def _misfits(
 
 
 def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
-    """Return the newest run of the plan, unless it came to its end. Never raises."""
+    """Return the newest run of the plan if it did not finish. Never raises."""
     run = next(past_runs(root, plan_id, "run_finished", "check_judged"), None)
     if run is None or run.came_to_its_end:
         return None
@@ -399,9 +397,9 @@ def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
 
 
 def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
-    """Return since which run each todo of the plan has been blocked without interruption. Never raises.
+    """Return the run since which each todo has been blocked continuously. Never raises.
 
-    Only runs count that came to their end; one that left a todo out interrupts nothing.
+    Only finished runs count; a run without a todo does not interrupt its period.
     """
     since: dict[str, str] = {}
     free: set[str] = set()
@@ -415,10 +413,10 @@ def blocked_since(root: Path, plan_id: str) -> dict[str, str]:
 
 
 def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] = ()) -> ChangedFiles | None:
-    """Return which files have changed since the run; what lies ``apart``, as the plan's files, is left out.
+    """Return the files changed since a run, without ``apart``, or ``None`` if unknown.
 
-    A file counts that a verdict was seen to rest on, and further ones where they are code or a verdict's
-    basis is unknown. ``None`` where nobody knows: the run is not kept, or there are too many files.
+    A file counts if a verdict depends on it; further files count if they are code, or if a verdict's
+    dependencies are unknown. Unknown: the run is not kept, or there are too many files.
     """
     runs = past_runs(root, plan_id, "check_judged", "run_finished")
     run = next((each for each in runs if each.run_id == run_id), None)
@@ -433,14 +431,14 @@ def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] =
     }
     known = {name: digest for files in bases.values() for name, digest in files.items()}
     changed = {name for name, digest in known.items() if digest_of(root / name, follow=True) != digest}
-    titles = {each.check.title for each in run.checks.values()}  # of an artifact its path
+    titles = {each.check.title for each in run.checks.values()}  # the path of an artifact
     for name in names - known.keys():
         if unsure or is_code(name) or name in titles:
             with suppress(OSError):
                 if (root / name).lstat().st_mtime > run.last_at:
                     changed.add(name)
     changed -= {os.path.relpath(each, root) for each in apart}
-    # A plan that was written since, as by planner iterate, says nothing of the todos of this one.
+    # Plans written since, for example by planner iterate, do not affect this plan's todos.
     changed -= {
         name
         for name in changed - known.keys()
@@ -450,7 +448,7 @@ def changed_files(root: Path, plan_id: str, run_id: str, apart: Sequence[Path] =
     for key, each in run.checks.items():
         old = changed if key in unsure else changed & {each.check.title, *bases[key]}
         if each.check.verdict is not Verdict.PASSED:
-            # What it lacked may be in a file that nothing had read, as in one that was not there.
+            # A missing thing may now be in a file that nothing had read, such as a new one.
             old = old | (changed - known.keys())
         if old:
             by_todo.setdefault(each.todo_id, set()).update(old)

@@ -1,8 +1,8 @@
-"""Load a plan: nodes with positions -> values -> model -> checks.
+"""Loading of a plan: nodes with positions, then values, then model, then checks.
 
-:mod:`.document` composes the nodes of the file within bounds, :mod:`.values` has pydantic validate them,
-and :mod:`.checks` looks at what the values are to each other. Every step adds what it finds to the faults
-of the document, and the file is refused with all of them.
+:mod:`.document` composes the nodes within bounds, :mod:`.values` validates them with pydantic, and
+:mod:`.checks` compares the values with each other. Each step adds its faults to the document, and the
+file is refused with all of them.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPlan:
-    """A plan that may be run, and where it came from."""
+    """A valid plan, with its file."""
 
     plan: Plan
     path: Path
-    """Absolute, its folder resolved."""
+    """Absolute path with resolved folder."""
     root: Path
-    """Absolute; every path of the plan is relative to it and stays below it."""
+    """Absolute root that contains every path of the plan."""
     digest: str
     """``sha256:`` and the digest of the file's bytes."""
     criteria: Mapping[str, tuple[Criterion, ...]]
-    """By the id of the todo, those found by convention included."""
+    """Criteria by todo id, including conventional ones."""
     tools: tuple[ToolSpec, ...] = ()
-    """What its commands may name beside the catalog: its own tools, else those of the plan above it."""
+    """Tools for its commands besides the catalog: its own, else those of the plan above."""
     document: Document = field(repr=False, compare=False)
-    """The nodes of the file: they know where all stands."""
+    """Nodes of the file, with positions."""
 
 
 def load_plan(
@@ -62,15 +62,15 @@ def load_plan(
 ) -> LoadedPlan:
     """Load a plan file. Raises :class:`planner.errors.PlanFileError` with every fault of the file.
 
-    The plan's ``root`` must lie in the folder of the file or in ``boundary``, where none is given in
-    :func:`.discovery.plan_boundary`. ``tools_above`` are the tools of the plan that it is a sub-plan of.
+    The plan's ``root`` must lie in the file's folder or in ``boundary`` (default:
+    :func:`.discovery.plan_boundary`). ``tools_above`` are the tools of the plan above a sub-plan.
     """
     with collector_paused(), _faults_of(path):
         return _loaded(read_source(path), path, boundary, tools_above)
 
 
 def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> LoadedPlan:
-    """Load a plan that is not written yet, as if ``path`` held the text. Looks at no file of that name.
+    """Load a plan from text, as if ``path`` contained it; no such file is read.
 
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
@@ -79,9 +79,9 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
 
 
 def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
-    """Load a plan from bytes, whether or not it may be run; ``None`` where they are no plan.
+    """Load a plan from bytes, valid to run or not; ``None`` if they are no plan.
 
-    ``name`` tells JSON from YAML. Looks at no other file.
+    ``name`` decides between JSON and YAML. No other file is read.
     """
     try:
         plan, sound = read_model(_document_of(decode(content), Path(name)), Plan)
@@ -91,9 +91,9 @@ def plan_as_it_stands(content: bytes, name: str) -> Plan | None:
 
 
 def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileError:
-    """Return the error for faults of a plan file that show only when other files are looked at.
+    """Return the error for faults that only show in comparison with other files.
 
-    Each is a place by the names of the model, ``("items", 2, "sub_plan")``, and what is wrong there.
+    Each is a location by names of the model, ``("items", 2, "sub_plan")``, with the problem.
     """
     places = ((loaded.document.find(loc), problem) for loc, problem in found)
     faults = [loaded.document.fault(place.node.at, place.path, problem) for place, problem in places]
@@ -101,7 +101,7 @@ def faults_at(loaded: LoadedPlan, found: Iterable[tuple[Loc, str]]) -> PlanFileE
 
 
 def plan_id_of(path: Path) -> str | None:
-    """Return the ``todo_list_id`` of a file without loading it as a plan; ``None`` where it is none."""
+    """Return the ``todo_list_id`` of a file without loading it; ``None`` if it has none."""
     try:
         document = _document_of(read_source(path), path)
     except Refused:
@@ -111,7 +111,7 @@ def plan_id_of(path: Path) -> str | None:
 
 
 def shown_path(path: Path) -> str:
-    """Return the path as a person in this directory would write it."""
+    """Return the path relative to the current folder, as a person would write it."""
     try:
         return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
     except (ValueError, OSError):
@@ -120,7 +120,7 @@ def shown_path(path: Path) -> str:
 
 @contextmanager
 def collector_paused() -> Generator[None]:
-    """Collect no garbage: loading makes many values, and none in circles."""
+    """Suspend garbage collection: loading creates many values without cycles."""
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -158,16 +158,16 @@ def _document_of(source: Source, path: Path) -> Document:
 
 
 def _report(document: Document, found: Iterable[tuple[Loc, str]]) -> None:
-    """Add faults that are known by their place in the model."""
+    """Add faults by location."""
     for loc, problem in found:
         place = document.find(loc)
-        # Emptiness of what could not be read is no news, nor is a blank that stands for it.
+        # Values that could not be read were replaced by blanks, whose emptiness is no further fault.
         if not document.is_faulty(place.path, below=loc[-1:] == ("acceptance_criteria",)):
             document.mark(place.node.at, place.path, problem)
 
 
 def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> Path | None:
-    """Return the folder that the plan's paths start from; ``None`` after reporting a fault."""
+    """Return the plan's root folder; ``None`` after adding a fault."""
     folder = path.parent
     problem = unusual_fault(plan.root, "the plan file's folder")
     if problem is None:
@@ -187,7 +187,7 @@ def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> 
 
 @contextmanager
 def _faults_of(path: Path) -> Generator[None]:
-    """Turn a refusal into the error that the user sees."""
+    """Convert a refusal into the user-visible error."""
     try:
         yield
     except Refused as refused:

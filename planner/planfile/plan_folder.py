@@ -1,4 +1,4 @@
-"""Folders of records: ``.planverify`` below a plan's root, and in it one for each plan."""
+"""Folders of records: ``.planverify`` below a plan's root, with one folder per plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HOME = ".planverify"
 PLANS = f"{HOME}/plans"
 LATEST = f"{HOME}/outcomes.json"
-"""The outcomes of the latest run, of all its plans that have this root."""
+"""Outcomes of the latest run, for all its plans with this root."""
 
 IGNORED = """\
 # Written by pytest-planverify, which makes all of this again, but not what held before the work began
@@ -31,24 +31,24 @@ _DIGITS = 16
 
 
 class PlanFolder:
-    """The folder of one plan. Its files say which plan they are of."""
+    """The folder of one plan; its files state the plan that they belong to."""
 
     def __init__(self, root: Path, todo_list_id: str) -> None:
         self.path = root / PLANS / file_name(todo_list_id)
         self.outcomes = self.path / "outcomes.json"
-        """Of its latest run, without those of other plans."""
+        """Outcomes of its latest run, without other plans."""
         self.baseline = self.path / "baseline.json"
         self.baselines = self.path / "baselines"
-        """Those of revisions."""
+        """Baselines of git revisions."""
         self.green = self.path / "green.json"
-        """At which commit each todo was green last."""
+        """Commit at which each todo last passed."""
         self.qualification = self.path / "qualification.json"
         self.versions = self.path / "versions"
-        """What stood in the place of revised plans."""
+        """Earlier versions of revised plans."""
 
 
 def make_home(root: Path) -> Path:
-    """Make ``.planverify``, which only its owner reads and git ignores. Raises ``OSError``."""
+    """Create ``.planverify``, private to its owner and ignored by git. Raises ``OSError``."""
     home = root / HOME
     home.mkdir(parents=True, mode=0o700, exist_ok=True)
     ignore = home / ".gitignore"
@@ -59,11 +59,10 @@ def make_home(root: Path) -> Path:
 
 
 def file_name(name: str) -> str:
-    """Return a name of files, folders and git references for any text; two texts never share one.
+    """Return an unambiguous name for files, folders and git refs, for any text.
 
-    What stands for itself stays: ``shop-2.x``. Other bytes are written as ``%2F``. What is too long is cut;
-    it and what has capital letters, which some file systems do not tell from small ones, end with ``+`` and
-    a digest.
+    Safe characters stay (``shop-2.x``), others become ``%2F``. Truncated names, and those with capital
+    letters (which some file systems do not distinguish), end in ``+`` and a digest.
     """
     quoted = _UNSAFE.sub(_quoted, name)
     if name and len(quoted) <= _LONGEST_NAME and name == name.lower():

@@ -1,4 +1,4 @@
-"""Facts of a project for lint and drivers: bounded, read once, never executed, never outside."""
+"""Facts of a project for lint and drivers: bounded, read once, nothing executed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
 
 MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
-"""Files in which a project says what it is and what it is made of."""
+"""Manifest files of a project."""
 
 MAX_FILES = 10_000
-"""So many Python files of a folder are listed."""
+"""Limit of listed Python files of a folder."""
 
 _NAMED_CONFIGURATIONS = {
     "mypy": "mypy.ini .mypy.ini",
@@ -39,16 +39,16 @@ _NAMED_CONFIGURATIONS = {
     "pylint": ".pylintrc pylintrc",
     "eslint": "eslint.config.js eslint.config.mjs .eslintrc.json .eslintrc.js",
 }
-"""By tool of the catalog, the files that only it reads."""
+"""Configuration files by tool."""
 
 _SECTIONS = {
     name: name for name in ("mypy", "pyright", "ruff", "black", "isort", "pylint", "flake8", "pycodestyle")
 } | {"basedpyright": "pyright"}
-"""Tables below ``[tool]`` of ``pyproject.toml``, and sections of ``setup.cfg`` and ``tox.ini``."""
+"""Tools by table in ``pyproject.toml`` or section in ``setup.cfg`` and ``tox.ini``."""
 
 
 class ProjectFiles(RootedFiles):
-    """The project below one root, as :class:`planner.lint.Project` has it."""
+    """Implementation of :class:`planner.lint.Project` for the files below one root."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -56,7 +56,7 @@ class ProjectFiles(RootedFiles):
         self.files = cache(self._source_files)
 
     def text(self, path: str) -> str | None:
-        """Return the text of a file, or ``None`` where it is none, or too large to be read."""
+        """Return the text of a file; ``None`` if missing or too large."""
         file = self.read(path)
         if file is None or not file.is_whole or file.is_binary:
             return None
@@ -66,12 +66,12 @@ class ProjectFiles(RootedFiles):
             return None
 
     def _source_files(self, folder: str) -> tuple[str, ...]:
-        """Return the Python files of a folder and below, the first of very many. Follows no links."""
+        """Return Python files below a folder, up to a limit, without following links."""
         start = "" if folder == "." else f"{folder.rstrip('/')}/"
         return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), MAX_FILES))
 
     def pytest_setting(self, name: str) -> tuple[str, ...]:
-        """Return the words of a setting of pytest in the root; none where it is not set."""
+        """Return the words of pytest's setting; empty if not set."""
         found = self._pytest
         return found.words(name) if found.folder == Path(self._root) else ()
 
@@ -80,14 +80,14 @@ class ProjectFiles(RootedFiles):
         return project_root(Path(self._root))
 
     def glob_holds(self, pattern: str) -> bool:
-        """Return whether a file of that glob exists."""
+        """Return whether the glob matches a file."""
         try:
             return next(Path(self._root).glob(pattern), None) is not None
         except (OSError, ValueError, NotImplementedError):
             return False
 
     def _kind(self, path: str) -> PathKind:
-        """Return what lies at a path."""
+        """Return the kind of a path."""
         try:
             mode = os.stat(f"{self._root}/{path}").st_mode
         except (OSError, ValueError) as error:
@@ -105,7 +105,7 @@ class ProjectFiles(RootedFiles):
 
 
 def configured_tools(root: Path) -> frozenset[str]:
-    """Return the catalog's names of the type checkers and linters that a project is set up for."""
+    """Return the type checkers and linters that a project is configured for."""
     project = ProjectFiles(root)
     found = {
         tool
@@ -119,18 +119,17 @@ def configured_tools(root: Path) -> frozenset[str]:
 
 
 def repository_fingerprint(root: Path, plan: Plan) -> str:
-    """``sha256:`` and 64 hexadecimal digits, by which a repository is known again.
+    """Return ``sha256:`` and a digest by which a repository is recognized.
 
-    They are of the manifests in the root and the plan's test commands: two checkouts of one project have
-    the same, and so has the project after any work that leaves its manifests as they are. What is
-    remembered of a repository with another fingerprint counts less. A manifest that is missing, no ordinary
-    file, or led out of the root by a link counts as absent; of a long one only the first MiB counts. Ends
-    of lines are all alike. Of a test command its tool counts, not what it selects: every todo selects other
-    tests of one repository. Without any command it is ``pytest``.
+    It covers the manifests in the root and the tools of the plan's test commands (without selections,
+    which differ by todo; ``pytest`` if there are none). So two checkouts of one project, and the
+    project after work that leaves its manifests alone, are equal. Memory of a repository with another
+    fingerprint counts less. Missing, irregular and linked-out manifests count as absent; of long ones
+    only the first MiB counts; line ends are normalized.
     """
     testers: set[str] = set()
     for _, spec in (each for todo in plan.items for each in commands_of(todo)):
-        with suppress(CommandSyntaxError):  # validation speaks of it, and nothing is run by it
+        with suppress(CommandSyntaxError):  # reported by validation
             tool = parse_command(spec.cmd).tool
             if tool.purpose is Purpose.TEST:
                 testers.add(tool.name)

@@ -1,4 +1,4 @@
-"""The files of a project: which are its own, which are code, and reading them below one root."""
+"""Files of a project: its own files, code, and bounded reading below one root."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ CACHES = frozenset(
     | {".ruff_cache", ".pyright", "node_modules", ".tox", ".nox", ".eggs", ".idea", ".vscode", "htmlcov"}
     | {".benchmarks", ".venv", "site-packages", ".ipynb_checkpoints"}
 )
-"""Folders that hold nothing of a project's own."""
+"""Folders without files of the project's own."""
 
 _BUILT = frozenset(("venv", "build", "dist"))
 
 OWN_REPORTS = "diagnostics"
-"""Where failure reports are written, below the root."""
+"""Folder of failure reports, below the root."""
 
 LARGEST_HASHED = 1 << 18
-"""Bytes; of a larger file its size, and the time of change that nobody can set, stand for its contents."""
+"""Limit in bytes; larger files are represented by size and ctime, which nobody can set."""
 
 LARGEST_READ = 1024 * 1024
-"""Bytes. Of a larger file only the beginning is read; no source that a person wrote is as long."""
+"""Limit in bytes of a file's beginning that is read; longer than handwritten sources."""
 
 MAX_GUESSES = 100
-"""After so many missing paths nothing more is guessed."""
+"""Limit of missing paths that get a suggestion."""
 
 GONE = "gone"
-"""Stands for the contents of a file that is not there."""
+"""Digest value of a missing file."""
 
 _CODE_SUFFIXES = frozenset(
     {".py", ".pyi", ".pyx", ".pxd", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg", ".whl"}
@@ -54,10 +54,10 @@ _CODE_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile", "Dockerfile", ".
 
 
 def walk(root: Path | str, is_left_out: Callable[[str], bool] | None = None) -> Iterator[str]:
-    """Yield every file below a folder but those of caches, virtual environments and our own records.
+    """Yield files below a folder, without caches, virtual environments and our own records.
 
-    The shallow ones come first, by name; links are not followed. ``is_left_out`` says which others are left
-    out, of files and, by paths that end with a slash, of folders.
+    Shallow files come first, by name; links are not followed. ``is_left_out`` excludes further files,
+    and folders (given with a trailing slash).
     """
     is_left_out = is_left_out or is_cache_or_report
     level = [""]
@@ -80,7 +80,7 @@ def walk(root: Path | str, is_left_out: Callable[[str], bool] | None = None) -> 
 
 
 def source_files(root: Path | str) -> Iterator[str]:
-    """Yield the Python files below a folder as :func:`walk` does, but none that is hidden or built."""
+    """Yield Python files like :func:`walk`, without hidden and built ones."""
 
     def is_left_out(path: str) -> bool:
         name = path.removesuffix("/").rpartition("/")[2]
@@ -90,7 +90,7 @@ def source_files(root: Path | str) -> Iterator[str]:
 
 
 def is_cache_or_report(path: str) -> bool:
-    """Tell of a file, or of a folder whose path ends with a slash, whether it is no part of the project."""
+    """Return whether a file, or a folder given with a trailing slash, is not part of the project."""
     folder, _, name = path.rpartition("/")
     if name.endswith((".pyc", ".pyo")) or (name.startswith(".coverage") and name != ".coveragerc"):
         return True
@@ -99,13 +99,13 @@ def is_cache_or_report(path: str) -> bool:
 
 
 def is_code(name: str) -> bool:
-    """Tell by its name whether a file is code or configuration."""
+    """Return whether a file is code or configuration, by name."""
     last = name.rpartition("/")[2]
     return last in _CODE_NAMES or os.path.splitext(last)[1].lower() in _CODE_SUFFIXES
 
 
 def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
-    """Open a regular file for reading. Raises ``OSError``; a pipe or device of that name blocks nothing."""
+    """Open a regular file for reading; never blocks on pipes. Raises ``OSError``."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     handle = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
     mode = os.fstat(handle).st_mode
@@ -118,7 +118,7 @@ def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
 
 
 def digest_of(path: Path, *, follow: bool = False) -> str:
-    """Return what stands for the contents of a file; ``follow`` a link, or let its target stand for it."""
+    """Return the digest of a file; links are followed with ``follow``, else represented by their target."""
     try:
         facts = path.stat() if follow else path.lstat()
         if stat.S_ISLNK(facts.st_mode):
@@ -142,12 +142,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a resolved path is a resolved folder or lies in it."""
+    """Return whether a resolved path is, or lies below, a resolved folder."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def unusual_fault(path: str, start: str) -> str | None:
-    """Return why a text is no relative path, or ``None``. ``start`` is what it should be relative to."""
+    """Return why a text is no relative path, or ``None``; ``start`` is its base, for the message."""
     if path.startswith(("/", "\\", "~")) or _DRIVE.match(path):
         return f"'{path}' is an absolute path; write it relative to {start}"
     if _CONTROL.search(path):
@@ -156,22 +156,22 @@ def unusual_fault(path: str, start: str) -> str | None:
 
 
 def _lexical_fault(path: str) -> str | None:
-    """Return why a path cannot be under the plan's root, whatever the file system holds, or ``None``."""
+    """Return why a path cannot lie below the root regardless of the file system, or ``None``."""
     if ".." in path and os.path.normpath(path).split("/")[0] == "..":
         return f"'{path}' leaves the plan's root; name a file under the root"
     return unusual_fault(path, "the plan's root")
 
 
 class Confinement:
-    """Check that paths stay under one root, symbolic links included."""
+    """Checks that paths stay below one root, symbolic links included."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.path.realpath(root)
-        # Most paths of a plan share a few folders.
+        # Cached, as most paths of a plan share few folders.
         self._is_inside = cache(self._resolves_inside)
 
     def fault(self, path: str) -> str | None:
-        """Return why a path is refused, or ``None``. A path that does not exist yet may be fine."""
+        """Return why a path is refused, or ``None``; a missing path may be accepted."""
         if (fault := _lexical_fault(path)) is not None:
             return fault
         try:
@@ -181,14 +181,14 @@ class Confinement:
                 f"'{path}' has a character that this locale cannot encode ({sys.getfilesystemencoding()}); "
                 "run with LC_ALL=C.UTF-8 or PYTHONUTF8=1"
             )
-        # Where the folder is known, only the last part of the path can still be a link that leads away.
+        # With a checked folder, only the last component can still be a link out of the root.
         is_plain = ".." not in path and not os.path.islink(f"{self._root}/{path}")
         if not self._is_inside(path.rpartition("/")[0] if is_plain else path):
             return f"'{path}' leaves the plan's root through a symbolic link; name a file under the root"
         return None
 
     def glob_fault(self, pattern: str) -> str | None:
-        """Return why a glob is refused, or ``None``. Judged by what stands before its first wildcard."""
+        """Return why a glob is refused, or ``None``, judged by its part before the first wildcard."""
         fixed = _WILDCARD.split(pattern, maxsplit=1)[0]
         if fixed == pattern:
             return self.fault(pattern)
@@ -202,7 +202,7 @@ class Confinement:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """The content that was read of a file."""
+    """Content read of a file."""
 
     path: str
     data: bytes
@@ -218,7 +218,7 @@ class ReadFile:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """Return the lines as Python counts them: form feeds do not end one."""
+        """Lines as Python counts them; form feeds do not end a line."""
         return tuple(self.text.removesuffix("\n").split("\n"))
 
     @property
@@ -227,7 +227,7 @@ class ReadFile:
 
 
 class RootedFiles:
-    """Read files below one root: only regular ones, only so much of each, and each once."""
+    """Reads regular files below one root, each once and up to a limit."""
 
     def __init__(self, root: Path) -> None:
         self._root = os.path.realpath(root)
@@ -236,11 +236,11 @@ class RootedFiles:
         self._guesses_left = MAX_GUESSES
 
     def read(self, path: str) -> ReadFile | None:
-        """Return the file, or ``None`` where there is none that may be read."""
+        """Return the file; ``None`` if it may not be read."""
         return self._read(os.path.normpath(path))
 
     def read_once(self, path: str, *, limit: int = LARGEST_READ) -> ReadFile | None:
-        """Return the same for a file that nobody asks for twice: it is not kept."""
+        """Like :meth:`read`, without caching."""
         if not path or self._confinement.fault(path) is not None:
             return None
         try:
@@ -248,11 +248,11 @@ class RootedFiles:
                 size = os.fstat(stream.fileno()).st_size
                 data = stream.read(limit)
         except (OSError, ValueError):
-            return None  # what cannot be read is left out; the outcome still names it
+            return None  # unreadable files are left out
         return ReadFile(path, data, max(size, len(data)))
 
     def near(self, path: str) -> str | None:
-        """Return an existing path beside a missing one that looks like it."""
+        """Return an existing path similar to a missing one, or ``None``."""
         self._guesses_left -= 1
         folder, _, name = path.rpartition("/")
         if self._guesses_left < 0 or self._confinement.fault(path) is not None:

@@ -1,6 +1,6 @@
-"""Read and write the JSON records of runs: outcomes, baselines, qualifications and answers.
+"""Reading and writing of JSON records: outcomes, baselines, qualifications and answers.
 
-To make the classes of a record takes milliseconds, so the rare records are imported where they are read.
+Building a record's model classes takes milliseconds, so rarely used ones are imported on use.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_BYTES = 256 << 20
 ANSWERS = "answers.json"
 
 _OF_ONE = frozenset(("todo_id", "step_id"))
-"""Keys that only one outcome by itself has at its top."""
+"""Top-level keys of a file with a single outcome."""
 
 _MAX_LINE = 400
 
@@ -57,12 +57,12 @@ _ANSWERS = _Kind("answers file", FileWriteError, "correct or remove it")
 
 
 def read_outcomes(path: Path) -> OutcomeDocument:
-    """Return the outcomes of a run. Raises :class:`planner.errors.OutcomeFileError`, in one line."""
+    """Read a run's outcomes. Raises :class:`planner.errors.OutcomeFileError` with a one-line message."""
     return _parse(_read(path, _OUTCOMES), path, OutcomeDocument, _OUTCOMES)
 
 
 def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
-    """Return the outcomes of a run, or the one that stands alone in the file."""
+    """Read a run's outcomes, or a single outcome."""
     held = _load_json(_read(path, _OUTCOMES), path, _OUTCOMES)
     keys = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
     is_one = "outcomes" not in keys and not _OF_ONE.isdisjoint(keys)
@@ -70,7 +70,7 @@ def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
 
 
 def write_outcomes(document: OutcomeDocument, path: Path) -> None:
-    """Write the outcomes where the user wants them. Raises :class:`planner.errors.FileWriteError`."""
+    """Write outcomes to a path of the user. Raises :class:`planner.errors.FileWriteError`."""
     write_file(path, outcomes_text(document))
 
 
@@ -78,48 +78,48 @@ def outcomes_text(document: OutcomeDocument) -> str:
     """Return the text of an outcome file."""
     try:
         return document.model_dump_json(indent=2) + "\n"
-    except ValueError:  # bytes of a path that the locale cannot decode, or half of a surrogate pair
+    except ValueError:  # undecodable bytes of a path, or lone surrogates
         data = document.model_dump(mode="json")
         return without_surrogates(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
 
 
 def read_baseline(path: Path) -> tuple[Baseline, bytes]:
-    """Return a baseline and its bytes. Raises :class:`planner.errors.BaselineError`, in one line."""
+    """Read a baseline; return it with its bytes. Raises :class:`planner.errors.BaselineError`."""
     data = _read(path, _BASELINE)
     return parse_baseline(data, str(path)), data
 
 
 def parse_baseline(data: bytes, shown: str) -> Baseline:
-    """Return the baseline that these bytes are. Raises :class:`planner.errors.BaselineError`."""
+    """Parse a baseline. Raises :class:`planner.errors.BaselineError`."""
     from planner.model.baseline import Baseline
 
     return _parse(data, shown, Baseline, _BASELINE)
 
 
 def baseline_bytes(document: Baseline) -> bytes:
-    """Return the bytes of the file of a baseline."""
+    """Serialize a baseline."""
     held = {"schema_version": document.schema_version}
     held |= document.model_dump(mode="json", exclude_defaults=True)
     return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def read_qualification(path: Path) -> Qualification:
-    """Return a qualification. Raises :class:`planner.errors.QualificationError`, in one line."""
+    """Read a qualification. Raises :class:`planner.errors.QualificationError`."""
     from planner.model.qualification import Qualification
 
     return _parse(_read(path, _QUALIFICATION), path, Qualification, _QUALIFICATION)
 
 
 def write_qualification(document: Qualification, path: Path) -> None:
-    """Write it where the user wants it. Raises :class:`planner.errors.FileWriteError`."""
+    """Write a qualification to a path of the user. Raises :class:`planner.errors.FileWriteError`."""
     text = json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False)
     write_file(path, text + "\n", durable=True)
 
 
 def add_answers(root: Path, added: Sequence[Answer]) -> None:
-    """Add answers to the file below a plan's root; of several to one question the last counts.
+    """Add answers to the file below a plan's root; the last answer to a question counts.
 
-    Raises :class:`planner.errors.FileWriteError` where the file cannot be read or written.
+    Raises :class:`planner.errors.FileWriteError` if the file cannot be read or written.
     """
     from planner.model.answers import Answers
 

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files that the packages read and write, built from the models when asked for."""
+"""JSON Schemas of all files, built from the models on demand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return the schema of that name. Raises ``KeyError``, naming the known ones, for others."""
+    """Return the schema of that name. Raises ``KeyError``, naming the known ones."""
     if name not in _MODELS:
         raise KeyError(f"there is no schema '{name}'; known are {', '.join(_MODELS)}")
     model, title = _MODELS[name]
@@ -65,14 +65,14 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def schema_text(name: str) -> str:
-    """Return the schema of that name as it is printed."""
+    """Return a schema as printed."""
     return json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def _describe(part: dict[str, Any], model: type[Value]) -> None:
-    """Give each property the docstring that stands below its field.
+    """Add the docstring below each field as its description.
 
-    pydantic can read them itself, but only while a model is being made, which every import would pay for.
+    pydantic can do this itself, but only while a model is built, which would slow every import down.
     """
     properties = part.get("properties", {})
     for owner in reversed(model.__mro__):
@@ -93,13 +93,13 @@ def _describe(part: dict[str, Any], model: type[Value]) -> None:
 
 
 def _set_extensions_free(part: dict[str, Any]) -> None:
-    """The user's own keys stand beside the others in a file, not in a mapping of their own."""
+    """Allow the user's own keys beside the others, where files have them."""
     if part.get("properties", {}).pop("extensions", None) is not None:
         part["patternProperties"] = {f"^{EXTENSION}": {}}
 
 
 def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
-    """Let every field be named by each of its spellings."""
+    """Allow each field under all of its spellings."""
     properties = part.get("properties", {})
     for name, info in fields_of(model).items():
         spellings = spellings_of(name, info)
@@ -114,7 +114,7 @@ def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
 
 
 def _models_of(annotation: Any) -> dict[type[Value], None]:
-    """Return a model and all models that it holds, or all that stand in an annotation."""
+    """Return the models contained in an annotation."""
     if not (isinstance(annotation, type) and issubclass(annotation, Value)):
         return {model: None for part in get_args(annotation) for model in _models_of(part)}
     held = {annotation: None}

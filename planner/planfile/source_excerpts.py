@@ -1,7 +1,6 @@
-"""Read what a repair of a failed todo needs beyond its outcome: the failure report of the same run, and a
-few lines of the source at the places that the failure names.
+"""Context of a failed todo beyond its outcome: the failure report, and source excerpts.
 
-Everything is read below the plan's root and within bounds; what cannot be read is left out.
+Everything is read below the plan's root and within limits; unreadable files are left out.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ LARGEST_REPORT = 8 * 1024 * 1024
 
 EXCERPT_LINES = 12
 FUNCTION_LINES = 24
-"""Of a function that is shown from its beginning."""
+"""Lines shown of a function from its beginning."""
 LONGEST_LINE = 240
 """Characters."""
 
 MOST_EXCERPTS = 6
-"""Of one failure."""
+"""Excerpts per failure."""
 
 _MOST_FACTS = 2
 _MOST_FINDINGS = 3
 _LONG_DOCSTRING = 2
-"""Lines. A longer docstring is not worth its room."""
+"""Lines; longer docstrings are skipped."""
 
 _OWN = (Side.PRODUCT, Side.TEST)
 _ID = re.compile(ID_PATTERN)
@@ -58,11 +57,10 @@ _ID = re.compile(ID_PATTERN)
 def load_failure_context(
     loaded: LoadedPlan, outcome: Outcome, *, run_id: str | None = None, reports: Path | None = None
 ) -> FailureContext:
-    """Return what could be read about the todo of an outcome.
+    """Return the context of an outcome's todo.
 
-    Without the ``run_id`` of the outcome, a report is believed that tells of the same failure.
-    ``reports`` is the folder below which the failure reports lie, the plan's root where none is given:
-    those of a sub-plan's todos lie below the top plan's root.
+    Without ``run_id``, a report is accepted if it describes the same failure. ``reports`` is the root
+    of failure reports, by default the plan's: reports of a sub-plan lie below the top plan's root.
     """
     files = RootedFiles(loaded.root)
     report_files = files if reports is None else RootedFiles(reports)
@@ -78,7 +76,7 @@ def load_failure_context(
 def look_up(
     files: RootedFiles, todo_id: str, failure: Failure, evidence: tuple[Evidence, ...]
 ) -> FailureContext:
-    """Return which of the files that a failure speaks of exist."""
+    """Return which of the files that a failure mentions exist."""
     own = evidence_of(failure, evidence)
     wanted = files_to_look_up(failure, own)
     present = tuple(path for path in wanted if files.read(path) is not None)
@@ -92,7 +90,7 @@ def look_up(
 def read_excerpts(
     files: RootedFiles, failure: Failure, evidence: Sequence[Evidence]
 ) -> tuple[SourceExcerpt, ...]:
-    """Return the source at the places that a failure and its evidence name, the likeliest first."""
+    """Return source excerpts at the places of a failure and its evidence, most likely first."""
     found: list[SourceExcerpt] = []
     for path, line in dict.fromkeys(_places(files, failure, evidence[:_MOST_FACTS])):
         excerpt = _excerpt(files, path, line)
@@ -104,14 +102,14 @@ def read_excerpts(
 
 
 def _report_path(todo_id: str) -> str:
-    """Return where the report of a todo is; the ``/`` of a qualified id would name a folder."""
+    """Return the path of a todo's report; qualified ids contain ``/``."""
     return REPORT_PATH.format(todo_id=todo_id.replace("/", "__"))
 
 
 def _read_report(
     files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str | None
 ) -> FailureReport | None:
-    """Return the report of this todo and this run; any other would tell of another failure."""
+    """Return the report of this todo and run, or ``None``."""
     if not _ID.match(outcome.todo_id.replace("/", "__")):
         return None
     file = files.read_once(_report_path(outcome.todo_id), limit=LARGEST_REPORT)
@@ -142,7 +140,7 @@ def _places(
         yield each.path, each.line
     for fact in evidence:
         for raised in fact.exceptions[:2]:
-            if raised.path and raised.line:  # a SyntaxError has no frame where it is
+            if raised.path and raised.line:  # a SyntaxError's location is in no frame
                 yield raised.path, raised.line
             own = [frame for frame in reversed(raised.frames) if frame.side in _OWN]
             for side in _OWN:
@@ -165,8 +163,8 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
     file = files.read(path)
     if file is None or file.is_binary or not 1 <= line <= len(file.lines):
         return None
-    # The whole file, for an excerpt may begin within a secret of several lines. Where such a one is taken
-    # out, the numbers of the lines no longer hold.
+    # Redact the whole file, as an excerpt may begin inside of a multi-line secret. If one is removed,
+    # line numbers no longer match.
     lines = _redacted(file.text).removesuffix("\n").split("\n")
     if len(lines) != len(file.lines):
         return None
@@ -184,7 +182,7 @@ def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
 
 @lru_cache(maxsize=16)
 def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Return each function and class: its first line, its last, and where to begin to show it."""
+    """Return functions and classes as first line, last line, and first line to show."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -204,6 +202,6 @@ _redacted = lru_cache(maxsize=16)(redact)
 
 
 def _overlap(one: SourceExcerpt, other: SourceExcerpt) -> bool:
-    """Return whether the line that matters in one excerpt is shown by another."""
+    """Return whether one excerpt's relevant line is shown by the other."""
     last = other.first_line + len(other.lines) - 1
     return one.path == other.path and other.first_line <= max(one.line, one.first_line) <= last

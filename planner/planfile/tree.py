@@ -1,8 +1,8 @@
-"""A plan and its sub-plans: found, loaded on demand, and laid flat under qualified ids.
+"""Plan tree: a plan and its sub-plans, loaded on demand, and flattened under qualified ids.
 
-A todo with ``sub_plan`` or ``sub_project_id`` is a parent: its state comes from the todos of another plan
-file, which is an ordinary plan and means the same when it is run alone. In the tree its todos are called
-``phase-2/buffer-impl``, the parent's id first, to any depth that is allowed.
+A todo with ``sub_plan`` or ``sub_project_id`` is a parent: its state comes from the todos of another
+plan file, which is an ordinary plan that can also be run alone. In the tree these have qualified ids,
+such as ``phase-2/buffer-impl``.
 """
 
 from __future__ import annotations
@@ -27,83 +27,84 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 MAX_LEVELS = 3
-"""How many levels of sub-plans a plan may have below itself."""
+"""Maximum nesting of sub-plans."""
 
 SEPARATOR = "/"
-"""Between the ids of parents and todos; no id holds it."""
+"""Separator of qualified ids; no id contains it."""
 
 
 FOLDERS = ("", "phases", "sub_plans", "plans")
-"""Where a sub-project is looked for, below the folder of the plan that names it."""
+"""Folders searched for a sub-project, below the folder of the plan."""
 
 MAX_FILES = 500
-"""So many files of those folders are opened to find an id."""
+"""Limit of files opened to find an id."""
 
 
 _JUDGING_POLICY = {"flaky_retry", "network", "processes", "writes", "protected_files"}
-"""What a plan says of all its todos that a verdict depends on."""
+"""Policy keys that verdicts depend on."""
 
 _SAYS_NOTHING = {"title", "intent", "status", "priority"}
-"""What a todo says that no verdict depends on."""
+"""Keys of a todo that no verdict depends on."""
 
 _DIGITS = 16
 
 
 class Unfound(Exception):
-    """A parent's plan cannot be had: the message says why, and after a semicolon what to do."""
+    """A sub-plan cannot be found; the message has the reason and, after a semicolon, the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatPlan:
-    """A plan and its sub-plans as one plan with qualified ids."""
+    """A plan with its sub-plans as one plan with qualified ids."""
 
     loaded: LoadedPlan
-    """The top plan, with the todos of its sub-plans below their parents. What a parent depends on its
-    todos depend on, too; and what a parent claims is claimed for them."""
+    """The top plan with all sub-plans' todos after their parents. Todos inherit their parent's
+    dependencies and claim.
+    """
     owners: Mapping[str, LoadedPlan] = field(default_factory=dict[str, LoadedPlan])
-    """By qualified id, the file that a todo of a sub-plan stands in."""
+    """Plan files of sub-plans' todos, by qualified id."""
     children: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """By the id of a parent, those of the todos of its sub-plan."""
+    """Ids of a parent's todos, by parent."""
     files: Mapping[str, LoadedPlan] = field(default_factory=dict[str, LoadedPlan])
-    """By the id of a parent, its sub-plan."""
+    """Sub-plans by parent."""
 
     def owner(self, todo_id: str) -> LoadedPlan:
-        """Return the plan file that a todo stands in: its root is where the todo's paths start."""
+        """Return the plan file of a todo, whose root is the base of the todo's paths."""
         return self.owners.get(todo_id, self.loaded)
 
     @property
     def parts(self) -> tuple[LoadedPlan, ...]:
-        """Return every plan file once, the top plan first, as it was loaded."""
+        """Return every plan file once, top plan first, as loaded."""
         return tuple({part.path: part for part in (self.loaded, *self.files.values())}.values())
 
 
 @dataclass(slots=True, eq=False)
 class PlanTree:
-    """One plan of a tree, the top plan or a sub-plan; its children are loaded when they are asked for."""
+    """One plan of the tree; its sub-plans are loaded on demand."""
 
     loaded: LoadedPlan = field(repr=False)
     boundary: Path | None = None
     prefix: str = ""
-    """What stands before the ids of its todos: ``phase-2/``."""
+    """Prefix of its todos' qualified ids: ``phase-2/``."""
     above: tuple[PlanTree, ...] = field(default=(), repr=False)
-    """The plans that it is a sub-plan of, the top plan first."""
+    """The plans above it, top plan first."""
     _children: dict[str, PlanTree] = field(default_factory=dict[str, "PlanTree"], repr=False)
     _todos: int = 0
-    """Of the top plan: how many todos the sub-plans hold, a file as many times as it is named."""
+    """For the top plan: number of todos in sub-plans, counting a file each time that it is used."""
     _ids: dict[Path, str | None] = field(default_factory=dict["Path", "str | None"], repr=False)
-    """Of the top plan: the ids of the files that were looked at."""
+    """For the top plan: ids of the opened files."""
 
     @property
     def widest_boundary(self) -> Path:
-        """Return where the root of a sub-plan may lie: this top plan's, or the boundary around it."""
+        """Folder that must contain the roots of sub-plans."""
         boundary = self.boundary or plan_boundary(self.loaded.path)
         return boundary if is_below(str(self.loaded.root), os.path.realpath(boundary)) else self.loaded.root
 
     def child(self, todo_id: str) -> PlanTree:
-        """Return the sub-plan of one of this plan's parents.
+        """Return the sub-plan of a parent of this plan.
 
-        Raises ``KeyError`` for what is no parent here, and :class:`planner.errors.PlanFileError` with the
-        faults of the sub-plan's file, or with that of the key that names it.
+        Raises ``KeyError`` if the todo is no parent, and :class:`planner.errors.PlanFileError` with the
+        faults of the sub-plan's file or of the key that names it.
         """
         if todo_id in self._children:
             return self._children[todo_id]
@@ -116,7 +117,7 @@ class PlanTree:
         raise KeyError(todo_id)
 
     def child_of(self, parent: Todo) -> PlanTree:
-        """Return the sub-plan of a parent as it is now, which may name another than its file does.
+        """Return the sub-plan of a parent as currently defined, which may differ from the file.
 
         Raises :class:`planner.errors.PlanFileError`, and :class:`Unfound`.
         """
@@ -128,9 +129,9 @@ class PlanTree:
         return known
 
     def load_all(self, within: Collection[str] | None = None) -> PlanTree:
-        """Load all sub-plans below, or only those that hold the todos ``within``, and return this plan.
+        """Load all sub-plans, or those with the todos ``within``; return this plan.
 
-        Raises :class:`planner.errors.PlannerError` with the faults of every file.
+        Raises :class:`planner.errors.PlannerError` with the faults of all files.
         """
         errors: dict[str, PlanFileError] = {}
         self._load_below(within, errors)
@@ -140,7 +141,7 @@ class PlanTree:
         return self
 
     def sub_plans(self) -> dict[str, PlanTree]:
-        """Return the sub-plans loaded so far, in order, by the qualified id of their parent."""
+        """Return the loaded sub-plans in order, by qualified id of their parent."""
         found: dict[str, PlanTree] = {}
         for todo in self.loaded.plan.items:
             child = self._children.get(todo.id)
@@ -150,7 +151,7 @@ class PlanTree:
         return found
 
     def flat(self) -> FlatPlan:
-        """Return the plan and the sub-plans loaded so far as one plan; without any, the plan itself."""
+        """Return the plan with its loaded sub-plans as one plan."""
         subs = self.sub_plans()
         if not subs:
             return FlatPlan(loaded=self.loaded)
@@ -228,7 +229,7 @@ class PlanTree:
         return loaded
 
     def _find_by_id(self, plan_id: str) -> Path:
-        """Return the plan file of that name, or with that id. Raises :class:`Unfound`."""
+        """Return the plan file with that name or id. Raises :class:`Unfound`."""
         folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
         files: list[Path] = []
         for below in FOLDERS:
@@ -258,26 +259,25 @@ class PlanTree:
 
 
 def load_tree(path: Path, *, boundary: Path | None = None) -> PlanTree:
-    """Load the top plan; its sub-plans are loaded when they are asked for.
+    """Load the top plan; sub-plans follow on demand.
 
-    Raises :class:`planner.errors.PlanFileError` with every fault of the file. The root of a sub-plan must
-    lie in the folder of its file, below the top plan's root, or in ``boundary``, where none is given in
-    :func:`.discovery.plan_boundary`.
+    Raises :class:`planner.errors.PlanFileError` with every fault of the file. The root of a sub-plan
+    must lie in its file's folder, below the top plan's root, or in ``boundary`` (default:
+    :func:`.discovery.plan_boundary`).
     """
     return PlanTree(load_plan(path, boundary=boundary), boundary)
 
 
 def load_flat(path: Path, *, boundary: Path | None = None) -> FlatPlan:
-    """Load a plan with all its sub-plans as one plan. Raises :class:`planner.errors.PlannerError`."""
+    """Load a plan with all sub-plans as one plan. Raises :class:`planner.errors.PlannerError`."""
     return load_tree(path, boundary=boundary).load_all().flat()
 
 
 def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str, str]:
-    """Return by qualified id what tells a todo from one of other criteria: a verdict rests on no more.
+    """Return digests of what verdicts depend on, by qualified id.
 
-    So a plan file may get todos, comments and other titles, and the verdicts of the other todos still
-    count. ``subs`` are the loaded sub-plans by the qualified id of their parent; where ``loaded`` has the
-    todos of sub-plans itself, those are passed over.
+    So new todos, comments and titles do not invalidate the verdicts of other todos. ``subs`` are loaded
+    sub-plans by qualified id of their parent; their todos in ``loaded`` are skipped.
     """
     found: dict[str, str] = {}
     for within, part in {"": loaded, **subs}.items():
@@ -285,7 +285,7 @@ def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str
         for todo in part.plan.items:
             if SEPARATOR not in todo.id:
                 said = todo.model_dump_json(exclude_defaults=True, exclude=_SAYS_NOTHING)
-                # The words of a command that a tool of the plan or a convention gives are not in the todo.
+                # Commands by convention, and words of the plan's tools, are not part of the todo.
                 commands = [
                     each.command.argv for each in part.criteria.get(todo.id, ()) if each.command is not None
                 ]
@@ -296,7 +296,7 @@ def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str
 
 
 def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:
-    """Return the todo under its qualified id, with what it has from the parent above it."""
+    """Return the todo under its qualified id, with what it inherits from its parent."""
     own = (prefix + name for name in todo.dependencies)
     claimed = TodoStatus.CLAIMED in (todo.status, parent.status)
     return todo.model_copy(
@@ -316,7 +316,7 @@ def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
 
 
 def _leads_to(parent_id: str, within: Collection[str] | None) -> bool:
-    """Return whether one of the todos is the parent, below it, or above it; of none given, all are."""
+    """Return whether a parent is, contains, or lies below one of the todos; true if none are given."""
     own = parent_id + SEPARATOR
     return within is None or any(
         own.startswith(each + SEPARATOR) or each.startswith(own) for each in within

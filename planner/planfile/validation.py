@@ -1,4 +1,4 @@
-"""Validate plan files: load them, look at their project, and say of each finding where it stands."""
+"""Validation of plan files: load them, inspect their project, and locate each finding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from planner.model.qualification import Qualification
 
 MAX_TEXT = 1_500
-"""Characters of a message or a fix; what is quoted in them comes from the project."""
+"""Limit of characters of a message or fix, which may quote the project."""
 
 _MAX_PLACE = 300
 
@@ -34,10 +34,10 @@ _MAX_PLACE = 300
 def validate_plan(
     path: Path, *, boundary: Path | None = None, today: str | None = None
 ) -> tuple[PlanFinding, ...]:
-    """Return what is wrong, doubtful or improvable about a plan, in the order of the file.
+    """Return the findings about a plan, in file order.
 
-    Dates of quarantines are judged only where ``today``
-    (``YYYY-MM-DD``) is given. Raises :class:`planner.errors.PlanFileError` where the plan cannot be loaded.
+    Quarantine dates are only checked if ``today`` (``YYYY-MM-DD``) is given. Raises
+    :class:`planner.errors.PlanFileError` if the plan cannot be loaded.
     """
     return _findings(load_plan(path, boundary=boundary), today=today)
 
@@ -45,10 +45,10 @@ def validate_plan(
 def validate_plan_tree(
     top: PlanTree, *, today: str | None = None, qualification: Qualification | None = None
 ) -> tuple[PlanFinding, ...]:
-    """As :func:`validate_plan`, of a plan and then of each of its sub-plans, every file once.
+    """Like :func:`validate_plan`, for a plan and its sub-plans, each file once.
 
-    With a ``qualification``, checks that it found bad are findings, too. Raises
-    :class:`planner.errors.PlannerError` where a file cannot be loaded or the qualification is of another
+    With a ``qualification``, checks that it rated as bad are findings, too. Raises
+    :class:`planner.errors.PlannerError` if a file cannot be loaded or the qualification is of another
     plan.
     """
     loaded = top.loaded
@@ -76,20 +76,20 @@ def validate_plan_tree(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """A plan with what was safe to correct in it."""
+    """A plan with its safe corrections."""
 
     loaded: LoadedPlan
     plan: Plan
     made: tuple[PlanFinding, ...]
-    """What was corrected."""
+    """The corrected findings."""
 
 
 def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
-    """Return a plan file with the corrections that change nothing but what a finding is about.
+    """Return a plan with corrections that affect nothing but their findings.
 
-    Files that a todo must make are added to its ``allowed_files``, the todos that make what it needs to its
-    ``dependencies`` where that closes no circle, and retries are set where there are none or too many. Its
-    sub-plans are left as they are. Nothing is written.
+    Adds files that a todo must create to its ``allowed_files``, their creators to its ``dependencies``
+    if that forms no cycle, and a number of retries if missing or too high. Sub-plans are not changed.
+    Writes nothing.
     """
     loaded = load_plan(path, boundary=boundary)
     plan, made = loaded.plan, list[PlanFinding]()
@@ -111,7 +111,7 @@ def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
 
 
 def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
-    """Yield the files that a parent must make, and no todo below it does."""
+    """Yield files that a parent must create and none of its todos does."""
     for index, todo in enumerate(loaded.plan.items):
         if not todo.has_sub_plan:
             continue
@@ -129,7 +129,7 @@ def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
 
 
 def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
-    """Return the files that are made by the todos outside of a sub-plan for which its todos wait."""
+    """Return files that are created before a sub-plan's todos start, by todos outside of it."""
     by_id = {todo.id: todo for todo in flat.loaded.plan.items}
     waiting = [todo_id for todo_id in by_id if todo_id.startswith(sub.prefix)]
     seen: set[str] = set()
@@ -144,7 +144,7 @@ def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
 
 
 def _findings(loaded: LoadedPlan, **known: Any) -> tuple[PlanFinding, ...]:
-    """Return the findings of one file, in its order; ``known`` is what :class:`LintFacts` take besides."""
+    """Return one file's findings in order; ``known`` are further arguments of :class:`LintFacts`."""
     facts = LintFacts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), **known)
     findings = [_place(found, loaded) for found in check(facts)]
     return tuple(sorted(findings, key=lambda finding: (finding.line or 0, finding.column or 0)))

@@ -1,8 +1,8 @@
-"""From the nodes of a document to a validated model.
+"""Conversion of a document's nodes to a validated model.
 
-A scalar stays the text that was written until its place is known to want something else, so the id ``007``
-stays ``007``. A node that does not fit its place is handed to pydantic as it is, which every type refuses;
-what pydantic says of it is then worded with its position.
+A scalar stays text until its location requires another type, so the id ``007`` stays ``007``. A node of
+a wrong type is passed to pydantic unchanged, which rejects it; its message is then reworded with the
+position.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound=Value)
 
 EXTENSION = "x-"
-"""Keys that begin so are the user's own."""
+"""Prefix of the user's own keys."""
 
 BOOLEANS = {
     spelling: word in ("true", "yes", "on")
     for word in ("true", "yes", "on", "false", "no", "off")
     for spelling in (word, word.capitalize(), word.upper())
 }
-"""Every unquoted word that answers where a boolean is wanted."""
+"""Unquoted words accepted as booleans."""
 
 _ANY: Types = (Any,)
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
@@ -51,7 +51,7 @@ _NOUNS = {
     "ParameterContract": "a parameter",
     "ClassContract": "a class",
 }
-"""What the models are called; any other by its key."""
+"""Nouns for models in messages; others are called by their key."""
 
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("todos", "tasks", "steps", "milestones"), ("items",)),
@@ -65,22 +65,22 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "id": ("todo_list_id",),
     "policy": ("metadata",),
 }
-"""Words of other plan formats and the keys that they stand for, where no key is spelled alike."""
+"""Words of other plan formats, with our keys for them."""
 MAX_WHOLE = 2**63 - 1
-"""The largest whole number, and with a minus the smallest, that a plan may hold."""
+"""Largest absolute integer in a plan."""
 
 _COMPARED = 80
-"""So many characters are compared when a name is guessed: the comparison is quadratic."""
+"""Limit of characters compared for suggestions, as the comparison is quadratic."""
 
 _FEW = 12
-"""Fewer words than this are all listed."""
+"""Number of words below which all are listed."""
 
 
 SHORTHANDS: Mapping[type, str] = {ArtifactSpec: "path", CommandSpec: "cmd"}
-"""Of a model that a mere text may stand for, the field that the text then is."""
+"""Models that a plain text may represent, with the field that it sets."""
 
 Types: TypeAlias = tuple[Any, ...]
-"""The types that an annotation is made of: ``(Todo,)`` for a tuple of todos."""
+"""Element types of an annotation: ``(Todo,)`` for a tuple of todos."""
 
 
 class Field(NamedTuple):
@@ -90,12 +90,12 @@ class Field(NamedTuple):
     types: Types
     is_list: bool
     blank: Any
-    """The default; of a field without one an empty tuple, text or number."""
+    """Default value; for required fields an empty tuple, text or zero."""
 
 
 @cache
 def fields_by_key(model: type[Value]) -> dict[str, Field]:
-    """Return the fields of a model by every key that a file may use for them."""
+    """Return the fields of a model by every accepted key."""
     found: dict[str, Field] = {}
     for name, info in fields_of(model).items():
         if name != "extensions":
@@ -111,7 +111,7 @@ def fields_by_key(model: type[Value]) -> dict[str, Field]:
 
 
 def spellings_of(name: str, info: FieldInfo) -> tuple[str, ...]:
-    """Return every key by which a file may name a field, the preferred one first."""
+    """Return the accepted keys of a field, preferred one first."""
     alias = info.validation_alias
     choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
     return tuple(dict.fromkeys([*(choice for choice in choices if isinstance(choice, str)), name]))
@@ -119,7 +119,7 @@ def spellings_of(name: str, info: FieldInfo) -> tuple[str, ...]:
 
 def fields_of(model: type[Value]) -> dict[str, FieldInfo]:
     """Return the fields of a model by name."""
-    # Read off the class through Any: pydantic declares it as a property of the instance.
+    # Through Any, as pydantic declares it as an instance property.
     return cast("Any", model).model_fields
 
 
@@ -129,7 +129,7 @@ def _types_in(annotation: Any) -> Types:
 
 
 def model_in(types: Types) -> type[Value] | None:
-    """Return the model that a place of these types holds, alone or in a list."""
+    """Return the model of a location, directly or in a list; ``None`` if there is none."""
     return next((each for each in types if isinstance(each, type) and issubclass(each, Value)), None)
 
 
@@ -142,9 +142,9 @@ def _is_branch(item: Node) -> bool:
 
 
 def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
-    """Return the model that the document holds, and whether it is sound; if not, what could be read.
+    """Return the document as a model, with whether it is valid; if not, with what could be read.
 
-    Faults are added to the document. Raises :class:`Refused` where it is no mapping.
+    Adds faults to the document. Raises :class:`Refused` if it is no mapping.
     """
     top = document.root.value
     if not isinstance(top, dict):
@@ -152,7 +152,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
         raise document.refusal(document.root.at, problem)
     items = top["items"][1].value if model is Plan and "items" in top else []
     if isinstance(items, list) and len(items) > MAX_TODOS:
-        # Branches come and go: a plan at its limit may still be repaired.
+        # Branches do not count, so that a plan at the limit can still be repaired.
         lasting = [place for place, item in enumerate(items) if not _is_branch(item)]
         if len(lasting) > MAX_TODOS:
             problem = (
@@ -170,7 +170,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
 
 
 def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
-    """Return the plain value of a node, or the node itself where another kind of value is wanted."""
+    """Return the plain value of a node, or the node itself if its type is wrong."""
     value, model = node.value, model_in(types)
     if isinstance(value, str):
         return _plain_scalar(node, value, types)
@@ -179,7 +179,7 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
     start = f"{path}." if path else ""
     if model is None:
         entries = value.items()
-        if Any not in types:  # a table, in which the author may have keys of their own, too
+        if Any not in types:  # a table, where own keys are allowed
             entries = [each for each in entries if not each[0].startswith(EXTENSION)]
         return {key: _plain(document, held, types, start + key) for key, (_, held) in entries}
     known = fields_by_key(model)
@@ -224,7 +224,7 @@ def _plain_scalar(node: Node, text: str, types: Types) -> Any:
 
 
 def anything(text: str) -> str | float | bool | None:
-    """Return an unquoted scalar as JSON would mean it; a number that is too large stays text."""
+    """Return an unquoted scalar typed as in JSON; a number out of range stays text."""
     if text in _NULLS or text in ("true", "false"):
         return None if text in _NULLS else text == "true"
     if not _NUMBER.fullmatch(text):
@@ -235,7 +235,7 @@ def anything(text: str) -> str | float | bool | None:
 
 
 def _construct(value: Any, model: type[Value]) -> Any:
-    """Return the unchecked model of what could be read, with blanks for what could not."""
+    """Return an unvalidated model of what could be read, with blanks for the rest."""
     alone = {SHORTHANDS.get(model, ""): value}
     held = cast("dict[str, Any]", value) if isinstance(value, dict) else alone
     parts: dict[str, Any] = {"extensions": held["extensions"]} if "extensions" in held else {}
@@ -290,9 +290,9 @@ _KINDS = {
 
 
 def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
-    """Say in the document what pydantic refuses."""
+    """Add a fault for an error of pydantic."""
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
-    # Pydantic puts the members of a union among the names; what it says of one that nobody wrote goes.
+    # pydantic includes union members in locations; errors of members that were not meant are dropped.
     loc = tuple(part for part in detail["loc"] if not re.match(r"(literal|tuple|str-enum)\[", str(part)))
     is_key = loc[-1:] == ("[key]",)
     place = document.find(loc[:-1] if is_key else loc)
@@ -327,7 +327,7 @@ def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
 
 
 def _model_at(model: type[Value], loc: Loc) -> type[Value]:
-    """Return the innermost model on the way to a place."""
+    """Return the innermost model on a location's path."""
     for part in loc:
         field = fields_by_key(model).get(str(part))
         model = (model_in(field.types) if field else None) or model
@@ -335,7 +335,7 @@ def _model_at(model: type[Value], loc: Loc) -> type[Value]:
 
 
 def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
-    """Say which of the names was meant, or list them all if they are few."""
+    """Return a hint to the intended name, or the list of names if they are few."""
     known = {name.lower(): name for name in names}
     near = get_close_matches(word[:_COMPARED].lower(), known, n=1) if len(word) > 2 else []
     if near:
@@ -345,7 +345,7 @@ def hint(word: str, names: Iterable[str], otherwise: str = "") -> str:
 
 
 def _key_hint(key: str, known: Mapping[str, Field]) -> str:
-    """Say where an unknown key belongs, or which of the known ones was meant."""
+    """Return a hint for an unknown key: a synonym, its correct place, or a similar key."""
     meant = next((each for each in _SYNONYMS.get(key.lower(), ()) if each in known), None)
     if meant is not None:
         return f"did you mean '{meant}'?"

@@ -1,7 +1,7 @@
-"""Write revised plans beside the old ones or in their place, keep the version before, and put it back.
+"""Versions of revised plans: written beside or in place of the old ones, with undo.
 
-A plan and those of its sub-plans that were revised with it are one version. What stood in their place is
-kept in ``.planverify/plans/{todo_list_id}/versions/{nnnn}.json``, with the digests of what was written.
+A plan and the sub-plans revised with it are one version. The replaced contents are kept in
+``.planverify/plans/{todo_list_id}/versions/{nnnn}.json``, with digests of what was written.
 """
 
 from __future__ import annotations
@@ -28,25 +28,24 @@ if TYPE_CHECKING:
     from planner.planfile.tree import PlanTree
 
 MOST_VERSIONS = 20
-"""Older versions of a plan are removed."""
+"""Number of versions kept per plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """The files that :func:`undo_plan` has put back."""
+    """Files restored by :func:`undo_plan`."""
 
     files: tuple[Path, ...]
     left: int
-    """How many versions of the plan there are still."""
+    """Number of remaining versions."""
 
 
 def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
     """Write the revised plan to ``target``, and each changed sub-plan beside it, named by its parent.
 
-    ``revised`` holds the plans by the qualified id of their parent, the top plan under the empty text.
-    Where none differs from that of the tree nothing is written, and nothing returned. A copy that holds the
-    same plan is replaced and kept as a version; ``-``, a device or a pipe gets the text of the top plan.
-    Raises :class:`planner.errors.PlannerError`.
+    ``revised`` holds plans by qualified id of their parent, the top plan under ``""``. Nothing is
+    written or returned if nothing differs. An existing copy of the same plan is replaced and kept as a
+    version; ``-``, devices and pipes receive the top plan. Raises :class:`planner.errors.PlannerError`.
     """
     plans = _changed(tree, revised)
     if not plans:
@@ -70,10 +69,9 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
 
 
 def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritten, ...]:
-    """Write each revised plan to its own file, and keep the version before.
+    """Replace each plan file by its revision, keeping the previous version.
 
-    Where no plan differs nothing is written, and nothing returned. Raises
-    :class:`planner.errors.PlannerError`.
+    Nothing is written or returned if nothing differs. Raises :class:`planner.errors.PlannerError`.
     """
     plans = _changed(tree, revised)
     parts = _parts(tree)
@@ -88,10 +86,10 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
 
 
 def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
-    """Return what :func:`write_beside` writes, the top plan first.
+    """Return the files that :func:`write_beside` writes, top plan first.
 
-    A sub-plan that no file of the tree holds is written whole. Raises
-    :class:`planner.errors.PlannerError`, also where a file of the tree itself stands there.
+    A sub-plan without a file is written completely. Raises :class:`planner.errors.PlannerError`, also
+    if the target is a file of the tree.
     """
     plans = _changed(tree, revised)
     parts = _parts(tree)
@@ -118,12 +116,12 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
 
 
 def _parts(tree: PlanTree) -> dict[str, LoadedPlan]:
-    """Return the plan and the sub-plans that were loaded, by the qualified id of their parent."""
+    """Return the loaded plan and sub-plans by qualified id of their parent."""
     return {"": tree.loaded, **{name: sub.loaded for name, sub in tree.sub_plans().items()}}
 
 
 def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
-    """Return the plans that differ from those of the tree; the sub-plans are loaded for it."""
+    """Return the plans that differ from the tree, loading sub-plans as needed."""
     for within in revised:
         part = tree
         with suppress(KeyError, PlannerError):
@@ -134,7 +132,7 @@ def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
 
 
 def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
-    """Return the plan, with a parent that names another file as its sub-plan."""
+    """Return the plan with a parent's sub-plan set to another file."""
     name = os.path.normpath(os.path.join(os.path.relpath(os.path.realpath(path.parent), root), path.name))
     if name.startswith(os.pardir):
         raise PlannerError(
@@ -149,9 +147,7 @@ def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
 
 
 def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:
-    """Refuse to replace a file that holds none of these plans. Raises
-    :class:`planner.errors.PlannerError`.
-    """
+    """Raise :class:`planner.errors.PlannerError` if a file to be replaced contains none of these plans."""
     if not os.path.lexists(path) or is_stream(path):
         return
     if (path.is_file() and path.stat().st_size == 0) or plan_id_of(path) in plan_ids:
@@ -165,10 +161,10 @@ def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:
 
 
 def undo_plan(path: Path, *, force: bool = False) -> Undone:
-    """Put back what stood in the place of a plan, and of its sub-plans, before it was revised last.
+    """Restore the plan files from before the last revision.
 
-    Raises :class:`planner.errors.PlannerError` where there is no such version, and, unless it is forced,
-    where a file was edited since.
+    Raises :class:`planner.errors.PlannerError` if there is none, and, unless forced, if a file was
+    edited since.
     """
     real = Path(os.path.realpath(path))
     roots: list[Path] = list(real.parents)
@@ -181,7 +177,7 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
                 continue
             held = {each: _bytes(each) for each in files}
             if all(held[each] == before for each, (before, _) in files.items()):
-                # Its writing was interrupted, or the files were put back by hand.
+                # Its writing was interrupted, or the files were restored by hand.
                 version.unlink(missing_ok=True)
                 continue
             for each, (_, written) in files.items():
@@ -199,7 +195,7 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
 
 
 def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
-    """Write all files or none, and keep what they replace."""
+    """Write all files or none, keeping what they replace."""
     new = {Path(os.path.realpath(each.path)): each.text.encode() for each in texts}
     new = {path: text for path, text in new.items() if _bytes(path) != text}
     files = [
@@ -229,7 +225,7 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
 
 
 def _read_version(version: Path, root: Path) -> dict[Path, tuple[bytes, str]]:
-    """Return by path what stood there and the digest of what replaced it; nothing of what is damaged."""
+    """Return replaced contents and digests of their replacements by path; empty if damaged."""
     try:
         held: Any = json.loads(version.read_text("utf-8"))
         return {
@@ -244,7 +240,7 @@ def _read_version(version: Path, root: Path) -> dict[Path, tuple[bytes, str]]:
 
 
 def _replace_all(new: Mapping[Path, bytes]) -> None:
-    """Write all files; where one cannot be written, put back those that were."""
+    """Write all files; if one fails, restore those written before."""
     done: list[tuple[Path, bytes | None]] = []
     try:
         for path, text in new.items():

@@ -33,7 +33,7 @@ _UNKNOWN = "<unknown>"
 
 @cache
 def environment_files() -> Callable[[str], bool]:
-    """Return a predicate: whether a path belongs to the interpreter, an installed package, or planverify."""
+    """Return a predicate: whether a path belongs to the interpreter, to an installed package or to us."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = {own, os.path.join(os.path.dirname(own), "planner"), os.path.dirname(os.__file__)}
     folders |= {path for name, path in sysconfig.get_paths().items() if "lib" in name}
@@ -198,7 +198,7 @@ class ObservedJudges:
         ]
         for name in (*_JUDGES, *judging, *_LATE):
             self._watch(name)
-        # Of these modules only the functions that end the process matter. Tests patch many others.
+        # Of these modules only the functions that end the process matter.
         self._spaces += [_Namespace("sys", vars(sys), ("exit",)), _Namespace("os", vars(os), ("_exit",))]
         if (marks := getattr(sys.modules.get("pytest"), "mark", None)) is not None:
             self._spaces.append(_Namespace(_MARKS, cast("dict[str, Any]", vars(marks))))
@@ -336,7 +336,8 @@ class TamperingObserver:
     def write(self, journal: JournalWriter, worker: str, manager: pytest.PytestPluginManager) -> None:
         """Write the ``session_inventory`` record at the end of the session; later calls do nothing.
 
-        The record is written in any case: a missing one would count as an inventory that was suppressed.
+        A record that is missing, or marked ``incomplete`` because the facts could not be read, is a signal
+        of tampering itself.
         """
         if self._written:
             return
@@ -348,7 +349,7 @@ class TamperingObserver:
         journal.write("session_inventory", worker=worker, **facts)
 
     def _facts(self, manager: pytest.PytestPluginManager) -> dict[str, Any]:
-        """Return the members of the record, after a last comparison of the judges and a scan of all hooks."""
+        """Compare the judges a last time, scan all hooks, and return the members of the record."""
         self.judges.compare("session")
         for hook, caller in list(vars(manager.hook).items()):
             find = getattr(caller, "get_hookimpls", None)

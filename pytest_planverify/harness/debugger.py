@@ -1,10 +1,15 @@
-"""Built-in debugger: mechanical repairs, and search for the change that broke a check.
+"""Built-in debugger: mechanical repairs, and a search for the change that broke a check.
 
-It uses no model, and experiments only in copies of the tree. A linter's own fixes and a missing
-``__init__.py`` are applied if they make the check pass. Otherwise the failing test is run alone with
-variable values shown; then changes since an earlier state are undone, minimized by delta debugging
-(Zeller's ddmin): undoing the remaining ones makes the test pass, undoing fewer does not. It is called
-like any agent, with the JSON brief of a turn as its argument.
+It uses no language model, and experiments only in copies of the tree. It is called like any other agent,
+with the JSON brief of a turn as its argument, and proceeds in this order:
+
+1. Repairs that need no understanding (a linter's own fixes, a missing ``__init__.py``) are applied to the
+   project if they make the check pass.
+2. The failing test is run alone, with variable values shown. If it passes, its order or another test is
+   involved.
+3. All changes since an earlier state are undone. If that makes the test pass, the set of changes is minimized
+   by delta debugging (Zeller's ddmin): undoing the remaining ones makes the test pass, undoing fewer does
+   not. Otherwise the next older state is tried.
 """
 
 from __future__ import annotations
@@ -48,19 +53,22 @@ if TYPE_CHECKING:
     from planner.catalog.commands import Command
 
 SHARE, MOST_SECONDS = 0.4, 300.0
-"""Share of the turn's time, and seconds, that are used at most; the coder needs the rest."""
+"""Upper limits of the debugger's time: a share of the turn's time, and seconds; the coder needs the rest."""
 
 MOST_TRIALS = 80
+"""Number of runs of the failing command in one turn."""
 MOST_TURNS = 5
-"""Number of earlier turns whose states are tried."""
+"""Number of earlier turns whose initial states are tried, latest first."""
 
 MOST_LINES = 12
-"""Lines shown of a change."""
+"""Number of lines shown of a change."""
 
+# Messages of Python and pytest that a missing ``__init__.py`` causes.
 _NO_PACKAGE = ("attempted relative import with no known parent package", "import file mismatch")
+# A trial counts as passing only if pytest reports a passed test: it also exits with 0 if all were skipped.
 _PASSED = re.compile(r"\b[1-9]\d* passed\b")
 _BEFORE_TURN = re.compile(r"before-\d+-")
-_NO_WORK = (HOME, "diagnostics/", "../")
+_IGNORED_PREFIXES = (HOME, "diagnostics/", "../")
 
 Fix: TypeAlias = "Callable[[Path], None]"
 """A repair, applied to the root of a tree."""
@@ -70,24 +78,25 @@ EarlierState: TypeAlias = "tuple[str, Sequence[str], Callable[[str], bytes | Non
 
 
 class OutOfTime(Exception):
-    """No time is left for another trial."""
+    """No time, or no trial, is left for this turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Lines of a file, or a whole file, that differ from an earlier state."""
+    """Block of lines, or whole file, that differs from an earlier state."""
 
     path: str
     first: int
     """Index of the first line in the current file, from 0."""
     last: int
+    """Index behind the last line."""
     before: tuple[str, ...]
     after: tuple[str, ...]
     is_file: bool = False
-    """The file was added or removed."""
+    """Whether the whole file was added or removed."""
 
     def describe(self, now: str | None) -> str:
-        """Return the place and lines, as in a diff."""
+        """Return the place and the lines, as in a diff. ``now`` is the current text of the file."""
         function = function_at(spans_of(now or ""), self.first + 1) if self.path.endswith(".py") else None
         place = f"{self.path}:{self.first + 1} (+{len(self.after)} -{len(self.before)})"
         lines = [f"-{line}" for line in self.before] + [f"+{line}" for line in self.after]
@@ -97,7 +106,7 @@ class Change:
 
 
 def changes_of(path: str, before: str | None, now: str | None) -> list[Change]:
-    """Return the differing blocks of lines of two versions; ``None`` stands for a missing file."""
+    """Return the differing blocks of lines of two versions of a file; ``None`` is a missing file."""
     then, lines = (before or "").splitlines(keepends=True), (now or "").splitlines(keepends=True)
     if before is None or now is None:
         return [] if before is now else [Change(path, 0, len(lines), tuple(then), tuple(lines), True)]
@@ -110,8 +119,9 @@ def changes_of(path: str, before: str | None, now: str | None) -> list[Change]:
 
 
 def put_without(path: Path, now: str | None, undone: Sequence[Change]) -> None:
-    """Write a file without some of its changes, or remove it."""
+    """Write the text ``now`` with some of its changes undone, or remove the file if nothing is left."""
     text = None if now is None else now.splitlines(keepends=True)
+    # From the end, so that the line numbers of the remaining changes stay valid.
     for change in sorted(undone, key=lambda each: -each.first):
         if change.is_file:
             text = list(change.before) if text is None else None
@@ -126,33 +136,42 @@ def put_without(path: Path, now: str | None, undone: Sequence[Change]) -> None:
 
 @dataclass(slots=True)
 class Trials:
-    """Runs of commands in a copy of the tree with some changes undone."""
+    """Runs of a command in one copy of the tree, each with some changes undone."""
 
     tree: Path
     env: Mapping[str, str]
     deadline: float
+    """Time of :func:`time.monotonic` after which no trial starts, and at which a running one is ended."""
     now: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    """Current texts of the changed files."""
+    """Current texts of the changed files by path; ``None`` for a removed file."""
     count: int = 0
 
     def is_green(self, argv: Sequence[str], undone: Sequence[Change] = ()) -> bool:
-        """Return whether a command passes without these changes. Raises :class:`OutOfTime`."""
+        """Return whether a command passes with these changes undone.
+
+        Raises :class:`OutOfTime` if the deadline has passed or the number of trials is used up.
+        """
         left = self.deadline - time.monotonic()
         if left <= 0 or self.count >= MOST_TRIALS:
             raise OutOfTime
         self.count += 1
+        # All changed files are written anew, which also reverts what the previous trial had undone.
         for path, text in self.now.items():
             put_without(self.tree / path, text, [each for each in undone if each.path == path])
         ended = run_process(argv, cwd=self.tree, env=self.env, timeout_seconds=left)
         is_pytest = list(argv[1:3]) == ["-m", "pytest"]
         green = ended.exit_code == 0 and (not is_pytest or _PASSED.search(ended.stdout) is not None)
-        if self.count == 1:  # the first trial shows variable values in the turn's output
+        # The first trial runs with --showlocals: its output is part of the turn's output, for the coder.
+        if self.count == 1:
             print(ended.stdout[-4_000:], ended.stderr[-1_000:], flush=True)
         print(f"{len(undone)} changes undone: {'green' if green else 'red'}", flush=True)
         return green
 
     def narrow(self, argv: Sequence[str], changes: list[Change]) -> list[Change]:
-        """Return a minimal subset of the changes whose undoing makes a command pass."""
+        """Return a minimal subset of the changes whose undoing makes a command pass (ddmin).
+
+        If the time is up, the smallest subset found so far is returned.
+        """
         parts = 2
         with suppress(OutOfTime):
             while len(changes) > 1:
@@ -174,35 +193,38 @@ class Debugger:
     """One turn of the debugger."""
 
     def __init__(self, brief: Mapping[str, Any], failure: Failure, root: Path) -> None:
-        """``brief`` is a turn's JSON brief. Raises :class:`planner.errors.PlannerError`."""
+        """Create the turn for ``failure``; ``brief`` is the turn's JSON brief.
+
+        Raises :class:`planner.errors.PlannerError` if the plan cannot be loaded.
+        """
         self.root = root
         self.failure = failure
         self.flat = load_flat(root / brief["plan"])
         self.todo_id: str = brief.get("parent_id") or brief["todo_id"]
-        """Id of the primary todo (for a branch, the todo that it repairs)."""
+        """Id of the primary todo: for a branch, the todo that it repairs."""
         self.bounds = Bounds.model_validate(brief.get("bounds", {}))
         self.turn: Mapping[str, Any] = brief["turn"]
         criteria = self.flat.loaded.criteria.get(self.todo_id, ())
         self.command = next((each.command for each in criteria if each.id == failure.check_id), None)
 
     def find(self) -> tuple[str, bool]:
-        """Return the findings as text, and whether the failure is repaired."""
+        """Try repairs, then search for the change; return the findings, and whether the failure is repaired."""
         if self.command is None:
             return "what has failed is no command that could be run again", False
-        one, whole, name = _commands(self.command, self.failure)
+        single, whole, name = _commands(self.command, self.failure)
         deadline = time.monotonic() + min(SHARE * float(self.turn["timeout_seconds"]), MOST_SECONDS)
         try:
-            for told, fix in self._fixes(self.command):
+            for description, fix in self._fixes(self.command):
                 if self._repair(fix, whole, deadline):
-                    return told, True
+                    return description, True
             with copy_as_is(self.root) as tree:
-                trials = Trials(tree, self._surroundings(tree), deadline)
-                if trials.is_green(one):
+                trials = Trials(tree, self._environment(tree), deadline)
+                if trials.is_green(single):
                     return f"{name} is green alone: its order, or another test, has a part in it.", False
                 for since, paths, read in self._earlier_states():
                     changes = self._changes(trials, paths, read)
-                    if changes and trials.is_green(one, changes):
-                        changes = trials.narrow(one, changes)
+                    if changes and trials.is_green(single, changes):
+                        changes = trials.narrow(single, changes)
                         many = "this change" if len(changes) == 1 else f"these {len(changes)} changes"
                         notes = f"Reverting {many}, made since {since}, makes {name} green:"
                         return "\n".join(
@@ -212,22 +234,23 @@ class Debugger:
             return f"{name} is red alone, too; the time was up before a change was found.", False
         return f"{name} is red alone, too; undoing what has changed does not make it green.", False
 
-    def _surroundings(self, tree: Path) -> dict[str, str]:
+    def _environment(self, tree: Path) -> dict[str, str]:
+        """Return the environment for commands in a copy, so that they import from the copy."""
         scripts = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         own = () if self.command is None else self.command.env
         return {**os.environ, "PATH": scripts, **environment_for(tree, self.root), **dict(own)}
 
     def _describe(self, change: Change, trials: Trials) -> str:
-        """Return a change as in a diff, with the commit that introduced it."""
-        told = change.describe(trials.now[change.path])
+        """Return a change as in a diff, with the commit that introduced it, if it is committed."""
+        described = change.describe(trials.now[change.path])
         repository = Repository.around(self.root)
         if repository is None or not change.after or change.is_file:
-            return told
+            return described
         commit = repository.last_commit_of(change.path, change.first + 1)
-        return told if commit is None else f"{told}\nby commit {commit}"
+        return described if commit is None else f"{described}\nby commit {commit}"
 
     def _fixes(self, command: Command) -> Iterator[tuple[str, Fix]]:
-        """Yield the mechanical repairs with their descriptions."""
+        """Yield the mechanical repairs that fit the failure, with their descriptions."""
         fixing = fixing_command(command)
         if fixing is not None:
             yield f"Ran {fixing}.", partial(self._run, shlex.split(fixing))
@@ -239,10 +262,14 @@ class Debugger:
                     yield f"Wrote {path}: without it the folder is no package.", partial(_write_empty, path)
 
     def _run(self, argv: Sequence[str], tree: Path) -> None:
-        run_process(argv, cwd=tree, env=self._surroundings(tree), timeout_seconds=MOST_SECONDS)
+        run_process(argv, cwd=tree, env=self._environment(tree), timeout_seconds=MOST_SECONDS)
 
     def _repair(self, fix: Fix, whole: Sequence[str], deadline: float) -> bool:
-        """Apply a repair if it makes the check pass and stays within the allowed files; return whether."""
+        """Apply a repair to the project if it passes in a copy; return whether it was applied.
+
+        The check must pass, and all files that the repair changes must be allowed for the todo. Raises
+        :class:`OutOfTime`.
+        """
         with copy_as_is(self.root) as tree:
             before = WorkTree(tree).digests()
             fix(tree)
@@ -250,13 +277,14 @@ class Debugger:
             changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
             if not changed or not all(map(self._may_change, changed)):
                 return False
-            if not Trials(tree, self._surroundings(tree), deadline).is_green(whole):
+            if not Trials(tree, self._environment(tree), deadline).is_green(whole):
                 return False
             for path in changed:
                 write_file(self.root / path, (tree / path).read_bytes())
         return True
 
     def _may_change(self, path: str) -> bool:
+        """Return whether the todo's allowlist grants a file and the plan does not protect it."""
         globs = self.bounds.allowed_files
         is_granted = globs is None or allowed(path, globs)
         return is_granted and not allowed(path, self.bounds.protected_files)
@@ -264,14 +292,15 @@ class Debugger:
     def _changes(
         self, trials: Trials, paths: Sequence[str], read: Callable[[str], bytes | None]
     ) -> list[Change]:
-        """Return the product's changes since an earlier state, those at places named by the diagnosis
-        first.
+        """Return the changes of product files since an earlier state; add their texts to the trials.
+
+        Changes in functions that the diagnosis names come first, so that they are tried first.
         """
         judges = judges_of(self.flat, (), WorkTree(self.root))
         found: list[Change] = []
         for path in paths:
-            if judges.kind_of(path) is JudgeKind.PRODUCT and not path.startswith(_NO_WORK):
-                with suppress(UnicodeDecodeError, OSError):  # binary files are not undone
+            if judges.kind_of(path) is JudgeKind.PRODUCT and not path.startswith(_IGNORED_PREFIXES):
+                with suppress(UnicodeDecodeError, OSError):  # changes of binary files are not undone
                     file, before = self.root / path, read(path)
                     now = file.read_bytes().decode() if file.exists() else None
                     found += changes_of(path, None if before is None else before.decode(), now)
@@ -286,7 +315,11 @@ class Debugger:
         return sorted(found, key=rank)
 
     def _earlier_states(self) -> Iterator[EarlierState]:
-        """Yield states before the run's turns, then the last passing run's and others."""
+        """Yield the states to compare with, the most recent ones first.
+
+        These are the states before the latest turns of this run, the last passing verification, the
+        baseline, and the last commit.
+        """
         own = f"before-{self.turn['id']}"
         if (self.root / HOME / "harness/objects.git").is_dir():
             snapshots = Snapshots(self.root, str(self.turn.get("run")))
@@ -306,20 +339,24 @@ class Debugger:
         green = GreenRevisions(root, plan_id).revision_of(self.todo_id)
         if repository is not None and green is not None:
             yield "the last green run", *_since(repository, green)
-        kept, path = load_baseline(root, plan_id), run_baseline(root, plan_id)
-        if kept is None and path.exists():
-            kept = baseline_of_file(root, path)
-        if kept is not None:
-            then, now_held = kept.digests(), WorkTree(self.root).digests()
-            changed = [each for each in {**then, **now_held} if then.get(each) != now_held.get(each)]
-            readable = [each for each in changed if each not in then or kept.read(each) is not None]
-            yield "the baseline", readable, kept.read
+        baseline, path = load_baseline(root, plan_id), run_baseline(root, plan_id)
+        if baseline is None and path.exists():
+            baseline = baseline_of_file(root, path)
+        if baseline is not None:
+            then, current = baseline.digests(), WorkTree(self.root).digests()
+            changed = [each for each in {**then, **current} if then.get(each) != current.get(each)]
+            # A file whose earlier content is lost cannot be undone.
+            readable = [each for each in changed if each not in then or baseline.read(each) is not None]
+            yield "the baseline", readable, baseline.read
         if repository is not None and (commit := repository.commit("HEAD")) is not None:
             yield "the last commit", *_since(repository, commit)
 
 
 def _commands(command: Command, failure: Failure) -> tuple[list[str], list[str], str]:
-    """Return the commands for one failing test and for the whole check, and the test's name."""
+    """Return the commands for one failing test and for the whole check, and the name for messages.
+
+    For other commands than pytest, and if no failing test is known, both commands are the check's own.
+    """
     invocation, given = command.pytest, list(command.argv)
     if invocation is None or invocation.foreign:
         return given, given, command.text
@@ -336,18 +373,22 @@ def _write_empty(path: str, tree: Path) -> None:
 
 
 def _since(repository: Repository, commit: str) -> tuple[Sequence[str], Callable[[str], bytes | None]]:
+    """Return the files changed since a commit, and a function that reads their contents at that commit."""
     changed, added = repository.differing(commit)
     return sorted({*changed, *added}), partial(repository.content, commit)
 
 
 def main(path: Path) -> int:
-    """Take the turn of a brief in the current folder; return the exit status."""
+    """Perform the turn of the brief at ``path`` in the current folder, and write its result file.
+
+    Returns the exit status, always 0: errors are findings for the next agent.
+    """
     brief: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    held = brief["brief"].get("failure") or brief.get("seen")
+    failure = brief["brief"].get("failure") or brief.get("seen")
     notes, repaired = "nothing has failed yet", False
     try:
-        if held is not None:
-            notes, repaired = Debugger(brief, Failure.model_validate(held), Path.cwd()).find()
+        if failure is not None:
+            notes, repaired = Debugger(brief, Failure.model_validate(failure), Path.cwd()).find()
     except (PlannerError, OSError) as error:
         notes = str(error)
     print(notes, flush=True)

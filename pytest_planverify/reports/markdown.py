@@ -16,7 +16,7 @@ _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", S
 
 
 def render(told: ReportInput) -> str:
-    """Return the report: one line if every todo is done.
+    """Return the report: one line if the run is accepted and every todo is done.
 
     If there are more than :data:`MOST_TODOS` todos, those that are not done are shown first.
     """

@@ -1,4 +1,7 @@
-"""Progress while a run goes on: a block of what runs now on a terminal, one line a todo elsewhere."""
+"""Live progress of a run: on a terminal a redrawn block of running criteria, else one line for each todo.
+
+The block is at the foot of the terminal; lines that stay are written above it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 REDRAW_SECONDS = 0.5
 
 ROOM_FOR_COUNTS = 48
-"""In fewer cells than this the name of the test is worth more than how many there are."""
+"""Cells. On narrower terminals the test counts are left out in favour of the name of the running test."""
 
 _WORDS = {outcome.value: word for outcome, word in TEST_WORDS.items()} | {
     "rerun": Word("", "RERUN", Style.WARN)
@@ -32,7 +35,7 @@ _UNKNOWN = Word("", "UNKNOWN", Style.WARN)
 
 @dataclass(slots=True)
 class _RunningWorker:
-    """A process that runs a criterion now."""
+    """A process that is running a criterion; ``started`` is a reading of the clock in seconds."""
 
     todo_id: str
     title: str
@@ -45,9 +48,9 @@ class _RunningWorker:
 
 
 class Progress:
-    """Shows what runs now and how far the run has come.
+    """Shows which criteria are running and how many have a verdict.
 
-    All methods may be called at any time and in any number; keys of workers that are not known are ignored.
+    The methods may be called in any order and any number of times; unknown worker keys are ignored.
     """
 
     def __init__(
@@ -58,56 +61,63 @@ class Progress:
         live: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``live`` says whether a block may be rewritten; by default the stream and the environment do.
+        """Create the display; ``live`` allows a redrawn block, by default if ``tw`` is a capable terminal.
 
-        It must be false where tests write to the terminal themselves, or a debugger does.
+        It must be false if tests or a debugger write to the terminal themselves. With any verbosity but 0
+        there is no block.
         """
         self._screen = ReportScreen(tw)
         self._verbosity = verbosity
-        if live is None:  # a person watches, at a terminal that can move its cursor
+        if live is None:  # a terminal that can move its cursor, and no CI log
             is_plain = os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("CI")
             live = self._screen.terminal_size() is not None and not is_plain
         self._is_live = verbosity == 0 and live
         self._clock = clock
         self._criteria = self._passed = self._failed = self._other = 0
         self._most = 1
-        """The most workers that are shown."""
+        """Number of workers that may run at once, and so are shown at most."""
         self._workers: dict[str, _RunningWorker] = {}
         self._started = self._due = clock()
 
     def run_started(self, plans: int, criteria: int, workers: int) -> None:
-        """Say what is going to be verified, and by how many workers at once."""
+        """Print how many criteria are going to be verified, and by how many workers at once."""
         self._criteria = criteria
         self._most = max(workers, 1)
         self._started = self._clock()
         if self._verbosity >= 0:
-            company = f", {workers} at once" if workers > 1 else ""
+            workers_at_once = f", {workers} at once" if workers > 1 else ""
             what = f"{counted(criteria, 'criterion')} of {counted(plans, 'plan')}"
-            self._write(StyledText(f"verifying {what}{company}"))
+            self._write(StyledText(f"verifying {what}{workers_at_once}"))
 
     def worker_started(
         self, key: str, todo_id: str, title: str, limit_seconds: float | None, *, confirming: bool = False
     ) -> None:
-        """Note that a criterion begins to run; ``title`` is its command, path or question."""
+        """Record that a criterion starts in the worker ``key``; ``title`` is its command, path or question.
+
+        ``limit_seconds`` is its time limit, ``None`` without one; ``confirming`` marks a repeated run.
+        """
         self._workers[key] = _RunningWorker(todo_id, title, limit_seconds, confirming, self._clock())
         if confirming and self._verbosity > 0:
             self._write(StyledText(self._screen.text(f"confirming {todo_id}: {title}"), Style.QUIET))
         self.tick()
 
     def collected(self, key: str, count: int) -> None:
-        """Note how many tests will run in that worker."""
+        """Record how many tests the worker will run."""
         if worker := self._workers.get(key):
             worker.tests = count
             self.tick()
 
     def test_started(self, key: str, nodeid: str) -> None:
-        """Note that a test begins."""
+        """Record that a test starts."""
         if worker := self._workers.get(key):
             worker.nodeid = nodeid
             self.tick()
 
     def test_finished(self, key: str, nodeid: str, outcome: str, duration_ms: int) -> None:
-        """Note that a test has ended. ``outcome`` is a value of ``TestOutcome``, or ``rerun``."""
+        """Record that a test finished. ``outcome`` is a value of ``TestOutcome``, or ``rerun``.
+
+        After a ``rerun`` the same test runs again, so it is not counted yet.
+        """
         worker = self._workers.get(key)
         if worker is None:
             return
@@ -119,7 +129,7 @@ class Progress:
         self.tick()
 
     def worker_finished(self, key: str) -> None:
-        """Note that a criterion runs no more."""
+        """Record that the criterion of the worker is no longer running."""
         self._workers.pop(key, None)
         self.tick()
 
@@ -134,13 +144,16 @@ class Progress:
         self.tick()
 
     def todo_decided(self, todo_id: str, title: str, state: str, checks: Sequence[Check] = ()) -> None:
-        """Tell of a todo whose criteria all have verdicts; ``state`` is one of a todo, or a verdict."""
+        """Print the line of a todo whose criteria all have verdicts, unless there is a live block.
+
+        ``state`` is the value of a todo state, a verdict or a standing.
+        """
         if self._is_live or self._verbosity < 0:
             return
         screen, word = self._screen, word_of(state)
         taken = {check.taken_from for check in checks}
         facts = ["" if screen.text(title) == screen.text(todo_id) else screen.text(title)]
-        if checks and word.style is not Style.QUIET:  # else it was blocked or left out: nothing counts
+        if checks and word.style is not Style.QUIET:  # a todo that was blocked or left out has no counts
             passed = sum(check.counts_as is Verdict.PASSED for check in checks)
             total = counted(len(checks), "check")
             facts.append(total if passed == len(checks) else f"{passed}/{total}")
@@ -154,13 +167,15 @@ class Progress:
         )
 
     def tick(self) -> None:
-        """Redraw the block where it is time to; to be called now and then while nothing happens."""
+        """Redraw the block if :data:`REDRAW_SECONDS` have passed; call this regularly, so that times
+        advance.
+        """
         if self._is_live and (moment := self._clock()) >= self._due:
             self._due = moment + REDRAW_SECONDS
             self._draw(moment)
 
     def finished(self) -> None:
-        """Wipe the block; the cursor is at the beginning of a line."""
+        """Erase the block and forget the workers; the cursor is then at the beginning of a line."""
         self._screen.wipe()
         self._screen.tw.flush()
         self._workers.clear()
@@ -168,7 +183,9 @@ class Progress:
     # -- lines -----------------------------------------------------------------------------------
 
     def _write(self, *spans: StyledText) -> None:
-        """Write a line that stays, above the block. Readers of a pipe get it at once."""
+        """Write a line that stays, above the block, and flush it, so that readers of a pipe get it at
+        once.
+        """
         self._screen.wipe()
         self._screen.line(*spans)
         self._screen.tw.flush()
@@ -180,7 +197,7 @@ class Progress:
         size = self._screen.terminal_size() or UNSIZED
         room = min(size.columns, self._screen.width) - 1
         running = list(self._workers.values())[: self._most]
-        most = size.lines - 2
+        most = size.lines - 2  # without the line of counts, and one that ReportScreen.draw leaves free
         shown = running if len(running) <= most else running[: max(most - 1, 0)]
         lines = [self._counts(moment), *self._rows(shown, moment, room)]
         if len(shown) < len(running):
@@ -201,7 +218,7 @@ class Progress:
     def _rows(
         self, workers: Sequence[_RunningWorker], moment: float, room: int
     ) -> Sequence[Sequence[StyledText]]:
-        """Return a row a worker: the todo, its time against the limit, how many tests ended, which runs."""
+        """Return a row for each worker: todo, time and limit, count of finished tests, current test."""
         screen = self._screen
         longest = max(room // 3, 8)
         ids = [screen.clip_middle(screen.text(each.todo_id), longest) for each in workers]

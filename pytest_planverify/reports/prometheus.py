@@ -1,4 +1,4 @@
-"""Text exposition of Prometheus: what a run counted, for the textfile collector."""
+"""Prometheus text format: figures of a run for the textfile collector of the node exporter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def render(told: ReportInput) -> str:
-    """Return the report: figures of the run by plan, nothing of this process."""
+    """Return the report. It has a registry of its own, so that no metrics of this process are included."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     document = told.document

@@ -1,10 +1,10 @@
-"""Distribute the options of reporters: to workers, to confirmations, or to the reporting session.
+"""Distribute the options of reporter plugins among workers, confirmations and the reporting session.
 
-Every acceptance criterion runs in a worker of its own, and a red one once more to confirm it. A reporter
-that writes one file at the end of a session must be there once, in the reporting session
-(:mod:`.reporter_session`), wherever it was asked for: on the command line, in ``addopts`` of the ini file,
-or in ``PYTEST_ADDOPTS``. One table says so for the reporters that are known. Options that no table knows go
-everywhere; the reporting session comes last, so that a file of one name then holds all.
+Every criterion runs in a worker of its own, and a failed one again to confirm the failure. A reporter that
+writes one file at the end of a session must therefore run exactly once, in the reporting session
+(:mod:`.reporter_session`), wherever it was requested: on the command line, in ``addopts`` of the ini file,
+or in ``PYTEST_ADDOPTS``. A table lists the options of the known reporters. Unknown options are passed to
+all processes; as the reporting session runs last, a file that each of them writes in the end has all tests.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 _WORKER, _CONFIRMATION, _REPORTING = "wcr"
-"""The processes that an option may be for."""
+"""Kinds of process that an option can be passed to; the table has strings of these letters."""
 
 _TABLE = (
-    # Read by a reporter at the end.
+    # Read by a reporter at the end of a session.
     (
         _REPORTING,
         "-r --report-chars --no-fold-skipped --force-short-summary --durations --durations-min "
@@ -37,7 +37,7 @@ _TABLE = (
         "--report-log-exclude-logs-on-passed-tests --ctrf --exclude-warning-annotations --cov-report "
         "--cov-fail-under --cov-append --no-cov-on-fail --cov-precision",
     ),
-    # Measures in each first run, and reports at the end.
+    # Measures in the first run of each criterion, and reports at the end.
     (
         _WORKER + _REPORTING,
         "--cov --cov-reset --cov-branch --cov-config --cov-context --no-cov --json-report-omit "
@@ -45,7 +45,7 @@ _TABLE = (
     ),
     # Writes while tests run.
     (_WORKER, "--alluredir --allure-no-capture"),
-    # Chooses tests or how they run.
+    # Selects tests or how they run.
     (
         _WORKER + _CONFIRMATION,
         "-n --numprocesses --dist --maxprocesses --max-worker-restart --tx --px -d -f --rsyncdir "
@@ -57,36 +57,41 @@ _TABLE = (
     ),
 )
 _PLACES: Mapping[str, str] = {name: places for places, names in _TABLE for name in names.split()}
-"""``--clean-alluredir`` is in no row: the folder is emptied when all results are known."""
+"""The processes of each option. ``--clean-alluredir`` is passed to none: the folder is cleaned by
+:func:`.reporter_session.merge_allure_results`, when all results are known."""
 
+# The words that replace an option in a worker.
 _IN_WORKERS: Mapping[str, tuple[str, ...]] = {
-    # Reporters that add to the reports of a worker, but only where they are asked for.
+    # Reporters that add data to the reports of a worker, but only if they are active there.
     "--junitxml": ("--junitxml={unused}",),
     "--junit-xml": ("--junitxml={unused}",),
     "--json-report": ("--json-report", "--json-report-file=none"),
     "--ctrf": ("--ctrf={unused}",),
-    # One file a test, which are brought together at the end.
+    # One file for each test, merged at the end.
     "--alluredir": ("--alluredir={allure}",),
 }
 
-_SHOWN = frozenset({"-r", "--report-chars", "--durations", "--durations-min"})
-"""Sections of the terminal's summary, which the screen of a run replaces unless they are typed."""
-_ONCE = "--clean-alluredir"
+_SUMMARY_SECTIONS = frozenset({"-r", "--report-chars", "--durations", "--durations-min"})
+"""Sections of pytest's terminal summary. The summary of the run replaces them, unless they are requested on
+the command line."""
+_CLEAN_ALLURE = "--clean-alluredir"
 _COVERAGE_UNREPORTED = ("--cov-report=", "--cov-fail-under=0")
-"""Where no limit is given, the one of coverage's own configuration would count in every worker."""
+"""Arguments of measuring workers. Without an explicit limit, the one of coverage's own configuration would be
+applied to every worker, whose share of the coverage is only a part."""
 
+# Options whose value is a path.
 _PATHS = frozenset(
     {"--junitxml", "--junit-xml", "--html", "--css", "--json-report-file", "--report-log", "--ctrf"}
     | {"--cov-config", "--alluredir"}
 )
 
 _DECIDING = frozenset({"--max-warnings", "--cov-fail-under", "--cov-precision"})
-"""Where a plan's command gives one of these, it is a part of the command's verdict."""
+"""Options that can fail a session. In the command of a plan they are part of the command's verdict."""
 
 ANNOTATIONS = "pytest_github_actions_annotate_failures"
-"""This plugin has no option: it reports wherever the environment is that of GitHub Actions."""
+"""A plugin without an option: it reports whenever the environment is that of GitHub Actions."""
 
-_LISTENING = ("pytest_runtest_logreport", "pytest_runtest_logfinish", "pytest_terminal_summary")
+_REPORTING_HOOKS = ("pytest_runtest_logreport", "pytest_runtest_logfinish", "pytest_terminal_summary")
 _QUIET_PLUGINS = frozenset(
     {
         "_pytest",
@@ -97,31 +102,34 @@ _QUIET_PLUGINS = frozenset(
         ANNOTATIONS,
     }
 )
-"""Packages of plugins that listen in every session, and say nothing that no option of theirs asks for."""
+"""Packages of plugins that implement reporting hooks in every session, but report only what an option of
+theirs requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenOptions:
-    """The options that a user gave, from each of the places that pytest reads; no plans, no todos."""
+    """Options from each of the places that pytest reads, without plan and todo arguments."""
 
     command_line: tuple[str, ...] = ()
     ini: tuple[str, ...] = ()
-    """``addopts``, as ``config.getini`` gives it."""
+    """``addopts`` as returned by ``config.getini``."""
     environment: tuple[str, ...] = ()
     """``PYTEST_ADDOPTS``, split."""
     directory: Path = field(default_factory=Path.cwd)
-    """Where the user started: relative paths of report files start there."""
+    """The directory the user started in; relative paths of report files are resolved against it."""
     on_github: bool = field(default_factory=lambda: os.environ.get("GITHUB_ACTIONS") == "true")
-    """The plugin for annotations prints wherever it is loaded."""
+    """Whether the run is a job of GitHub Actions, in which :data:`ANNOTATIONS` prints if it is loaded."""
 
     @property
     def options(self) -> Iterator[GivenOption]:
-        """All of them, in the order in which pytest reads them: later ones win."""
+        """All options in the order in which pytest reads them; later ones win."""
         return split_options((*self.environment, *self.ini, *self.command_line))
 
     @property
     def demands_coverage(self) -> bool:
-        """Return whether the project's own settings measure; a limit there holds for each command."""
+        """Whether coverage is requested by ini file or environment only; a limit then applies to each
+        command.
+        """
         own = {option.name for option in split_options((*self.environment, *self.ini))}
         return "--cov" in own and not any(
             option.name == "--cov" for option in split_options(self.command_line)
@@ -129,28 +137,30 @@ class GivenOptions:
 
     @property
     def is_unmeasured(self) -> bool:
-        """Return whether coverage is switched off; pytest-cov then warns of what follows of its options."""
+        """Whether coverage is switched off by ``--no-cov``; pytest-cov warns of its options after that
+        one.
+        """
         return any(option.name == "--no-cov" for option in self.options)
 
     def has(self, *prefixes: str) -> bool:
-        """Tell if an option is given whose name begins so."""
+        """Return whether an option with one of these name prefixes is given."""
         return any(option.name.startswith(prefixes) for option in self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessStart:
-    """The arguments of one pytest process, and the variables it has besides those of the run."""
+    """Arguments of one pytest process, and environment variables in addition to those of the run."""
 
     args: tuple[str, ...]
     env: dict[str, str]
 
 
 def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, name: str) -> ProcessStart:
-    """Return how the first run of a command is started where the run has reporters.
+    """Return arguments and environment for the first run of a command in a run with reporters.
 
-    ``scratch`` is a folder of the run; ``name`` tells the worker's files there from those of others. The
-    command's own arguments come last and win. Where it asks for a reporter itself, it has that reporter as
-    when it is run alone; where it measures coverage itself, the run's own measurement leaves it out.
+    ``scratch`` is a folder of the run, in which ``name`` identifies the files of this worker. The command's
+    own arguments come last and win. A reporter that the command requests itself works as when the command
+    is run alone; a command that measures coverage itself is left out of the run's measurement.
     """
     own = {option.name for option in split_options(command)}
     measures = any(option.startswith("--cov") for option in own)
@@ -172,14 +182,14 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
     if given.has("--cov") and not measures and not given.is_unmeasured:
         args += _COVERAGE_UNREPORTED[:1] if given.demands_coverage else _COVERAGE_UNREPORTED
         env["COVERAGE_FILE"] = str(scratch / "coverage" / f"measured-{name}")
-    # Between the user's words and the command's: `--cov` and `--json-report-omit` take what follows them.
+    # Here, and not last: `--cov` and `--json-report-omit` of the user would take the command's first word.
     return ProcessStart(args=(*args, *command), env=env)
 
 
 def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: Path) -> ProcessStart:
-    """Return how a command is run once more: no reporter, neither the user's nor its own, learns of it.
+    """Return arguments and environment for a repeated run, without the reporters of user and command.
 
-    A limit on coverage that the command itself sets belongs to its verdict, and stays.
+    A coverage limit that the command itself sets is part of its verdict, and is kept.
     """
 
     def keep(option: GivenOption) -> Iterable[str]:
@@ -200,54 +210,57 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
 
 
 def reporting_start(given: GivenOptions) -> ProcessStart:
-    """Return the options of the reporting session."""
+    """Return arguments and environment of the reporting session."""
     return _start(given, lambda option: option.words if _REPORTING in _place(option) else ())
 
 
 def relay_file(scratch: Path, name: str) -> Path:
-    """Return where the worker of that name writes its reports."""
+    """Return the file to which the worker of that name writes its reports."""
     return scratch / "relay" / f"{name}.jsonl"
 
 
 def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, ...]:
-    """Return what keeps GitHub's annotations from being printed by each process."""
+    """Return the arguments that prevent each process from printing GitHub annotations, if any are needed.
+
+    The plugin stays if the command configures it, as its options would be unknown without it.
+    """
     needed = given.on_github and "--exclude-warning-annotations" not in own
     return ("-p", f"no:{ANNOTATIONS}") if needed else ()
 
 
 def _is_report_file(name: str) -> bool:
-    """Tell if an option of a command writes or sends something and decides no verdict."""
-    return name in ("--json-report-omit", "--log-file", "--log-file-mode", _ONCE) or (
+    """Return whether an option of a command only writes or sends reports, without effect on its verdict."""
+    return name in ("--json-report-omit", "--log-file", "--log-file-mode", _CLEAN_ALLURE) or (
         _PLACES.get(name) in (_REPORTING, _WORKER) and name not in _DECIDING
     )
 
 
 def measured_files(scratch: Path) -> list[Path]:
-    """Return what the workers measured; a confirmation's is not of the run."""
+    """Return the coverage data files of the workers; that of confirmations is not part of the run."""
     return sorted((scratch / "coverage").glob("measured-*"))
 
 
 def allure_folder(given: GivenOptions) -> tuple[Path, bool] | None:
-    """Return the folder for Allure's results, and if it is to be emptied first."""
+    """Return the folder for Allure's results, and whether to empty it first; ``None`` without Allure."""
     folders = [option.value for option in given.options if option.name == "--alluredir" and option.value]
-    return (given.directory / folders[-1], given.has(_ONCE)) if folders else None
+    return (given.directory / folders[-1], given.has(_CLEAN_ALLURE)) if folders else None
 
 
 def is_reporting_needed(
     given: GivenOptions, plugins: Iterable[tuple[str, object]], conftests: Iterable[str]
 ) -> bool:
-    """Tell if anything would be reported, so that a run without reporters need not pay for the session.
+    """Return whether the run needs a reporting session, so that a run without reporters saves its cost.
 
-    It is needed for each option of the table's reporters; for an option that no table knows, which may
-    belong to one; for a plugin that listens in every session, by ``plugins`` (names and plugins of a
-    configured or unconfigured pytest); and for a conftest whose text, in ``conftests``, has such a hook. A
-    plugin that registers its listener only when it is configured, and has no option, is seen by nobody but
-    the one for GitHub's annotations, whose condition is asked here.
+    It is needed for each option of a known reporter; for an unknown option, which may belong to one; for a
+    plugin that implements a reporting hook, among ``plugins`` (names and plugins of a configured or
+    unconfigured pytest); and for a conftest whose text, in ``conftests``, defines such a hook. A plugin
+    without options that registers its hooks only when it is configured cannot be detected, except the one
+    for GitHub annotations, whose condition is tested here.
     """
-    shown = {option.words for option in split_options(given.command_line)}
+    typed = {option.words for option in split_options(given.command_line)}
     for option in given.options:
-        if option.name in _SHOWN and option.words not in shown:
-            continue  # an ini file with a plain ``-ra`` is no reason to pay for the session
+        if option.name in _SUMMARY_SECTIONS and option.words not in typed:
+            continue  # a plain ``-ra`` in an ini file alone does not justify the cost of the session
         if not option.known and not option.name.startswith("--planverify"):
             return True
         if _place(option) and _CONFIRMATION not in _place(option):
@@ -257,22 +270,26 @@ def is_reporting_needed(
             return True
         module = getattr(plugin, "__name__", None) or type(plugin).__module__
         if module.partition(".")[0] not in _QUIET_PLUGINS and any(
-            hasattr(plugin, hook) for hook in _LISTENING
+            hasattr(plugin, hook) for hook in _REPORTING_HOOKS
         ):
             return True
-    hooks = (*_LISTENING, "pytest_sessionfinish")
+    hooks = (*_REPORTING_HOOKS, "pytest_sessionfinish")
     return any(f"def {hook}(" in text for text in conftests for hook in hooks)
 
 
 def _place(option: GivenOption) -> str:
-    """Return the processes that an option is for, all if no table has it; none if it is our own."""
-    if option.name == _ONCE or option.name.startswith("--planverify"):
+    """Return the processes that an option is passed to: all if it is unknown, none if it is our own."""
+    if option.name == _CLEAN_ALLURE or option.name.startswith("--planverify"):
         return ""
     return _PLACES.get(option.name, _WORKER + _CONFIRMATION + _REPORTING)
 
 
 def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) -> ProcessStart:
-    """Return the options that are kept, from the places where they were given."""
+    """Return the start of a process with the words that ``keep`` returns for each option.
+
+    Options stay in their place, ini file, environment or command line; places without a change are not
+    overridden.
+    """
 
     def kept(words: Sequence[str]) -> tuple[str, ...]:
         return tuple(
@@ -291,7 +308,7 @@ def _start(given: GivenOptions, keep: Callable[[GivenOption], Iterable[str]]) ->
 
 
 def _absolute(option: GivenOption, directory: Path) -> GivenOption:
-    """Return the option with the path of its file absolute: sessions run in the plan's root."""
+    """Return the option with an absolute path, because the sessions run in the plan's root."""
     if option.value is None:
         return option
     value = option.value
@@ -300,7 +317,7 @@ def _absolute(option: GivenOption, directory: Path) -> GivenOption:
     elif option.name == "--cov-report" and ":" in value:
         kind, _, file = value.partition(":")
         value = value if kind.startswith("term") else f"{kind}:{directory / file}"
-    elif option.name == "--cov" and (directory / value).is_dir():  # else it is the name of a package
+    elif option.name == "--cov" and (directory / value).is_dir():  # otherwise it is the name of a package
         value = str(directory / value)
     else:
         return option
@@ -308,20 +325,24 @@ def _absolute(option: GivenOption, directory: Path) -> GivenOption:
 
 
 class Reporting:
-    """The reports of one run."""
+    """State of the reporters of one run: whether they are needed, their options, the workers' reports."""
 
     def __init__(self, config: pytest.Config, *, wanted: bool = True) -> None:
-        """Nothing is reported of a run that is not ``wanted`` by a user, but made to be compared with."""
+        """Create the state; unless ``wanted``, as for a run that is only made for comparison, nothing
+        is reported.
+        """
         self._config = config
         self._wanted = wanted
         self._needed: bool | None = None
         self.given: GivenOptions | None = None
-        """The options of the run, where anybody asks for reports."""
+        """The options of the run; ``None`` if no reports are needed, or that is not known yet."""
         self.relays: dict[tuple[Path, str, str], Path] = {}
-        """By plan file, todo and criterion, the file of its worker's serialized reports."""
+        """By plan file, todo and criterion, the file with the serialized reports of its worker."""
 
     def is_needed(self, given: GivenOptions, conftests: Iterable[str]) -> bool:
-        """Return whether anybody asks for the reports, as the first command of the run shows."""
+        """Return whether reports are needed; decided with the arguments of the first call, then
+        remembered.
+        """
         if self._needed is None:
             plugins = self._config.pluginmanager.list_name_plugin()
             self._needed = self._wanted and is_reporting_needed(given, plugins, conftests)

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0: a result a root cause, at the place of the fault."""
+"""SARIF 2.1.0: one result for each root cause, at its location."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def render(told: ReportInput) -> str:
-    """Return the report; what is red but does not count is a note."""
+    """Return the report; failures that do not count in an accepted run have the level ``note``."""
     level = "note" if told.holds else "error"
     rules = sorted({problem.category for problem in told.problems})
     report = {
@@ -41,7 +41,7 @@ def render(told: ReportInput) -> str:
 
 
 def fingerprint(problem: Problem) -> str:
-    """Return what tells a problem from others, the same from run to run."""
+    """Return a digest that identifies a problem across runs."""
     return hashlib.sha256(problem.signature.encode("utf-8", "replace")).hexdigest()
 
 

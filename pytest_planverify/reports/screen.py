@@ -1,7 +1,7 @@
-"""The terminal as the reports see it: its size, what its encoding can show, and text wrapped at words.
+"""Terminal output of the reports: size, characters that the encoding supports, wrapping, redrawn blocks.
 
-Everything that comes from outside passes :func:`one_line` or :func:`many_lines` before it is measured, so
-that no title, message or node id can move the cursor, colour the screen or break a column.
+All text from outside passes :func:`one_line` or :func:`many_lines` before it is measured, so that no title,
+message or node id can move the cursor, colour the screen or break a column.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
 NARROWEST = 24
-"""Fewer columns than this are treated as this many."""
+"""Minimum number of columns that is assumed; narrower terminals are treated as this wide."""
 
 PIPED = 100
-"""The width of prose where there is no terminal; that of the command ``planner``."""
+"""Width of prose without a terminal, the same as that of the command ``planner``."""
 
 UNSIZED = os.terminal_size((80, 24))
-"""A terminal that does not tell its size, as under some CI systems."""
+"""Size assumed for a terminal that reports none, as under some CI systems."""
 
 GAP = "  "
 INDENT = 4
-"""Where everything that belongs under a todo begins."""
+"""Columns by which everything below a todo is indented."""
 
 TAB_STOP = 4
 MESSAGE_LIMIT = 20_000
-"""No piece of text from outside is read beyond this many characters."""
+"""Characters to which each text from outside is cut."""
 
 
 class Style(Enum):
-    """Style of a span; never the only carrier of its meaning."""
+    """Style of a span. It only repeats what the text says, for terminals and readers without colours."""
 
     PLAIN = ()
     GOOD = ("green",)
@@ -50,7 +50,7 @@ class Style(Enum):
 
     def __init__(self, *names: str) -> None:
         self.markup = dict.fromkeys(names, True)
-        """What the terminal writer calls it."""
+        """Keyword arguments for pytest's terminal writer."""
 
 
 class StyledText(NamedTuple):
@@ -61,7 +61,10 @@ class StyledText(NamedTuple):
 
 
 class ReportScreen:
-    """Writes lines of styled spans. It wraps prose; it never cuts, for what is cut cannot be copied."""
+    """Writes lines of styled spans to a terminal, a pipe or a file.
+
+    Prose is wrapped and never cut, because text that was cut cannot be copied; only :meth:`draw` cuts.
+    """
 
     def __init__(self, tw: TerminalWriter) -> None:
         self.tw = tw
@@ -69,13 +72,13 @@ class ReportScreen:
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
         self._drawn: list[int] = []
-        """The cells of each line of the block at the foot."""
+        """Width in cells of each line of the block at the foot; empty if there is none."""
 
     @property
     def columns(self) -> int | None:
-        """Return what COLUMNS says, else the columns of the terminal; ``None`` where there is neither.
+        """The value of ``COLUMNS``, else the columns of the terminal; ``None`` if there is neither.
 
-        pytest's own answer is 80 for a pipe and for every terminal of fewer than 40 columns.
+        pytest's own value is not used: it is 80 for a pipe and for terminals of fewer than 40 columns.
         """
         given = os.environ.get("COLUMNS", "")
         if given.isdecimal() and int(given):
@@ -85,11 +88,11 @@ class ReportScreen:
 
     @property
     def width(self) -> int:
-        """Return the columns that prose is wrapped at."""
+        """Columns at which prose is wrapped."""
         return self.columns or PIPED
 
     def terminal_size(self) -> os.terminal_size | None:
-        """Return the size of the terminal as it is now; ``None`` where the stream is none."""
+        """Return the current size of the terminal; ``None`` if the stream is no terminal."""
         try:
             size = os.get_terminal_size(self._stream.fileno())
         except (AttributeError, OSError, ValueError):
@@ -97,15 +100,15 @@ class ReportScreen:
         return size if size.columns and size.lines else UNSIZED
 
     def line(self, *spans: StyledText, indent: int = 0) -> None:
-        """Write one line as it is, however wide."""
-        kept = list(spans)
-        while kept and not kept[-1].text.strip():
-            kept.pop()
-        if kept:
-            kept[-1] = StyledText(kept[-1].text.rstrip(), kept[-1].style)
-        if indent and kept:
+        """Write one line without wrapping, however wide; trailing blanks are removed."""
+        trimmed = list(spans)
+        while trimmed and not trimmed[-1].text.strip():
+            trimmed.pop()
+        if trimmed:
+            trimmed[-1] = StyledText(trimmed[-1].text.rstrip(), trimmed[-1].style)
+        if indent and trimmed:
             self.tw.write(" " * indent)
-        for span in kept:
+        for span in trimmed:
             self.tw.write(span.text, **span.style.markup)
         self.tw.line()
 
@@ -117,7 +120,7 @@ class ReportScreen:
     def labelled(
         self, label: str, text: str, *, style: Style = Style.PLAIN, indent: int, column: int
     ) -> None:
-        """Write a label in a column of its own and its text wrapped beside it."""
+        """Write a label in a column of its own and its text, wrapped, beside it."""
         first, *rest = wrapped(text, self.width - indent - column) or [""]
         self.line(StyledText(label.ljust(column), Style.QUIET), StyledText(first, style), indent=indent)
         for part in rest:
@@ -127,7 +130,7 @@ class ReportScreen:
         self.tw.line()
 
     def rule(self, text: str, style: Style, fill: str = "=") -> None:
-        """Write a centred heading between fills; text that is too long for that stands alone, wrapped."""
+        """Write a heading centred between fill characters; one that is too long is wrapped without them."""
         room = self.width - cells(text) - 2
         if room < 2 * len(fill):
             self.paragraph(text, style=style)
@@ -136,42 +139,43 @@ class ReportScreen:
         self.line(StyledText(f"{fill * left} {text} {fill * (room - left)}", style))
 
     def draw(self, lines: Sequence[Sequence[StyledText]]) -> None:
-        """Draw a block at the foot of a terminal, in the place of the one before; no line of it wraps."""
+        """Draw a block at the foot of the terminal, replacing the previous one; too long lines are cut."""
         size = self.terminal_size() or UNSIZED
-        room = min(size.columns, self.width) - 1  # the last column would make some terminals wrap
+        room = min(size.columns, self.width) - 1  # some terminals wrap when the last column is written
         text = self._erasing(size)
         self._drawn = []
-        for line in lines[: size.lines - 1]:  # what has scrolled away cannot be wiped
+        for line in lines[: size.lines - 1]:  # lines that scroll off the screen cannot be erased
             left = room
             text += "\n" if self._drawn else ""
             for span in line:
-                part = cut(span.text, left)
-                left -= cells(part)
-                text += self.tw.markup(part, **span.style.markup) if part else ""
+                shown = cut(span.text, left)
+                left -= cells(shown)
+                text += self.tw.markup(shown, **span.style.markup) if shown else ""
             self._drawn.append(room - left)
-        self._stream.write(text)  # in one: nothing flickers
+        self._stream.write(text)  # one write for all lines, to avoid flicker
         self.tw.flush()
 
     def wipe(self) -> None:
-        """Remove the block, before something is written that stays; the cursor begins a line."""
+        """Erase the block before other output; the cursor is then at the beginning of a line."""
         if self._drawn:
             self._stream.write(self._erasing(self.terminal_size() or UNSIZED))
             self._drawn = []
 
     def _erasing(self, size: os.terminal_size) -> str:
-        """Return what goes to the beginning of the block and erases all below.
+        """Return the control sequence that moves to the beginning of the block and erases all below.
 
-        A terminal that has become narrower since has wrapped the lines of the block.
+        The number of rows depends on the current width: a terminal that has been made narrower has wrapped
+        the lines of the block.
         """
         rows = sum(max(-(-taken // size.columns), 1) for taken in self._drawn)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
 
     def text(self, raw: str) -> str:
-        """Return one printable line of text from outside, in characters that the stream can show."""
+        """Return text from outside as one printable line in the encoding of the stream."""
         return self._encodable(one_line(raw))
 
     def texts(self, raw: str) -> list[str]:
-        """Return the printable lines of text from outside, in characters that the stream can show."""
+        """Return text from outside as printable lines in the encoding of the stream."""
         return [self._encodable(line) for line in many_lines(raw)]
 
     def _encodable(self, text: str) -> str:
@@ -180,7 +184,7 @@ class ReportScreen:
         return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
 
     def clip_middle(self, text: str, width: int) -> str:
-        """Return the text in at most that many cells, its middle cut: both ends of an id tell it apart."""
+        """Return the text in at most ``width`` cells, cut in the middle: both ends of an id identify it."""
         if cells(text) <= width:
             return text
         room = max(width - len(self.glyphs.ellipsis), 0)
@@ -190,15 +194,15 @@ class ReportScreen:
 
 
 def one_line(raw: str) -> str:
-    """Return text from outside as one printable line; blanks within it stay, as a command may need them."""
+    """Join text from outside to one printable line; inner blanks are kept, as a command may need them."""
     return " ".join(filter(None, map(str.strip, many_lines(raw))))
 
 
 def many_lines(raw: str) -> list[str]:
-    """Return text from outside as printable lines, tabs expanded."""
+    """Return text from outside as printable lines, with tabs expanded, cut to :data:`MESSAGE_LIMIT`."""
     return [line.expandtabs(TAB_STOP) for line in clean(raw, limit=MESSAGE_LIMIT).splitlines()]
 
 
 def widest(texts: Sequence[str]) -> int:
-    """Return how many columns the widest of the texts takes."""
+    """Return the width in cells of the widest text, 0 without texts."""
     return max(map(cells, texts), default=0)

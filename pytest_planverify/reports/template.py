@@ -1,4 +1,7 @@
-"""Templates of the formats that are pages of text; what a run says passes ``safe_text`` or was cleaned."""
+"""Rendering of the Jinja templates of the text formats.
+
+Texts from a run are untrusted: templates pass them through ``safe_text``, unless they were cleaned before.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,11 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 def render_template(name: str, told: ReportInput, **values: Any) -> str:
-    """Return the template filled in. HTML and XML are escaped, Markdown is quoted by its own filters."""
+    """Return the rendered template. HTML and XML are escaped automatically, Markdown by explicit filters.
+
+    ``values`` are further variables of the template. Undefined variables are errors.
+    """
+    # Imported here: a run without such a report need not load Jinja.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

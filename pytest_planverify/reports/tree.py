@@ -1,4 +1,4 @@
-"""The tree of ``--collect-only``: todos, their criteria, and the tests that each selects."""
+"""The tree printed by ``--collect-only``: todos, their criteria, and the tests that each selects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 Selected = Mapping[tuple[str, str], Sequence[str]]
-"""Todo id and check id to the node ids that the check selects."""
+"""Node ids selected by each check, by todo id and check id."""
 
 
 def render_tree(
@@ -30,11 +30,11 @@ def render_tree(
     verbosity: int = 0,
     todo_ids: Collection[str] | None = None,
 ) -> None:
-    """Write the tree. ``problems`` says of a check what is wrong with its selection, one sentence each.
+    """Write the tree of a plan.
 
-    ``todo_ids`` are the todos that were asked for, all of the plan where it is ``None``.
-
-    Below zero verbosity only the node ids are written, each once, so that they can be piped on.
+    ``problems`` are sentences on what is wrong with the selection of a check, by todo id and check id.
+    ``todo_ids`` limits the tree to the requested todos; ``None`` means the whole plan. With a negative
+    verbosity only the node ids are written, each once, for use in a pipe.
     """
     screen = ReportScreen(tw)
     if verbosity < 0:
@@ -48,14 +48,17 @@ def render_tree(
     _write_line(screen, name, totals, Style.STRONG)
     shown = {todo.id for todo in todos}
     nested: dict[str, list[Todo]] = {}
-    """By the id of a parent that is shown the todos of its sub-plan; by no id those at the top."""
+    """By id of a parent that is shown, the todos of its sub-plan; under ``""`` those at the top."""
     for todo in todos:
         parent, _, _ = todo.id.rpartition("/")
         nested.setdefault(parent if parent in shown else "", []).append(todo)
     glyphs = screen.glyphs
 
     def write_todos(parent: str, stem: str) -> None:
-        """Write the todos of one plan, each with its criteria and then the todos of its sub-plan."""
+        """Write the todos of one plan, each followed by its criteria and the todos of its sub-plan.
+
+        ``parent`` is the id of the parent, empty at the top; ``stem`` are the lines drawn left of them.
+        """
         for todo in (todos := nested.get(parent, [])):
             is_last = todo is todos[-1]
             criteria, below = plan.criteria.get(todo.id, ()), nested.get(todo.id, ())

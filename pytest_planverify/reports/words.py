@@ -1,4 +1,4 @@
-"""The words of the reports: verdicts, owners, repeatability, counts and durations as people say them."""
+"""Wording of the reports: verdicts, standings, owners, comparison with the baseline, durations, numbers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Word(NamedTuple):
-    """A verdict as it is shown: the mark, the word, and a colour that repeats what they say."""
+    """How a verdict or state is shown: its mark, its word, and a colour that only repeats them."""
 
     glyph: str
-    """A field of :class:`Glyphs`, or the mark itself."""
+    """Name of a field of :class:`Glyphs`, or the mark itself."""
     text: str
     style: Style
 
@@ -33,13 +33,13 @@ class Word(NamedTuple):
 
 
 class Standing(StrEnum):
-    """State of a todo after a run, in the order in which the final line counts them."""
+    """State of a todo after a run, in the order of the counts in the final line."""
 
     DONE = "done"
     FAILED = "failed"
     FLAKY = "flaky"
     IN_PROGRESS = "in progress"
-    """A parent whose own criteria are not at fault, but whose todos are not all done."""
+    """A parent whose own criteria do not fail, but whose todos are not all done."""
     BLOCKED = "blocked"
     NEEDS_HUMAN = "needs human"
     STALE = "stale"
@@ -48,7 +48,7 @@ class Standing(StrEnum):
 
     @property
     def is_open(self) -> bool:
-        """Something is left to do on the todo itself."""
+        """Whether something is left to do on the todo itself."""
         return self not in (Standing.DONE, Standing.BLOCKED, Standing.NOT_RUN)
 
 
@@ -96,7 +96,7 @@ TESTS_SINCE: Mapping[Since, tuple[str, Style]] = {
     Since.FLAKY_AT_BASE: ("flaky before", Style.WARN),
     Since.FIXED: ("fixed", Style.GOOD),
 }
-"""How the tests of a run are counted that are not as they were, or were not as they should be."""
+"""Words for tests whose outcome differs from the baseline, or that failed or were flaky there already."""
 
 
 TEST_WORDS: Mapping[TestOutcome, Word] = {
@@ -110,13 +110,13 @@ TEST_WORDS: Mapping[TestOutcome, Word] = {
     TestOutcome.CRASHED: Word("", "CRASHED", Style.BAD),
     TestOutcome.NOT_RUN: Word("", "NOT RUN", Style.QUIET),
 }
-"""Outcomes of tests; progress shows them without a mark."""
+"""Words for outcomes of tests, in the style of pytest; they have no mark."""
 
 UNCOUNTED = (TestOutcome.SKIPPED, TestOutcome.NOT_RUN)
-"""Tests that prove nothing are not counted."""
+"""Outcomes of tests that prove nothing, and so are not counted."""
 
 _WAITING = (Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NEEDS_HUMAN, Verdict.NOT_RUN)
-"""What keeps a todo from being done though nothing is red; the first that is seen names it."""
+"""Verdicts that keep a todo without failures from being done, the one that names its standing first."""
 
 _STANDINGS: Mapping[TodoState, Standing] = {
     TodoState.DONE: Standing.DONE,
@@ -128,7 +128,7 @@ _STANDINGS: Mapping[TodoState, Standing] = {
 
 
 def standing(outcome: Outcome) -> Standing:
-    """Return how the todo stands. An outcome without a state is judged by its ``success``."""
+    """Return the standing of a todo. For an outcome without a state its ``success`` decides."""
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
@@ -143,7 +143,10 @@ def standing(outcome: Outcome) -> Standing:
 
 
 def word_of(state: str) -> Word:
-    """Return the word of a :class:`Standing`, or of the state or verdict of a todo by its value."""
+    """Return the word for the value of a :class:`Standing`, a todo state or a verdict.
+
+    An unknown value is shown as it is.
+    """
     if state in _STANDINGS:
         state = _STANDINGS[TodoState(state)]
     words: Mapping[str, Word] = {**VERDICT_WORDS, **WORDS}
@@ -151,18 +154,18 @@ def word_of(state: str) -> Word:
 
 
 def tests_of(check: Check) -> tuple[int, int]:
-    """Return how many tests of the check hold, of how many that were run."""
+    """Return how many tests of the check did not fail, and how many of them were run."""
     run = [test for test in check.tests if test.outcome not in UNCOUNTED]
     return sum(1 for test in run if not test.outcome.is_red), len(run)
 
 
 def suggestion_label(suggestion: str) -> str:
-    """Return ``fix`` where a suggestion asks for work, ``found`` where it states what was seen."""
+    """Return ``fix`` for a suggestion that requests work, ``found`` for one that states an observation."""
     return "fix" if asks_for_work(suggestion) else "found"
 
 
 def duration(milliseconds: int) -> str:
-    """Return ``4ms``, ``0.21s``, ``12.3s``, ``2m 05s``, ``1h 02m``."""
+    """Return a duration as ``4ms``, ``0.21s``, ``12.3s``, ``2m 05s`` or ``1h 02m``."""
     if milliseconds < 10:
         return f"{milliseconds}ms"
     seconds = milliseconds / 1000

@@ -1,4 +1,12 @@
-"""Changes of judging files (tests, conftests, test support and data) that weaken them."""
+"""Changes of judging files (tests, conftests, test support and data) that weaken them.
+
+Tests are compared one by one: each collected test has a multiset of checks, and a set of reasons why it
+cannot fail (skipped, expected to fail, failures caught, checks that always hold). A test that loses checks
+or gains such a reason is a finding. Conftests and support files are searched for hooks and fixtures that
+decide verdicts. If no specific loss is found, a change of a file that no todo may change is still reported
+as a mere difference. Whether a permission covers a finding is decided in
+:mod:`pytest_planverify.guards.hygiene.compare`.
+"""
 
 from __future__ import annotations
 
@@ -33,35 +41,37 @@ if TYPE_CHECKING:
 _CHECK_CALL = re.compile(
     r"(^|\.|_)(assert\w*|fail\w*|raises|warns|check\w*|verify\w*|expect\w*|deprecated_call)$"
 )
-_MARKS = {
+_MARK_PATTERNS = {
     "test-skipped": re.compile(r"(^|\.)(skip|skipif|skipIf|skipUnless|skipTest|SkipTest|importorskip)$"),
     "test-xfailed": re.compile(r"(^|\.)(xfail|expectedFailure)$"),
 }
-_BURDENS = {
+_DISARMED = {
     "test-skipped": "is skipped",
     "test-xfailed": "is expected to fail",
     "assertion-swallowed": "catches its own failure",
     "assertion-void": "asserts what always holds",
 }
-"""Signs that keep a test from failing, with their messages."""
+"""Signs of a test that cannot fail, with their messages."""
 _CATCHES_FAILURES = frozenset({"", "AssertionError", "Exception", "BaseException"})
-_SPEAKS_TO_PYTEST = re.compile(
+# Names that pytest or unittest call or read: a new definition of one changes how other tests run.
+_READ_BY_PYTEST = re.compile(
     r"(pytest|setup|teardown|setUp|tearDown|asyncSetUp|load_tests|collect_ignore|__test__).*"
 )
 _PATCHES = re.compile(r"monkeypatch|patch|setattr|setitem|\.__dict__|sys\.modules")
 _HELPERS = (".", "tests", "test_", "conftest", "helpers")
-"""Prefixes of modules whose functions may contain assertions."""
+"""Prefixes of modules whose functions may contain assertions; ``.`` is a relative import."""
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield what changed judges lost, and judges that changed without permission."""
+    """Yield what changed judges lost, and judges that were changed or removed without permission."""
     tests = {
         path: (_read_tests(changes.module(path, now=False)), _read_tests(changes.module(path, now=True)))
         for path in changes.of_kind(*PYTHON_JUDGES)
         if path.endswith(".py")
     }
+    # Names and bodies of new tests: a test that disappeared from one file may have moved to another.
     added = frozenset(
         text
         for path, (old, new) in tests.items()
@@ -77,6 +87,7 @@ def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
                 found = list(_difference(changes, path))
             yield from found
         if path not in changes.new:
+            # A file with the same content elsewhere was renamed; one whose tests all reappear was split up.
             contents = {changes.new.get(each) for each in changes.changed - changes.old.keys()}
             is_elsewhere = old and all({each.node.name, each.body} & added for each in old.values())
             if changes.old[path] not in contents and not is_elsewhere:
@@ -90,14 +101,15 @@ def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
 
 @dataclass(frozen=True, slots=True)
 class _TestUnit:
-    """One collected test, and what it checks."""
+    """One collected test with its checks."""
 
     node: Function
     body: str
     """Shape of its code without the name."""
     checks: Counter[str]
+    """Assertions and calls that check something, as source; those that always hold are excluded."""
     burdens: dict[str, frozenset[str]]
-    """By sign, what keeps it from failing."""
+    """Code that keeps it from failing, by sign (see ``_BURDENS``)."""
 
 
 def _python_findings(
@@ -107,11 +119,13 @@ def _python_findings(
     new: dict[str, _TestUnit],
     added: frozenset[str],
 ) -> Iterator[SignalFinding]:
+    """Yield the findings in one Python file; ``added`` are names and bodies of new tests in all files."""
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None and path in changes.new:
         yield SignalFinding("judge-unreadable", f"{path} can no longer be parsed", path)
         return
-    # A todo that may write tests may replace them by at least as many others.
+    # A todo that may write tests may replace them by at least as many others. Each new test has two entries
+    # in ``added``, its name and its body.
     is_granted = changes.grants.permission(path) is Permission.GRANTED
     is_rewritten = is_granted and len(added) >= 2 * len(old.keys() - new.keys())
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
@@ -128,42 +142,47 @@ def _python_findings(
 
 
 def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterator[SignalFinding]:
-    def lost(sign: str, said: str, after: Iterable[str] = (), before: str | None = None) -> SignalFinding:
+    """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks."""
+
+    def finding(
+        sign: str, said: str, after: Iterable[str] = (), before: str | None = None
+    ) -> SignalFinding:
         return SignalFinding(sign, f"{unit.node.name} {said}", now.path, line=unit.node.lineno,
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    gone, came = was.checks - unit.checks, unit.checks - was.checks
-    for sign, said in _BURDENS.items():
+    missing, extra = was.checks - unit.checks, unit.checks - was.checks
+    for sign, said in _DISARMED.items():
         new = unit.burdens[sign] - was.burdens[sign]
-        # A new comparison of a value with itself may test reflexivity.
-        if new and (gone or sign != "assertion-void"):
-            yield lost(sign, said, new)
-    asks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
-    if asks_nothing and not _calls_a_check(unit.node, now):
-        yield lost("assertion-void", "asserts nothing any more")
-    if came.total() < gone.total():
-        yield lost("assertions-fewer", "asserts less", came, min(gone))
-    elif gone:
-        yield lost("assertion-lost", "asserts something else", came, min(gone))
+        # A check that always holds is a loss only if it took the place of another one: a new comparison of
+        # a value with itself may test reflexivity.
+        if new and (missing or sign != "assertion-void"):
+            yield finding(sign, said, new)
+    checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
+    if checks_nothing and not _calls_a_check(unit.node, now):
+        yield finding("assertion-void", "asserts nothing any more")
+    if extra.total() < missing.total():
+        yield finding("assertions-fewer", "asserts less", extra, min(missing))
+    elif missing:
+        yield finding("assertion-lost", "asserts something else", extra, min(missing))
 
 
 def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
-    """Return the collected tests of a module by qualified name."""
+    """Return the collected tests of a module by qualified name, as in node ids: ``Class::test_name``."""
     return {} if module is None else dict(_tests_of(module, module.tree.body, "", frozenset()))
 
 
 def _tests_of(
     module: Module, body: list[ast.stmt], owner: str, inherited: frozenset[str]
 ) -> Iterator[tuple[str, _TestUnit]]:
-    """Yield the tests in a module or class, with inherited skip marks."""
+    """Yield the tests in a module or class; ``inherited`` are the skip and xfail marks around it."""
     targets = [
         ast.unparse(target)
         for each in body
         if isinstance(each, ast.Assign | ast.Delete)
         for target in each.targets
     ]
-    # Skip statements of a module or class outside of its definitions apply to all of its tests.
+    # Skip statements at the level of a module or class, such as ``pytestmark``, apply to all of its tests.
     inherited |= _marks([each for each in body if not isinstance(each, (*_DEFINITIONS, *_IMPORTS))], module)
     for each in {
         each.name: each for each in _definitions(body)
@@ -183,15 +202,16 @@ def _tests_of(
             void = frozenset(text for node, text in checks if node in unreached or _always_holds(node))
             burdens = {
                 sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
-                for sign, pattern in _MARKS.items()
+                for sign, pattern in _MARK_PATTERNS.items()
             }
             burdens |= {"assertion-swallowed": frozenset(_swallowers(each, module)), "assertion-void": void}
-            held = Counter(text for _, text in checks if text not in void)
+            effective = Counter(text for _, text in checks if text not in void)
             shaped = shape(ast.Module(body=each.body, type_ignores=[]))
-            yield owner + each.name, _TestUnit(each, shaped, held, burdens)
+            yield owner + each.name, _TestUnit(each, shaped, effective, burdens)
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
+    """Yield functions and classes of a body, also in try, with and if, unless a condition never holds."""
     for statement in body:
         if isinstance(statement, _DEFINITIONS):
             yield statement
@@ -202,18 +222,19 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
 
 
 def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:
-    """Return skip and xfail marks of decorators and statements, including those of parameters."""
+    """Return the skip and xfail marks in decorators or statements, including those of parameters."""
     return frozenset(
         f"{meaning}({ast.unparse(node)[:200]})"
         for node in nodes
         for each in ast.walk(node)
         if isinstance(each, ast.Attribute | ast.Name)
         and (meaning := dotted(each, module.aliases))
-        and any(pattern.search(meaning) for pattern in _MARKS.values())
+        and any(pattern.search(meaning) for pattern in _MARK_PATTERNS.values())
     )
 
 
 def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
+    """Yield assert statements and calls of checking functions, with their source."""
     for each in ast.walk(node):
         if isinstance(each, ast.Assert):
             yield each, ast.unparse(each.test)
@@ -222,6 +243,7 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _always_holds(check: ast.AST) -> bool:
+    """Return whether a check cannot fail, whatever the code under test does."""
     if isinstance(check, ast.Assert):
         return truth(check.test) is True
     name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
@@ -231,7 +253,7 @@ def _always_holds(check: ast.AST) -> bool:
 
 
 def _calls_a_check(node: Function, module: Module) -> bool:
-    """Return whether a function calls a helper with assertions, here or in another test module."""
+    """Return whether a test calls a helper with assertions, or a function of another test module."""
     helpers = {name for name, each in module.functions.items() if _holds_check([each], module)}
     return any(
         name_of(each.func) in helpers or dotted(each.func, module.aliases).startswith(_HELPERS)
@@ -245,7 +267,7 @@ def _holds_check(nodes: Iterable[ast.AST], module: Module) -> bool:
 
 
 def _swallowers(function: Function, module: Module) -> Iterator[str]:
-    """Yield handlers and context managers that swallow a failing check."""
+    """Yield the exception handlers and context managers in a test that swallow a failing check."""
     for node in ast.walk(function):
         if isinstance(node, ast.Try) and _holds_check(node.body, module):
             for handler in node.handlers:
@@ -264,19 +286,19 @@ def _swallowers(function: Function, module: Module) -> Iterator[str]:
 
 # -- hooks and fixtures ------------------------------------------------------------------------------
 
-_FATES = r"(outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|_?obj|runtest|keyword|markexpr)"
-"""Attributes that decide verdicts, of reports, calls, sessions, items and options."""
+_ATTRS = r"(outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|_?obj|runtest|keyword|markexpr)"
+"""Attributes of reports, calls, sessions, items and options that decide verdicts."""
 _DECIDES = re.compile(
-    rf"(?<!self)\.{_FATES} = |setattr\(.*'{_FATES}'|\b_?replace\(.*\b{_FATES}=|force_(result|exception)"
+    rf"(?<!self)\.{_ATTRS} = |setattr\(.*'{_ATTRS}'|\b_?replace\(.*\b{_ATTRS}=|force_(result|exception)"
     r"|from_result|pytest_deselected|pytest\.exit|os\._exit"
     r"|\bdel items\b|\bitems\.(remove|clear|pop)\(|\bitems\[.*\] = (?!sorted|reversed)"
 )
 _RUNS_TESTS = frozenset({"pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol"})
-_ANSWERS = _RUNS_TESTS | {
+_DECIDE_BY_RETURN = _RUNS_TESTS | {
     "pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main", "pytest_report_teststatus",
     "pytest_pycollect_makeitem", "pytest_pycollect_makemodule", "pytest_collect_file",
 }  # fmt: skip
-"""Hooks that decide by a constant return value."""
+"""Hooks that decide a verdict, or what is collected, by returning a constant."""
 _LISTS = {
     "collect_ignore": ("test-deselected", "A list keeps files from being collected"),
     "pytest_plugins": ("plugin-added", "The list pytest_plugins was changed"),
@@ -284,10 +306,10 @@ _LISTS = {
 
 
 def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding]:
-    """Yield new or changed hooks and ignore lists that decide verdicts."""
-    had = before.statements if before is not None else frozenset[str]()
+    """Yield new or changed hooks that decide verdicts, and lists that exclude files or load plugins."""
+    known = before.statements if before is not None else frozenset[str]()
     for node in ast.walk(now.tree):
-        if not isinstance(node, FUNCTIONS) or shape(node) in had:
+        if not isinstance(node, FUNCTIONS) or shape(node) in known:
             continue
         specified = re.search(r"specname='(\w+)'", " ".join(map(ast.unparse, node.decorator_list)))
         name = specified[1] if specified else node.name
@@ -300,24 +322,28 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding
     for node in now.tree.body:
         text = ast.unparse(node)
         for start, (sign, said) in _LISTS.items():
-            if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in had:
+            if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in known:
                 yield SignalFinding(sign, said, now.path, line=node.lineno, after=text)
 
 
 def _decides(name: str, node: ast.AST, hook: Function) -> bool:
-    """Return whether a statement of a hook decides a verdict rather than observes, orders or configures."""
+    """Return whether a statement of the hook ``name`` decides a verdict.
+
+    Statements that observe, order or configure do not.
+    """
     if isinstance(node, ast.Try | ast.With):
-        # Runners and report hooks legitimately catch what tests raise.
+        # Only around the execution of a test can a handler swallow its failure: in the hooks that run it,
+        # and in wrappers of the hook that creates the report. Other hooks may catch exceptions.
         text = ast.unparse(node)
-        waits = name == "pytest_runtest_makereport" and "yield" in text
+        wraps_report = name == "pytest_runtest_makereport" and "yield" in text
         catches = bool(node.handlers) if isinstance(node, ast.Try) else "suppress" in text
-        return catches and (waits or name in _RUNS_TESTS)
+        return catches and (wraps_report or name in _RUNS_TESTS)
     if isinstance(node, ast.Return):
-        return name in _ANSWERS and fold(node.value) not in (None, False, UNKNOWN)
+        return name in _DECIDE_BY_RETURN and fold(node.value) not in (None, False, UNKNOWN)
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete | ast.Expr):
         return False
     text, around = ast.unparse(node), ast.unparse(hook)
-    # A condition on an option means that the user excludes tests.
+    # If the hook reads an option, such as --runslow, the user excludes the tests, not the hook.
     leaves_out = "add_marker(" in text and re.search(r"\b(skip|xfail)\b", around)
     return bool(_DECIDES.search(text) or (leaves_out and "getoption" not in around))
 
@@ -325,7 +351,12 @@ def _decides(name: str, node: ast.AST, hook: Function) -> bool:
 def _fixture_findings(
     changes: TreeDifferences, before: Module | None, now: Module
 ) -> Iterator[SignalFinding]:
-    """Yield conftest fixtures that change what protected tests receive."""
+    """Yield new or changed conftest fixtures that change what protected tests receive.
+
+    A fixture does so if it hides one of the same name, here or in a conftest above, or if it applies to
+    all tests (autouse) and patches something. Tests are protected if no todo may change them, or only
+    todos that may not change this conftest.
+    """
     folder = posixpath.dirname(now.path)
     owners = set(changes.grants.owners(now.path))
     serves_protected = any(
@@ -340,17 +371,18 @@ def _fixture_findings(
         if posixpath.basename(path) == "conftest.py"
         and f"{folder}/".startswith(f"{posixpath.dirname(path)}/".lstrip("/"))
     ]
-    hidden = {node.name for module in (before, *above) for node in _fixtures(module)}
-    had = {shape(node) for node in _fixtures(before)}
+    overridable = {node.name for module in (before, *above) for node in _fixtures(module)}
+    known = {shape(node) for node in _fixtures(before)}
     for node in _fixtures(now) if serves_protected else ():
         is_for_all = "autouse=True" in _fixture_decorator(node, now) and _PATCHES.search(ast.unparse(node))
-        if shape(node) not in had and (node.name in hidden or is_for_all):
+        if shape(node) not in known and (node.name in overridable or is_for_all):
             said = f"The fixture {node.name} is another one for tests that may not be changed"
             line, after = node.lineno, now.line(node)
             yield SignalFinding("fixture-overridden", said, now.path, line=line, after=after)
 
 
 def _fixtures(module: Module | None) -> list[Function]:
+    """Return the fixtures at module level."""
     body = module.tree.body if module is not None else []
     return [
         each for each in body if module and isinstance(each, FUNCTIONS) and _fixture_decorator(each, module)
@@ -358,7 +390,7 @@ def _fixtures(module: Module | None) -> list[Function]:
 
 
 def _fixture_decorator(node: Function, module: Module) -> str:
-    """Return the decorator that makes a function a fixture; empty if none."""
+    """Return the source of the decorator that makes a function a fixture; empty if there is none."""
     for each in node.decorator_list:
         called = each.func if isinstance(each, ast.Call) else each
         if dotted(called, module.aliases).endswith("fixture"):
@@ -370,7 +402,7 @@ def _fixture_decorator(node: Function, module: Module) -> str:
 
 
 def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
-    """Yield an unpermitted change of a judge's behaviour, if no specific loss was found."""
+    """Yield a change of a judge that no todo may change, for files without a more specific finding."""
     before, now = changes.module(path, now=False), changes.module(path, now=True)
     if now is None:
         return
@@ -384,7 +416,7 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
 
 
 def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> SignalFinding:
-    """Return a finding with the first differing line, before and now."""
+    """Return a finding at the first differing line, with that line before and now."""
     old, new = (
         [*(text.read(path) or b"").decode("utf-8", "replace").splitlines(), ""]
         for text in (changes.before, changes.now)
@@ -396,25 +428,28 @@ def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> Signa
 
 
 def _only_adds(before: list[ast.stmt], now: list[ast.stmt]) -> bool:
-    """Return whether all earlier statements remain in order and new ones only bind new names."""
+    """Return whether all earlier statements remain in order, and new ones only bind new names.
+
+    New names that pytest or unittest use, autouse fixtures, and imports that rebind a name are changes.
+    """
     then = {name: source for each in before for name, source in _names_bound(each)}
-    waiting = [each for each in before if not _is_quiet(each)]
+    remaining = [each for each in before if not _is_quiet(each)]
     for node in now:
         names = dict(_names_bound(node))
-        if waiting and (shape(waiting[0]) == shape(node) or _extends(waiting[0], node)):
-            waiting.pop(0)
+        if remaining and (shape(remaining[0]) == shape(node) or _extends(remaining[0], node)):
+            remaining.pop(0)
         elif isinstance(node, _IMPORTS):
             if any(then.get(name, source) != source for name, source in names.items()):
                 return False
         elif not _is_quiet(node):
-            speaks = any(map(_SPEAKS_TO_PYTEST.fullmatch, names)) or "autouse" in ast.unparse(node)
-            if speaks or not names or not names.keys().isdisjoint(then):
+            is_read_by_pytest = any(map(_READ_BY_PYTEST.fullmatch, names)) or "autouse" in ast.unparse(node)
+            if is_read_by_pytest or not names or not names.keys().isdisjoint(then):
                 return False
-    return not waiting
+    return not remaining
 
 
 def _extends(was: ast.stmt, node: ast.stmt) -> bool:
-    """Return whether a class only gained members."""
+    """Return whether a class differs from its earlier version by new members only."""
     if not (isinstance(was, ast.ClassDef) and isinstance(node, ast.ClassDef) and was.name == node.name):
         return False
     heads = [[*map(shape, (*each.bases, *each.keywords, *each.decorator_list))] for each in (was, node)]
@@ -422,14 +457,14 @@ def _extends(was: ast.stmt, node: ast.stmt) -> bool:
 
 
 def _is_quiet(node: ast.stmt) -> bool:
-    """Return whether a statement is an import or a docstring."""
+    """Return whether a statement is an import, or a bare constant such as a docstring."""
     return isinstance(node, _IMPORTS) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )
 
 
 def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Yield the names that a statement binds, with the source of imports."""
+    """Yield the names that a statement binds, each with the import that it comes from (empty if none)."""
     if isinstance(node, _IMPORTS):
         source = ast.unparse(node).partition("import")[0]
         for name in node.names:
@@ -446,16 +481,18 @@ def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def _data_findings(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
+    """Yield a changed data file, unless only its formatting changed, or the plan lets it gain entries."""
     old, new = changes.before.read(path), changes.now.read(path)
     if old is not None and new is not None:
         before, now = _parsed(path, old), _parsed(path, new)
         is_default = changes.grants.permission(path) is Permission.DEFAULT
-        if before == now or (is_default and _says_more(before, now)):
+        if before == now or (is_default and _contains_all(before, now)):
             return
     yield _changed(changes, path, "data-changed", "says something else")
 
 
 def _parsed(path: str, content: bytes) -> Any:
+    """Return JSON or YAML as values, other text as lines, and what cannot be parsed as bytes."""
     import yaml
 
     try:
@@ -469,11 +506,11 @@ def _parsed(path: str, content: bytes) -> Any:
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 
-def _says_more(old: Any, new: Any) -> bool:
-    """Return whether new data contains all of the old."""
+def _contains_all(old: Any, new: Any) -> bool:
+    """Return whether new data contains all of the old: each key, and each list item in its order."""
     if isinstance(old, dict) and isinstance(new, dict):
         was, now = cast("dict[Any, Any]", old), cast("dict[Any, Any]", new)
-        return all(key in now and _says_more(value, now[key]) for key, value in was.items())
+        return all(key in now and _contains_all(value, now[key]) for key, value in was.items())
     if isinstance(old, list) and isinstance(new, list):
         rest = iter(cast("list[Any]", new))
         return all(any(each == one for one in rest) for each in cast("list[Any]", old))

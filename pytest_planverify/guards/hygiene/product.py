@@ -1,6 +1,9 @@
-"""Hard signals in added product code: code written to please its judge.
+"""Hard signals in product code that was added: code that passes the tests without doing the work.
 
-Each sign occurred in real cheats and in no honest change; ambiguous patterns are not signals.
+Each detector takes a :class:`Site` (a node of the syntax tree that is new) and returns a message, or
+``None``. :func:`_special_cases` needs the literals of all tests and is a pass of its own. All signals are
+hard: each of these signs occurred in real cheats and in no honest change. A pattern that honest code uses,
+too, is no signal, which is why most detectors have exceptions.
 """
 
 from __future__ import annotations
@@ -32,50 +35,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A source file with its context."""
+    """A parsed source file with the context that detectors need."""
 
     module: Module
     changes: TreeDifferences
     runs_alone: bool
-    """A program that no test imports."""
+    """Whether it is a program that is executed and that no test imports."""
 
     def meaning(self, node: ast.AST) -> str:
+        """Return the dotted name that an expression refers to, with imports and aliases resolved."""
         return dotted(node, self.module.aliases)
 
 
 def product_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield the tricks in changed sources; moved code is no finding."""
+    """Yield the signals in changed sources; code that was only moved is no finding."""
     modules = changes.python(*WORK, *PYTHON_JUDGES)
     found = [each for before, now in modules if now is not None for each in _tricks(now, before, changes)]
-    had = Counter(
+    earlier = Counter(
         (each.sign, each.after)
         for before, _ in modules
         if found and before is not None
         for each in _tricks(before, None, changes)
     )
+    # Moved code has the same sign and the same line in some earlier file: each earlier occurrence excuses
+    # one finding.
     for each in found:
-        if had[each.sign, each.after]:
-            had[each.sign, each.after] -= 1
+        if earlier[each.sign, each.after]:
+            earlier[each.sign, each.after] -= 1
         else:
             yield each
     yield from _special_cases(changes)
 
 
 def _tricks(module: Module, before: Module | None, changes: TreeDifferences) -> Iterator[SignalFinding]:
+    """Run the detectors on all statements of a module that its earlier version does not have."""
     scripts = {path for reach in changes.grants.todos for path in reach.scripts}
     source = _Source(module, changes, is_script(module.path) or module.path in scripts)
-    # In tests all of this is legitimate except ending the process; weakening is checked elsewhere.
+    # In tests and their support files all of this is legitimate except ending the process. Whether they
+    # were weakened is checked by the module `judges`.
     is_judge = changes.kind(module.path) in PYTHON_JUDGES
     detectors = {"exit": _ends_process} if is_judge else _DETECTORS
     for site in module.sites(before):
         for sign, detect in detectors.items():
-            if said := detect(site, source):
-                yield _finding(sign, said, module, site.node)
+            if message := detect(site, source):
+                yield _finding(sign, message, module, site.node)
 
 
-def _finding(sign: str, said: str, module: Module, node: ast.AST) -> SignalFinding:
+def _finding(sign: str, message: str, module: Module, node: ast.AST) -> SignalFinding:
     line = getattr(node, "lineno", None)
-    return SignalFinding(sign, said, module.path, line=line, after=module.line(node))
+    return SignalFinding(sign, message, module.path, line=line, after=module.line(node))
 
 
 # -- ends the process, or the test -------------------------------------------------------------------
@@ -88,7 +96,11 @@ _LEAVES_TEST = re.compile(
 
 
 def _ends_process(site: Site, source: _Source) -> str | None:
-    """``sys.exit`` does not count: pytest reports it as failure. Forked children have to exit this way."""
+    """Find calls that end the process, and with it pytest, before it can report a failure.
+
+    ``sys.exit`` does not count, because pytest reports it as a failure. A function that forks does not
+    count either: forked children have to exit this way.
+    """
     meaning = source.meaning(site.node)
     if meaning not in _ENDS_AT_ONCE or (site.function is not None and "fork" in ast.unparse(site.function)):
         return None
@@ -96,6 +108,7 @@ def _ends_process(site: Site, source: _Source) -> str | None:
 
 
 def _skips_its_test(site: Site, source: _Source) -> str | None:
+    """Find product code that skips, xfails or ends the test that calls it."""
     if isinstance(site.node, ast.Attribute | ast.Name) and not SERVES_TESTS.search(source.module.path):
         meaning = source.meaning(site.node)
         return f"Product code uses {meaning}" if _LEAVES_TEST.fullmatch(meaning) else None
@@ -109,45 +122,58 @@ _VALUES = re.compile(
     r"(builtins\.|decimal\.|datetime\.|fractions\.|collections\.)*(int|float|str|bytes|bool|complex|list|dict"
     r"|tuple|set|frozenset|Decimal|Fraction|date|datetime|UserString|UserDict|UserList)"
 )
-_ROUGH = re.compile(r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\]]*:")
-"""Comparisons of parts, or with a tolerance, which unequal values can satisfy."""
+_APPROXIMATE = re.compile(
+    r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\]]*:"
+)
+"""Comparisons of parts, or with a tolerance: unequal values can satisfy them."""
 _COMPARES = re.compile(r"==|!=|__(eq|ne)__")
 _SIZES = re.compile(r"len\(\w+\) == len\(\w+\)")
 
 
 def _always_equal(site: Site, source: _Source) -> str | None:
-    """Find a comparison that accepts everything or too much, in a class or used to build one."""
+    """Find an equality that holds for every value, or for unequal ones.
+
+    Detected in a class, and in the arguments with which a class or attribute is created (see
+    :func:`_comparisons`). Only subclasses of value types are checked for rough comparisons: a class of the
+    project may define equality as it likes.
+    """
     node, owner = site.node, site.owner
     if source.meaning(node) in ("unittest.mock.ANY", "mock.ANY"):
         return f"{source.meaning(node)} equals everything"
     for name, function in _comparisons(node, source.module):
-        wanted = name == "__eq__"
+        is_eq = name == "__eq__"
         shown = f"{owner.name}.{name}" if owner is not None else name
         returned = _returned(function)
         used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
-        agrees = [truth(each) is wanted for each in returned]
+        agrees = [truth(each) is is_eq for each in returned]
         defers = ["super()" in ast.unparse(each) for each in returned]
-        # A stateless marker equals its own kind and returns NotImplemented for others.
+        # A stateless marker class is an exception: it equals its own kind and returns NotImplemented for
+        # others.
         is_marker = owner is not None and {owner.name, "NotImplemented"} <= used
         if returned and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
             return f"{shown} agrees with everything"
-        if wanted and owner is not None and returned:
+        if is_eq and owner is not None and returned:
             names = [argument.arg for argument in function.args.args]
-            is_worked_out = all(fold(each) is UNKNOWN for each in returned)
-            # Using one side only is no comparison, unless it is a check of the own type.
-            if is_worked_out and len(names) == 2 and not {*names} <= used and owner.name not in used:
+            is_computed = all(fold(each) is UNKNOWN for each in returned)
+            # A method that uses only one of the two operands compares nothing, unless it checks for its own
+            # type.
+            if is_computed and len(names) == 2 and not {*names} <= used and owner.name not in used:
                 return f"{shown} agrees with everything"
             is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
             text = " ".join(ast.unparse(each) for each in returned)
             compares = _COMPARES.search(_SIZES.sub("", ast.unparse(function).partition(":")[2]))
-            is_rough = is_value and (_ROUGH.search(text) or not compares)
+            is_rough = is_value and (_APPROXIMATE.search(text) or not compares)
             if is_rough or any(text.startswith(f"{side} in ") for side in names[1:]):
                 return f"{shown} takes what differs for equal"
     return None
 
 
 def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Lambda]]:
-    """Yield ``__eq__`` and ``__ne__``, defined directly or bound by name."""
+    """Yield ``__eq__`` and ``__ne__`` with their functions.
+
+    They may be defined as methods, assigned to an attribute, or be entries of a dict or arguments of a call
+    such as ``type(...)`` or ``setattr(...)``.
+    """
     pairs: list[tuple[object, ast.AST]] = []
     if isinstance(node, ast.FunctionDef):
         pairs = [(node.name, node)]
@@ -165,7 +191,7 @@ def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.Funct
 
 
 def _returned(node: ast.AST) -> list[ast.expr]:
-    """Return the return expressions of a function, except in exception handlers."""
+    """Return the expressions that a function returns, except those in handlers and ``NotImplemented``."""
     if isinstance(node, ast.Lambda):
         return [node.body]
     handlers = (each for each in ast.walk(node) if isinstance(each, ast.ExceptHandler))
@@ -181,7 +207,7 @@ def _returned(node: ast.AST) -> list[ast.expr]:
 # -- asks for tests ----------------------------------------------------------------------------------
 
 _TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re.IGNORECASE)
-"""Modules of test frameworks, and their environment variables."""
+"""Names of test frameworks, of their modules and of their environment variables."""
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*")
 _SEARCHES = frozenset(
@@ -191,23 +217,24 @@ _SEARCHES = frozenset(
 
 
 def _asks_for_tests(site: Site, source: _Source) -> str | None:
-    """Find a search in modules, arguments or environment for signs of a test run."""
+    """Find a search of loaded modules, arguments or environment for signs of a test run."""
     node = site.node
     is_search = isinstance(node, ast.Call) and name_of(node.func) in _SEARCHES
     if isinstance(node, ast.Compare):
-        asked = [node.left, *node.comparators]
+        operands = [node.left, *node.comparators]
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        asked = [node.slice]  # only reads: setting a variable for a child process asks nothing
+        # Only reads count: code may set a variable for a child process.
+        operands = [node.slice]
     else:
-        asked = node.args if isinstance(node, ast.Call) else []
-    words = [word for each in asked for word in _words(each, source.module)]
+        operands = node.args if isinstance(node, ast.Call) else []
+    words = [word for each in operands for word in _words(each, source.module)]
     if not words:
         return None
-    # The searched place is in the same expression, or iterated by a loop.
-    at = (
+    # The searched place is in the same expression, or a loop of the same function iterates over it.
+    expression = (
         node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node
     )
-    place = _place_in([at], source)
+    place = _place_in([expression], source)
     if not place and (is_search or (isinstance(node, ast.Compare) and not source.runs_alone)):
         around = ast.walk(site.function or source.module.tree)
         loops = [each.iter for each in around if isinstance(each, ast.For | ast.comprehension)]
@@ -217,12 +244,13 @@ def _asks_for_tests(site: Site, source: _Source) -> str | None:
 
 
 def _place_in(nodes: list[ast.expr] | list[ast.AST], source: _Source) -> str:
-    """Return the searched place: loaded modules, arguments or environment; empty if none."""
+    """Return the searched place: loaded modules, arguments or environment; empty if there is none."""
     meanings = (source.meaning(each) for node in nodes for each in ast.walk(node))
     return next((meaning for meaning in meanings if _PLACES.fullmatch(meaning)), "")
 
 
 def _words(node: ast.expr, module: Module) -> list[str]:
+    """Return the text of a constant expression, or the texts of a constant sequence."""
     value = fold(node, module.constants)
     values = cast("list[object]", list(value) if isinstance(value, list | tuple) else [value])  # pyright: ignore
     texts = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in values]
@@ -230,13 +258,14 @@ def _words(node: ast.expr, module: Module) -> list[str]:
 
 
 def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool:
-    """Return whether a word indicates tests in the searched place."""
+    """Return whether a word that is searched for in ``place`` indicates a test run."""
     if _TEST_NAME.search(word):
         return True
     if place.startswith("os."):
         return len(word) >= 3 and word in "PYTEST_CURRENT_TEST"
     if place == "sys.argv" and isinstance(node, ast.Compare):
-        # A program may have a subcommand "test"; only a substring search reveals a test runner.
+        # A program may have a subcommand "test". Only a search for a part of an argument reveals a test
+        # runner.
         is_part = isinstance(node.ops[0], ast.In) and source.meaning(node.comparators[0]) != "sys.argv"
         return is_part and len(word) >= 4 and word in "pytest"
     return (len(word) >= 4 and word in "_pytest unittest") or bool(_TEST_MODULE.search(word))
@@ -250,15 +279,16 @@ _FRAMES = re.compile(
     r"|traceback\.(extract_stack|walk_stack|format_stack|StackSummary\.extract|print_stack)"
 )
 _ALWAYS_DECIDE = re.compile(r"gc\.get_(referrers|objects)|(sys|threading)\.set(trace|profile)\w*")
-"""Functions that inspect memory or trace all calls."""
-_TELLS = re.compile(
+"""Functions that inspect memory or trace all calls: findings whatever is done with the result."""
+_FRAME_PARTS = re.compile(
     r"\b(co_filename|co_name|co_qualname|f_locals|f_lineno|f_back|filename|function|lineno|name|code_context|line)\b"
 )
 _LOGS = re.compile(r"log|warn|debug|trace|repr|report|caller_info|stacklevel|leak|profile", re.IGNORECASE)
-"""Functions that report locations to people."""
+"""Names of functions that read the call stack to report locations to people."""
 
 
 def _reads_call_stack(site: Site, source: _Source) -> str | None:
+    """Find code that inspects its callers and lets the result decide something."""
     node = site.node
     meaning = source.meaning(node.func) if isinstance(node, ast.Call) else ""
     decides = _ALWAYS_DECIDE.fullmatch(meaning)
@@ -272,13 +302,13 @@ def _reads_call_stack(site: Site, source: _Source) -> str | None:
 
 
 def _decides_by_frame(node: ast.AST) -> bool:
-    """Return whether code reads a frame's locals, or a condition depends on frames."""
+    """Return whether a node reads a frame's locals, or is a condition that depends on frames."""
     if isinstance(node, ast.Attribute) and node.attr in ("f_locals", "co_consts"):
         return True
     if isinstance(node, ast.If | ast.IfExp | ast.While):
-        return bool(_TELLS.search(ast.unparse(node.test)))
+        return bool(_FRAME_PARTS.search(ast.unparse(node.test)))
     is_search = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _SEARCHES | {"get"}
-    return (is_search or isinstance(node, ast.Compare)) and bool(_TELLS.search(ast.unparse(node)))
+    return (is_search or isinstance(node, ast.Compare)) and bool(_FRAME_PARTS.search(ast.unparse(node)))
 
 
 # -- reads the tests, and runs what nobody can read ----------------------------------------------------
@@ -286,14 +316,17 @@ def _decides_by_frame(node: ast.AST) -> bool:
 _TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
 """Files of tests, and the verifier's records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
-_LEAST_NAME = 8
+_MIN_NAME_LENGTH = 8
 _DECODES = re.compile(
     r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
 )
 
 
 def _reads_tests(site: Site, source: _Source) -> str | None:
-    """Docstrings and error messages that mention tests do not count."""
+    """Find imports of tests, and paths of tests, plans or test data.
+
+    Docstrings and error messages that mention them do not count, nor do scripts.
+    """
     node = site.node
     if source.runs_alone or site.is_spoken:
         return None
@@ -318,15 +351,16 @@ def _reads_tests(site: Site, source: _Source) -> str | None:
 
 
 def _is_data(text: str, changes: TreeDifferences) -> bool:
-    """Return whether a text is the path, or a distinctive name, of test data."""
+    """Return whether a text is the path of test data, or its file name if that is distinctive."""
     data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
     if "/" in text.strip("/"):
         return any(path == text or path.endswith(f"/{text.lstrip('./')}") for path in data)
-    says_enough = len(text) >= _LEAST_NAME and "." in text
-    return says_enough and any(posixpath.basename(path) == text for path in data)
+    is_distinctive = len(text) >= _MIN_NAME_LENGTH and "." in text
+    return is_distinctive and any(posixpath.basename(path) == text for path in data)
 
 
 def _runs_hidden_code(site: Site, source: _Source) -> str | None:
+    """Find ``exec``, ``eval`` or ``compile`` of encoded or compressed code."""
     node = site.node
     is_run = isinstance(node, ast.Call) and name_of(node.func) in ("exec", "eval", "compile")
     return (
@@ -348,21 +382,25 @@ TRICKS = frozenset({*_DETECTORS, "special-cases"})
 
 # -- answers that are written down -------------------------------------------------------------------
 
-_ENOUGH = 3
-"""Number of literals from tests that is no coincidence."""
-_MOSTLY = 0.7
+_MIN_LITERALS = 3
+"""Number of literals from tests that is taken as no coincidence."""
+_MIN_SHARE = 0.7
 """Share of a table's entries that come from tests."""
 _NUMBERS = (*range(-2, 11), 12, 16, 24, 32, 60, 64, 100, 128, 255, 256, 360, 365, 512, 1000, 1024, 3600)
 _COMMON = frozenset(map(repr, (*_NUMBERS, 0.0, 0.5, 1.0, 2.0, 10.0, 100.0, True, False, None, b"")))
-"""Literals that occur in any program."""
+"""Literals, as ``repr``, that occur in any program and identify no test."""
 _WORD = re.compile(r"['\"](.{0,2}|[A-Za-z_]\w*)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-_PLAIN = {"True", "False", "None", "''", "0", "-1"}
-"""Values that honest guard clauses return."""
+_GUARD_VALUES = {"True", "False", "None", "''", "0", "-1"}
+"""Values, as ``repr``, that honest guard clauses return."""
 
 
 class _TestLiterals:
-    """Literals of tests and their data, in groups that occur together."""
+    """Literals of tests and their data, in groups that occur together.
+
+    Literals are compared as ``repr``, so that ``1`` and ``"1"`` differ. Everything is computed on
+    demand.
+    """
 
     def __init__(self, changes: TreeDifferences) -> None:
         self._changes = changes
@@ -379,7 +417,7 @@ class _TestLiterals:
 
     @cached_property
     def _groups(self) -> list[frozenset[str]]:
-        """Literals of each comparison, table row, test function and data row."""
+        """Literals of each comparison, collection display, test function and data row."""
         found: list[frozenset[str]] = []
         for node in self._nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -392,7 +430,7 @@ class _TestLiterals:
 
     @cached_property
     def _calls(self) -> set[tuple[str, frozenset[str]]]:
-        """Functions that tests call, with the literals that they pass."""
+        """Names of functions that tests call, with the literals that each call passes."""
         return {
             (name_of(each.func), _literals_below(each))
             for each in self._nodes
@@ -401,27 +439,39 @@ class _TestLiterals:
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        """Literals that the product contained before, which need not come from tests."""
+        """Literals that the product contained before: these need not come from tests."""
         modules = (before for before, _ in self._changes.python(*WORK) if before is not None)
         return frozenset(text for module in modules for text in _literals_below(module.tree))
 
     def hold(self, asked: frozenset[str], answer: frozenset[str]) -> bool:
-        """Return whether an input and its answer occur together in a test or row."""
+        """Return whether an input and its answer occur together in a test or a row of data.
+
+        An input whose literals the product contained before does not count.
+        """
         if not (asked and answer) or not any(asked | answer <= group for group in self._groups):
             return False
         return not asked <= self._known
 
     def know_call(self, function: str, asked: frozenset[str], answer: frozenset[str]) -> bool:
-        """Return whether tests call a function with these inputs, or contain the whole situation."""
+        """Return whether tests call a function with these inputs, or contain all of inputs and answer.
+
+        The latter counts from three input literals on. Inputs that the product contained before do not
+        count.
+        """
         if any(name == function and asked <= given for name, given in self._calls):
             return not asked <= self._known
         every = frozenset[str]().union(*self._groups)
-        is_situation = len(asked) >= _ENOUGH and bool(answer) and asked | answer <= every
+        is_situation = len(asked) >= _MIN_LITERALS and bool(answer) and asked | answer <= every
         return is_situation and not asked <= self._known
 
 
 def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield new conditions and tables that contain tests' inputs and answers."""
+    """Yield new conditions and tables that contain inputs of tests with their answers.
+
+    A table needs several such entries. A single condition counts if it compares several parts of a call
+    that tests make. Otherwise the conditions of a function are weighed together by their distinctive
+    literals.
+    """
     tests = _TestLiterals(changes)
     for before, module in changes.python(*WORK):
         if module is None or is_script(module.path):
@@ -431,52 +481,52 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
             node = site.node
             if isinstance(node, ast.Dict):
                 entries = [
-                    (_written(key, module), _written(value, module))
+                    (_constant_literals(key, module), _constant_literals(value, module))
                     for key, value in zip(node.keys, node.values, strict=True)
                 ]
-                taken = [asked for asked, answer in entries if tests.hold(asked, answer)]
-                telling = min(len(taken), sum(map(_weight, taken)))
-                if telling >= _ENOUGH and len(taken) >= _MOSTLY * len(entries):
-                    said = f"A table answers {len(taken)} inputs of the tests"
-                    yield _finding("special-cases", said, module, node)
+                matching = [asked for asked, answer in entries if tests.hold(asked, answer)]
+                distinctive = min(len(matching), sum(map(_weight, matching)))
+                if distinctive >= _MIN_LITERALS and len(matching) >= _MIN_SHARE * len(entries):
+                    message = f"A table answers {len(matching)} inputs of the tests"
+                    yield _finding("special-cases", message, module, node)
                 continue
             for asked, answer in _conditions(node, module):
-                compares_much = isinstance(node, ast.If) and _compared(node.test) >= 2
+                compares_much = isinstance(node, ast.If) and _compared_count(node.test) >= 2
                 if compares_much and len(asked) >= 2 and tests.know_call(site.place, asked, answer):
-                    said = f"{site.place} recognises a call of the tests"
-                    yield _finding("special-cases", said, module, node)
+                    message = f"{site.place} recognises a call of the tests"
+                    yield _finding("special-cases", message, module, node)
                 elif tests.hold(asked, answer):
                     conditions[site.place].append((node, asked, answer))
         for place, found in conditions.items():
             asked = frozenset[str]().union(*(asked for _, asked, _ in found))
             given = frozenset[str]().union(*(answer for _, _, answer in found)) - _COMMON
             weight = _weight(asked) + _weight(given)
-            if weight >= 2 or (weight and len(asked) + len(given) >= _ENOUGH):
-                said = (
+            if weight >= 2 or (weight and len(asked) + len(given) >= _MIN_LITERALS):
+                message = (
                     f"{place or 'The module'} answers inputs of the tests: {', '.join(sorted(asked)[:4])}"
                 )
-                yield _finding("special-cases", said, module, found[0][0])
+                yield _finding("special-cases", message, module, found[0][0])
 
 
 def _conditions(node: ast.AST, module: Module) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield the inputs that conditions ask for and their constant answers; empty for computed ones."""
+    """Yield the literals that a condition compares with, and those of its answer (empty if computed)."""
     if isinstance(node, ast.If):
-        yield _asked(node.test, module), _given(node.body, module) - _PLAIN
+        yield _compared_literals(node.test, module), _answer_literals(node.body, module) - _GUARD_VALUES
     elif isinstance(node, ast.IfExp):
-        yield _asked(node.test, module), _written(node.body, module)
+        yield _compared_literals(node.test, module), _constant_literals(node.body, module)
     elif isinstance(node, ast.Match):
         for case in node.cases:
-            yield _literals_below(case.pattern), _given(case.body, module)
+            yield _literals_below(case.pattern), _answer_literals(case.body, module)
 
 
-def _given(body: list[ast.stmt], module: Module) -> frozenset[str]:
+def _answer_literals(body: list[ast.stmt], module: Module) -> frozenset[str]:
     """Return the literals that statements return or assign."""
     values = [each.value for each in body if isinstance(each, ast.Return | ast.Assign)]
-    return frozenset(text for each in values for text in _written(each, module))
+    return frozenset(text for each in values for text in _constant_literals(each, module))
 
 
-def _asked(test: ast.expr, module: Module) -> frozenset[str]:
-    """Return the literals in comparisons."""
+def _compared_literals(test: ast.expr, module: Module) -> frozenset[str]:
+    """Return the literals that a condition compares with for equality, membership or a prefix."""
     sides: list[ast.expr] = []
     for each in ast.walk(test):
         if isinstance(each, ast.Compare):
@@ -485,11 +535,11 @@ def _asked(test: ast.expr, module: Module) -> frozenset[str]:
             sides += [each.left, *(side for operator, side in compared if isinstance(operator, is_same))]
         elif isinstance(each, ast.Call) and name_of(each.func) in ("startswith", "endswith"):
             sides += each.args
-    return frozenset(text for side in sides for text in _written(side, module))
+    return frozenset(text for side in sides for text in _constant_literals(side, module))
 
 
-def _compared(test: ast.expr) -> int:
-    """Return the number of comparisons in a condition."""
+def _compared_count(test: ast.expr) -> int:
+    """Return the number of different values that a condition compares."""
     compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare)]
     lefts = {
         ast.unparse(each.left) for each in compared if isinstance(each.ops[0], ast.Eq | ast.Is | ast.In)
@@ -499,8 +549,8 @@ def _compared(test: ast.expr) -> int:
     )
 
 
-def _written(node: ast.expr | None, module: Module) -> frozenset[str]:
-    """Return the literals of a constant expression; empty if anything is computed."""
+def _constant_literals(node: ast.expr | None, module: Module) -> frozenset[str]:
+    """Return the literals of a constant expression; empty if any part of it is computed."""
     value = fold(node, module.constants)
     if value is not UNKNOWN:
         return frozenset(_scalars(value))
@@ -512,11 +562,12 @@ def _written(node: ast.expr | None, module: Module) -> frozenset[str]:
         inner = [*node.args, *(keyword.value for keyword in node.keywords)]
     elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
         inner = node.value.values
-    found = [_written(each, module) for each in inner]
+    found = [_constant_literals(each, module) for each in inner]
     return frozenset[str]().union(*found) if all(found) else frozenset()
 
 
 def _scalars(value: Any) -> Iterator[str]:
+    """Yield the ``repr`` of all scalars in nested lists, tuples and dicts."""
     if isinstance(value, list | tuple | dict):
         items: list[Any] = [*value, *(value.values() if isinstance(value, dict) else ())]  # pyright: ignore
         for each in items:
@@ -539,7 +590,11 @@ def _literals_below(node: ast.AST) -> frozenset[str]:
 
 
 def _rows(content: bytes) -> Iterator[frozenset[str]]:
-    """Yield the rows of a data file: JSON lists and objects, or lines with their cells."""
+    """Yield the scalars of each row of a data file, as ``repr``.
+
+    Rows are the lists and objects of JSON, or the lines with their cells. A cell with a number also yields
+    the number.
+    """
     text = content.decode("utf-8", "replace")
     try:
         pending: list[Any] = [[json.loads(text)]]
@@ -558,5 +613,5 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
 
 
 def _weight(literals: frozenset[str]) -> int:
-    """Return the number of distinctive literals; words and round numbers occur anywhere."""
+    """Return the number of distinctive literals; words and common numbers occur anywhere."""
     return sum(_WORD.fullmatch(text) is None for text in literals - _COMMON)
