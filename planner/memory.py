@@ -1,13 +1,13 @@
-"""Advice from past outcomes: order of todos, choice of recipes, the role that repairs.
+"""Memory: advice from past outcomes on order, recipes, and the repairing role.
 
-Memory changes an order or a default. It never makes a pass of a failure, never leads a failure away from a
-person who has to see it, and never goes against what a todo says itself.
+Memory only changes an order or a default. It never turns a failure into a pass, never hides a failure
+from a person who must see it, and never overrides what a todo states.
 
-Every answer comes of records of the past and of the time alone. A record counts by how like it is, by its
-age, and by where it is from; a rate is concluded as if two experiences were known before, one of them good.
-Texts are compared by the trigrams of their words: ``compute_rsi`` and ``RSI computation`` share most of
-theirs, and the order of words does not count. Times are epoch seconds; what bears a later time than ``now``
-counts as of now. At most some hundred records are given to a run, so they are looked through one by one.
+Advice depends on past records and the current time only. A record is weighted by similarity, age and
+origin; a rate is estimated as if two experiences were known before, one of them good. Texts are
+compared by trigrams of their words, so that ``compute_rsi`` and ``RSI computation`` are similar and
+word order does not matter. Times are epoch seconds; future ones count as now. A run receives at most
+some hundred records, so they are searched linearly.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 DAILY = 0.95
-"""What is left of the weight of an experience after a day."""
+"""Factor on the weight of an experience per day."""
 
 ELSEWHERE = 0.5
-"""What an experience of another repository, or of a todo of another role, is worth."""
+"""Factor for experiences of another repository, or of todos of another role."""
 
 ALIKE = 0.25
-"""Texts whose similarity is lower have little in common but their language."""
+"""Similarity below which texts count as unrelated."""
 
 SAME_SORT = 0.3
-"""What a todo of the same kind, or a repair of the same category, is worth that is not alike."""
+"""Weight of an unrelated todo of the same kind, or repair of the same category."""
 
 WORTH_A_RECIPE = 0.25
-"""A recipe takes a small part of what a turn of work takes: it is worth it where this chance is passed …"""
+"""Minimum estimated chance that a recipe finds a failure, as it costs a small part of a turn of work …"""
 RECIPE_ENOUGH = 1.0
-"""… as concluded from so much at least."""
+"""… estimated from at least this weight of experiences."""
 
 CORRECTED = 4.0
-"""A person's word about one failure is worth so many repairs, to others of its category the same share."""
+"""Weight of a person's correction in repairs; other failures of the category get the usual share of it."""
 
 ENOUGH = 1.5
-"""A role is changed only for one of which at least so much is known …"""
+"""Minimum weight of experiences with a role before it is advised …"""
 SURE = 0.75
-"""… that is better than the default with this probability …"""
+"""… minimum probability that it is better than the default …"""
 MARGIN = 0.1
-"""… and by so much at least."""
+"""… and minimum difference of the rates."""
 
 NOT_MEMORYS = frozenset({Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT})
-"""Families of failures whose role memory leaves alone, whatever it holds."""
+"""Families of failures whose role memory never changes."""
 WORKERS = (Role.CODER, Role.ARCHITECT, Role.TESTER, Role.DEBUGGER)
-"""Roles that numbers may choose. That a person or the planner should act, only a person's word can say."""
+"""Roles that statistics may choose; only a person's correction can choose human or planner."""
 
 _LONGEST = 2_000
-"""Characters of a text that are compared."""
+"""Limit of characters of a text that are compared."""
 _LONGEST_HEAD = 300
-"""Characters of the head of a failure: its message, and no stack of frames that every failure shares."""
+"""Limit of characters of a failure's head, which excludes stacks that all failures share."""
 _LONGEST_NAME = 80
 
 _SYNTAX = frozenset({Category.COMPILATION_ERROR, Category.LINT_ERROR})
@@ -80,35 +80,35 @@ SHOWN_BY: Mapping[str, tuple[tuple[str, frozenset[Category]], ...]] = {
     "go": (("go-full", _SYNTAX | _NAMES),),
     "rust": (("rust-full", _SYNTAX | _NAMES),),
 }
-"""For each language the recipes that show a failure before the criteria do, the first that is worth it."""
+"""Recipes by language that may find failures before the criteria do; the first worthwhile one is used."""
 
 
 class RecipeAdvice(NamedTuple):
-    """A recipe worth running first, and why: ``12 like this; 5 met LINT_ERROR``."""
+    """A recipe to run first, with the reason: ``12 like this; 5 met LINT_ERROR``."""
 
     value: str
     because: str
 
 
 class RoutingAdvice(NamedTuple):
-    """The advised role for a failure, and the grounds."""
+    """The advised role for a failure, with the grounds."""
 
     role: Role
     confidence: float
-    """The chance that this role repairs it, as far as the past tells: 0 to 1."""
+    """Estimated chance that this role repairs it, 0 to 1."""
     because: str
     """``12 like this; debugger fixed 9 of 10, coder 1 of 2``."""
     changed: bool
-    """Whether it is another role than the default."""
+    """It differs from the default."""
 
 
 class Belief(NamedTuple):
-    """A conclusion from weighted experiences."""
+    """An estimate from weighted experiences."""
 
     rate: float
-    """The chance that it goes well."""
+    """Estimated chance of success."""
     seen: float
-    """The weight of the experiences."""
+    """Total weight of the experiences."""
 
 
 class _Standing(NamedTuple):
@@ -121,21 +121,21 @@ class _Standing(NamedTuple):
 
 @lru_cache(maxsize=4_096)
 def ngrams(text: str) -> frozenset[str]:
-    """Return the trigrams of the words of a text, with a blank at each end of a word."""
+    """Return the trigrams of a text's words, padded with spaces."""
     words = [f" {word} " for word in words_of(text[:_LONGEST])]
     return frozenset(word[start : start + 3] for word in words for start in range(len(word) - 2))
 
 
 def jaccard(one: Set[str], other: Set[str]) -> float:
-    """Return the share of what two sets have in common: 1 for equal sets, 0 where nothing is common."""
+    """Return the Jaccard similarity of two sets, from 0 to 1."""
     together = len(one | other)
     return len(one & other) / together if together else 1.0
 
 
 def believe(experiences: Iterable[tuple[bool, float]], well: float = 1.0) -> Belief:
-    """Return the chance that it goes well, from experiences with their weights, in any order.
+    """Estimate the chance of success from weighted experiences, in any order.
 
-    ``well`` of two experiences are presumed to have gone well before anything is known.
+    ``well`` of the two assumed prior experiences were successes.
     """
     held = list(experiences)
     seen = fsum(weight for _, weight in held)
@@ -143,36 +143,36 @@ def believe(experiences: Iterable[tuple[bool, float]], well: float = 1.0) -> Bel
 
 
 def surely_better(one: Belief, other: Belief) -> float:
-    """Return the probability that the chance of one is higher than that of the other."""
+    """Return the probability that one chance exceeds the other."""
     variances = (max(each.rate * (1.0 - each.rate) / (each.seen + 3.0), 1e-12) for each in (one, other))
     return 0.5 * (1.0 + erf((one.rate - other.rate) / sqrt(2.0 * sum(variances))))
 
 
 def text_of(todo: Todo, failure: Failure | None = None) -> str:
-    """Return what a todo, or the repair of its failure, is about: the ``text`` of its records."""
+    """Return the text that describes a todo, or the repair of its failure, in memory."""
     head = None if failure is None else failure.stack_trace_head
     return own_title(todo) if head is None else f"{own_title(todo)} {head[:_LONGEST_HEAD]}"
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The records of the past; their order means nothing."""
+    """The past records, in any order."""
 
     records: PastRecords
     _known: dict[str, list[tuple[float, PastTodo]]] = field(
         default_factory=dict[str, "list[tuple[float, PastTodo]]"], repr=False, compare=False
     )
-    """By what a todo is about, the todos like it."""
+    """Cache of similar todos by description."""
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is remembered: all answers are those of the static tables."""
+        """Return whether nothing is remembered, so that all answers are the static defaults."""
         return not (self.records.repairs or self.records.todos or self.records.corrections)
 
     def order_bias(self, todo: Todo, now: float) -> float:
-        """Return the chance that a todo is done at the first attempt, 0 to 1; 0.5 while nothing is known.
+        """Return the estimated chance that a todo succeeds at the first attempt; 0.5 if unknown.
 
-        Of todos with the same priority, the higher goes first.
+        Among todos of equal priority the higher goes first.
         """
         found = (
             (
@@ -184,7 +184,7 @@ class Memory:
         return round(believe(found).rate, 6)
 
     def recipe(self, todo: Todo, now: float) -> RecipeAdvice | None:
-        """Return a recipe that is likely to show a failure of the todo before its criteria do."""
+        """Return a recipe that is likely to find a failure of the todo before its criteria do."""
         near = self._like(todo)
         for recipe, shown in SHOWN_BY[language_of(todo)]:
             if todo.verify in RECIPES and set(RECIPES[recipe]) <= set(RECIPES[todo.verify]):
@@ -204,11 +204,11 @@ class Memory:
         return None
 
     def route(self, failure: Failure, todo: Todo, default: Role, now: float) -> RoutingAdvice:
-        """Return who should repair a failure of a todo, where the static table says ``default``.
+        """Return the role that should repair a failure; ``default`` is that of the static tables.
 
-        It stays with the default unless a person corrected this very failure or the numbers are clear; and
-        always for failures of security, budget or environment, and where ``failure_routing`` of the todo
-        names the category or its key.
+        It differs only if a person corrected this failure, or the numbers are clear. It never does for
+        failures of security, budget or environment, or if the todo's ``failure_routing`` names the
+        category or its key.
         """
         category = failure.category
         grams = ngrams(f"{task_kind(todo)} {text_of(todo, failure)}")
@@ -232,7 +232,7 @@ class Memory:
         return RoutingAdvice(best, confidence, because, best is not default)
 
     def _like(self, todo: Todo) -> list[tuple[float, PastTodo]]:
-        """Return the todos whose texts are alike, and those of the same kind, with how like they are."""
+        """Return todos with similar texts or of the same kind, with their similarity."""
         kind = task_kind(todo)
         asked = f"{kind} {text_of(todo)}"
         if asked not in self._known:
@@ -244,7 +244,7 @@ class Memory:
         return self._known[asked]
 
     def _standing(self, role: Role, failure: Failure, grams: Set[str], now: float) -> _Standing:
-        """Return what is known about a role and a failure."""
+        """Return the experience of a role with a failure's category."""
         found: list[tuple[bool, float]] = []
         tried = [
             past for past in self.records.repairs if past.role is role and past.category is failure.category
@@ -262,12 +262,12 @@ class Memory:
         return _Standing(believe(found), sum(past.fixed for past in tried), len(tried))
 
     def _weight(self, record: PastTodo | PastRepair | Correction, now: float) -> float:
-        """Return what a record is worth at a time: less with every day, and from another repository."""
+        """Return the weight of a record by age and repository."""
         days = max(0.0, now - record.at.timestamp()) / 86_400.0
         return DAILY**days * (1.0 if record.fingerprint == self.records.fingerprint else ELSEWHERE)
 
     def _word(self, signature: str | None) -> Correction | None:
-        """Return the latest that a person said about this failure in this repository."""
+        """Return the latest correction of this failure in this repository."""
         own = (
             each
             for each in self.records.corrections
@@ -278,7 +278,7 @@ class Memory:
 
 
 def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
-    """Return why memory has no say in who repairs a failure, or ``None``."""
+    """Return why memory must not choose the role for a failure, or ``None``."""
     category = failure.category
     # What only the environment lacks is nobody's work; a missing import can be declared by a role.
     is_nobodys = (
@@ -293,7 +293,7 @@ def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
 
 
 def _numbers(category: Category, standings: Mapping[Role, _Standing]) -> str:
-    """Return ``12 of TEST_TIMEOUT; debugger fixed 9 of 10, coder 1 of 2``; empty where none is known."""
+    """Return ``12 of TEST_TIMEOUT; debugger fixed 9 of 10, coder 1 of 2``; empty if nothing is known."""
     rows = [(role, each.fixed, each.tried) for role, each in standings.items() if each.tried]
     rows.sort(key=lambda row: (-row[1], row[2]))
     parts = (f"{role} {'' if n else 'fixed '}{fixed} of {of}" for n, (role, fixed, of) in enumerate(rows))
@@ -313,7 +313,7 @@ def _said(word: Correction) -> str:
 
 
 class TaskKind(StrEnum):
-    """The kind of work of a todo."""
+    """Kind of a todo's work."""
 
     FIX_TEST = "fix_test"
     FIX_BUG = "fix_bug"
@@ -325,12 +325,12 @@ class TaskKind(StrEnum):
     DEPENDENCIES = "dependencies"
     CONFIGURATION = "configuration"
     DESIGN = "design"
-    """A contract, a schema, an interface."""
+    """Contract, schema or interface."""
     OTHER = "other"
 
 
 def _one_of(groups: Mapping[str, str]) -> re.Pattern[str]:
-    """Compile words by group, ``*`` for any ending; of several groups the first word of a text decides."""
+    """Compile words by group (``*`` for any ending); the first matching word of a text decides."""
     parts = (f"(?P<{name}>{'|'.join(words.split())})" for name, words in groups.items())
     return re.compile(rf"\b(?:{'|'.join(parts)})\b".replace("*", r"\w*"))
 
@@ -347,7 +347,7 @@ _DEEDS = _one_of(
         "upgrad* pin migrat* adjust*",
     }
 )
-"""What is done, and the kind that it is where nothing tells more."""
+"""Verbs with the kind of work that they imply."""
 
 _THINGS = _one_of(
     {
@@ -360,7 +360,7 @@ _THINGS = _one_of(
         "specs specification*",
     }
 )
-"""What it is done to, and the kind of adding or changing that; tests are fixed, others repaired."""
+"""Objects with the kind of work on them."""
 
 _FILES = (
     (r"(?:^|/)(?:tests?/|test_[^/]*$|conftest\.py$)|_test\.\w+$", TaskKind.ADD_TEST),
@@ -371,21 +371,21 @@ _FILES = (
         TaskKind.CONFIGURATION,
     ),
 )
-"""What a file is, by its path; the first that fits."""
+"""Patterns of paths with the kind of file; the first match counts."""
 
 _DEED_DECIDES = {
     (TaskKind.FIX_BUG, TaskKind.DESIGN),
     *((TaskKind.PERFORMANCE, kind) for kind in TaskKind),
     *((TaskKind.REFACTOR, kind) for kind in TaskKind if kind is not TaskKind.DOCS),
 }
-"""What is done, and to what, where that is told better by the deed than by the thing."""
+"""Combinations of verb and object in which the verb decides."""
 
 _OF_A_BRANCH = re.compile(r"Repair (.+) \([^()]*\)", re.DOTALL)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _WORD = re.compile(r"[^\W\d]+|\d+(?:\.\d+)*")
 
 PYTHON = "python"
-"""The language where nothing tells it: pytest runs what a plan names."""
+"""Default language."""
 
 _LANGUAGES: Mapping[str, str] = {
     "node": ".js .jsx .mjs .cjs .ts .tsx .vue npm npx node yarn pnpm jest vitest eslint tsc",
@@ -394,14 +394,13 @@ _LANGUAGES: Mapping[str, str] = {
     PYTHON: ".py .pyi pytest python",
 }
 _LANGUAGE_OF = {word: language for language, words in _LANGUAGES.items() for word in words.split()}
-"""By the ending of a file, or a program of a command."""
+"""Languages by file suffix or program."""
 
 
 def task_kind(todo: Todo) -> TaskKind:
-    """Return the kind of work. A branch is of the kind of the todo that it repairs.
+    """Return the kind of work; a branch has the kind of the todo that it repairs.
 
-    The title is asked first, together with the type of the task; then the intent; then the files and the
-    role.
+    Evaluated in order: title and task type; intent; files and role.
     """
     spec = todo.controller_task_spec
     deed, thing = _told(f"{'' if spec is None else spec.type} {own_title(todo)}")
@@ -421,23 +420,23 @@ def task_kind(todo: Todo) -> TaskKind:
 
 
 def own_title(todo: Todo) -> str:
-    """Return the title; of a branch, that of the todo that it repairs, as far as its own title tells."""
+    """Return the title; for a branch that of the repaired todo, as far as its title contains it."""
     title = todo.title[:_LONGEST]
     inner = _OF_A_BRANCH.fullmatch(title) if todo.parent_id is not None else None
     return title if inner is None else inner[1]
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in small letters, those within ``snake_case`` and ``CamelCase`` apart.
+    """Return the lower-case words of a text, splitting ``snake_case`` and ``CamelCase``.
 
-    Each number is ``0``: which number it is tells todos apart that are alike.
+    Numbers become ``0``, as they only distinguish similar todos.
     """
     apart = _HUMP.sub(" ", text).casefold()
     return ["0" if word[0].isdigit() else word for word in _WORD.findall(apart)]
 
 
 def language_of(todo: Todo) -> str:
-    """Return the language of the first file, else of the first command, that tells it."""
+    """Return the language by the first file, else the first command, that shows it."""
     artifacts = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
     files = (
         PurePosixPath(file).suffix for file in (*_target(todo), *(todo.allowed_files or ()), *artifacts)

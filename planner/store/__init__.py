@@ -1,8 +1,8 @@
-"""The log of a run, which is the only record of it, and the SQL index that is made from logs and outcomes.
+"""Storage: the log of a run, which is its only record, and an SQL index derived from logs and outcomes.
 
-``chain`` appends lines to a file, ``lines`` writes events and actions as such lines, ``run_log`` is the log
-of one run and folds it again, ``session`` drives the run that is kept there, ``plan_run``
-takes up what the last run of a plan has found. ``corrections`` is the log of what people corrected.
-``run_rows`` makes rows of the index, ``index`` keeps them, ``questions`` asks them; these three import
-SQLAlchemy, and nothing else does.
+:mod:`.chain` appends chained lines to a file, :mod:`.lines` serializes events and actions,
+:mod:`.run_log` is the log of one run and folds it, :mod:`.session` runs the engine for a driver on such
+a log, :mod:`.plan_run` does so for runs started by people. :mod:`.corrections` is the log of
+corrections. :mod:`.run_rows` derives rows of the index, :mod:`.index` stores them, :mod:`.questions`
+queries them; only these three import SQLAlchemy.
 """

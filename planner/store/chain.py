@@ -1,12 +1,12 @@
-"""An append-only file of JSON lines, each with a digest over itself and the line before.
+"""Chained file: append-only JSON lines, each with a digest over itself and the previous line.
 
 ::
 
     {"n":1,…,"digest":"sha256:…"}
 
-The digest is that of the digest before it, a newline, and the bytes of the line up to ``,"digest":``.
-Whoever changes, drops or moves a line breaks the chain there. A writer locks the file from before it reads
-what others have written until its own line is on the disk: no line is lost, and the chain never forks.
+The digest covers the previous digest, a newline, and the line's bytes up to ``,"digest":``. Changing,
+dropping or moving a line breaks the chain at that place. A writer locks the file from before it reads
+others' lines until its own is on disk, so no line is lost and the chain never forks.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GENESIS = "sha256:" + "0" * 64
-"""Stands for the digest before the first line."""
+"""Digest that precedes the first line."""
 
 WAIT_SECONDS = 30.0
-"""How long a writer waits for another."""
+"""Seconds that a writer waits for another."""
 
 _DIGEST_KEY = ',"digest":"'
 _PAUSE_SECONDS = 0.005
 
 
 class LogEntry(NamedTuple):
-    """A line whose place in the chain was checked."""
+    """A line whose digest was checked."""
 
     n: int
     event: Any
-    """What the line holds."""
+    """The parsed content."""
     text: str
-    """As it is written, without its newline."""
+    """The line as written, without newline."""
 
 
 def digest_of(body: str, previous: str) -> str:
-    """Return the digest of a line without its digest, in the chain after ``previous``."""
+    """Return the digest of a line's body in the chain after ``previous``."""
     return "sha256:" + sha256(f"{previous}\n{body}".encode()).hexdigest()
 
 
 def chained(body: str, previous: str) -> tuple[str, str]:
-    """Return the line with this body, and its digest."""
+    """Return the complete line for a body, and its digest."""
     digest = digest_of(body, previous)
     return f'{body}{_DIGEST_KEY}{digest}"}}', digest
 
@@ -64,7 +64,7 @@ def body_of(text: str) -> str:
 
 
 def check_link(text: str, n: int, previous: str) -> str:
-    """Return the digest of a line. Raises :class:`planner.errors.LogError` where it breaks the chain."""
+    """Return the digest of a line. Raises :class:`planner.errors.LogError` if it breaks the chain."""
     expected, digest = chained(body_of(text), previous)
     if text == expected and text.startswith(f'{{"n":{n},'):
         return digest
@@ -78,10 +78,10 @@ def check_link(text: str, n: int, previous: str) -> str:
 
 
 class ChainedFile:
-    """One file at the place up to which it was read. Opened by :meth:`append_to` or :meth:`read`."""
+    """A file with the position up to which it was read. Open it by :meth:`append_to` or :meth:`read`."""
 
     first_key = ""
-    """What follows the number and a comma."""
+    """Text that follows the number and a comma in each line."""
     longest_line = 256 * 1024 * 1024
     """Bytes; more than any line that can be written: the first of a run holds the plan, at most 64 MiB, and
     the past."""
@@ -89,33 +89,33 @@ class ChainedFile:
     def __init__(self, path: Path, handle: int, *, writable: bool) -> None:
         self.path = path
         self.count = 0
-        """Of the lines that were read or written: the number of the next."""
+        """Number of lines read or written, which is the number of the next line."""
         self.remarks: list[str] = []
-        """What a person should know about the file, each told once."""
+        """Remarks for people, each reported once."""
         self._handle = handle
         self._writable = writable
         self._digest = GENESIS
         self._end = 0
-        """Of the last of these lines, in bytes from the beginning."""
+        """End of the last of these lines, as byte offset."""
 
     @classmethod
     def append_to(cls, path: Path) -> Self:
-        """Open a log to append to; make it, readable for its owner only, where it is missing.
+        """Open a log for appending; create it, readable for its owner only, if it is missing.
 
-        A symbolic link is refused: code under test could have made it. Raises
+        A symbolic link is refused, as code under test could have created it. Raises
         :class:`planner.errors.LogError`.
         """
         return cls._open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "name another file with --log")
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Open a log that is there, to read it only. Raises :class:`planner.errors.LogError`."""
+        """Open an existing log for reading. Raises :class:`planner.errors.LogError`."""
         return cls._open(path, os.O_RDONLY, "name the log of a run")
 
     @classmethod
     def _open(cls, path: Path, flags: int, remedy: str) -> Self:
         try:
-            # Without O_NONBLOCK, opening a pipe would wait for whoever is at its other end.
+            # Without O_NONBLOCK, opening a pipe would block until its other end is opened.
             handle = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -137,7 +137,7 @@ class ChainedFile:
 
     @contextlib.contextmanager
     def hold(self) -> Generator[None]:
-        """Keep other writers out. Raises :class:`planner.errors.LogError` where that cannot be had."""
+        """Lock the file against other writers. Raises :class:`planner.errors.LogError` if that fails."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -153,7 +153,7 @@ class ChainedFile:
                 remedy = "name a file on another file system with --log"
                 raise log_error(self.path, problem, remedy) from None
         try:
-            # What was acknowledged must not be written into a file that nobody finds any more.
+            # Acknowledged lines must not go into a file that was unlinked meanwhile.
             try:
                 is_there = os.path.samestat(os.fstat(self._handle), os.stat(self.path))
             except OSError:
@@ -169,13 +169,13 @@ class ChainedFile:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def parse(self, text: str) -> Any:
-        """Return what the next line holds; of a log that holds more than a chain. Raises ``LogError``."""
+        """Return the content of the next line. Subclasses validate it. Raises ``LogError``."""
         return text
 
     def entries(self, *, parses: bool = True) -> Iterator[LogEntry]:
-        """Yield each line that was written since, its place in the chain checked; a writer holds meanwhile.
+        """Yield each line written since the last read, with its digest checked; writers wait meanwhile.
 
-        A last line that a kill has left torn is no line: a writer cuts it off. Raises
+        An incomplete last line, left by a kill, is skipped, and cut off by the next writer. Raises
         :class:`planner.errors.LogError` for any other damage, at the line in question.
         """
         for raw in self._whole_lines():
@@ -191,14 +191,14 @@ class ChainedFile:
             yield entry
 
     def skip(self) -> None:
-        """Read what was written since, and use none of it."""
+        """Read the lines written since without using them."""
         for _ in self.entries(parses=False):
             pass
 
     def write(self, bodies: Sequence[str]) -> None:
-        """Write the next lines and see them on the disk; asked of one that holds, and has read all lines.
+        """Append lines and sync them to disk; the caller holds the lock and has read all lines.
 
-        Raises :class:`planner.errors.LogError` where they cannot be written; then the log is as it was.
+        Raises :class:`planner.errors.LogError` if that fails; the log is unchanged then.
         """
         lines: list[tuple[str, str]] = []
         for body in bodies:
@@ -217,7 +217,7 @@ class ChainedFile:
                     finally:
                         os.close(folder)
         except BaseException as error:
-            with contextlib.suppress(OSError):  # else the next to hold the log cuts the torn line off
+            with contextlib.suppress(OSError):  # otherwise the next writer cuts the torn line off
                 os.ftruncate(self._handle, self._end)
             if not isinstance(error, OSError):
                 raise
@@ -239,7 +239,7 @@ class ChainedFile:
         self._end += len(text) + 1
 
     def _whole_lines(self) -> Iterator[bytes]:
-        """Yield the lines that end with a newline, and a last one that lacks nothing else."""
+        """Yield lines that end with a newline, and a last one that lacks only that."""
         try:
             with open(self._handle, "rb", closefd=False) as file:
                 file.seek(self._end)
@@ -257,18 +257,18 @@ class ChainedFile:
             raise log_error(self.path, problem, "see to the disk") from None
 
     def _is_torn(self, tail: bytes) -> bool:
-        """Return whether a line without its end is but a part of one.
+        """Return whether an unterminated line is incomplete.
 
-        A writer cuts that off, and ends a line that lacks nothing but its newline.
+        A writer cuts such a line off, and terminates one that only lacks its newline.
         """
         try:
             length = json.JSONDecoder().raw_decode(tail.decode("ascii"))[1]
         except (ValueError, RecursionError):
             length = 0
         is_torn = length == 0
-        # Nothing but the beginning of the next line is ever cut off, whatever file was named.
+        # Only the beginning of a next line is ever cut off, so that no foreign file is damaged.
         start = f'{{"n":{self.count},{self.first_key}'.encode()
-        written = tail.rstrip(b"\0")  # what a crash of the machine has left of a block
+        written = tail.rstrip(b"\0")  # null bytes of a block that was lost in a crash of the machine
         if is_torn and not written.startswith(start) and not start.startswith(written):
             self._refuse(f"line {self.count} is no line of a log")
         if 0 < length < len(tail):
@@ -285,10 +285,10 @@ class ChainedFile:
 
 
 def log_error(path: Path, problem: str, remedy: str) -> LogError:
-    """Return an error about a log: what happened, then what to do."""
+    """Return an error about a log: problem, then remedy."""
     return LogError(one_line(f"{path}: {problem}; {remedy}"))
 
 
 def one_line(text: str) -> str:
-    """Return a message without what moves a cursor or breaks a line."""
+    """Return a message without control characters and line breaks."""
     return sanitizing.one_line(text, limit=1_500)

@@ -1,6 +1,6 @@
-"""Corrections of failures by people: a log of its own, ``.planverify/corrections.jsonl``.
+"""Log of people's corrections, ``.planverify/corrections.jsonl``.
 
-A verification that learns from corrections imports this, and neither the engine nor SQLAlchemy.
+Imported by verifications that apply corrections, so it imports neither the engine nor SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 CORRECTIONS = f"{HOME}/corrections.jsonl"
 MAX_BYTES = 16 * 1024 * 1024
-"""The code under test could have put anything there: a verification reads no more."""
+"""Limit in bytes that a verification reads, as code under test could have written anything there."""
 
 
 class CorrectionLog(ChainedFile):
-    """The log of corrections: ``{"n":0,"correction":{…},"digest":"sha256:…"}``, one a line."""
+    """The log of corrections: one ``{"n":0,"correction":{…},"digest":"sha256:…"}`` per line."""
 
     first_key = '"correction":{"'
     longest_line = 1024 * 1024
 
 
 def corrections_of(path: Path) -> Iterator[Correction]:
-    """Yield every correction of a log, the oldest first; one that another version wrote is passed over.
+    """Yield all corrections of a log, oldest first, skipping those of other versions.
 
-    Raises :class:`planner.errors.LogError` for a log that cannot be read, or is damaged.
+    Raises :class:`planner.errors.LogError` if the log is unreadable or damaged.
     """
     with CorrectionLog.read(path) as log:
         for entry in log.entries():
@@ -47,9 +47,9 @@ def corrections_of(path: Path) -> Iterator[Correction]:
 
 
 def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction, ...]:
-    """Return the newest corrections that say how a failure is to be read, none later than now.
+    """Return the newest corrections of how to read a failure, none later than ``now``.
 
-    Empty where there is no log yet. Raises :class:`planner.errors.LogError`.
+    Empty without a log. Raises :class:`planner.errors.LogError`.
     """
     try:
         facts = path.lstat()
@@ -63,7 +63,7 @@ def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction,
 
 
 def append_correction(root: Path, correction: Correction) -> None:
-    """Write a correction and see it on the disk. Raises :class:`planner.errors.LogError`."""
+    """Append a correction and sync it to disk. Raises :class:`planner.errors.LogError`."""
     try:
         make_home(root)
     except OSError as error:

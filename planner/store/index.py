@@ -1,7 +1,7 @@
-"""The index over logs and outcome files: opened, and brought up to date from the files.
+"""Index over logs and outcome files: an SQL database that is updated from the files.
 
-It is no record: the SQLite file ``.planverify/planverify.db`` can be deleted at any time, and is made again
-from what it was made from. Any other database that SQLAlchemy can open takes the runs of several checkouts.
+It is no record: ``.planverify/planverify.db`` can be deleted at any time and is rebuilt from the files.
+Any other database supported by SQLAlchemy can collect the runs of several checkouts.
 """
 
 from __future__ import annotations
@@ -45,54 +45,54 @@ if TYPE_CHECKING:
     from planner.store.run_rows import Row, Rows
 
 USUAL = f"{HOME}/planverify.db"
-"""The index of a project, below the plan's root."""
+"""Path of a project's index, below the plan's root."""
 
 OUTCOMES = "outcomes.json"
 
 BUSY_SECONDS = 30.0
-"""So long one process waits for another that is writing."""
+"""Seconds to wait for another writer."""
 
 ALL_SECONDS = 30.0
-"""An index that is kept open looks so often at the logs of runs that are over: nothing writes to them."""
+"""Interval, in seconds, in which an open index checks logs of finished runs."""
 
 _MOST_TRIES = 40
-"""Where other processes make the tables of a new database, too."""
+"""Attempts to create tables while other processes do the same."""
 
 _MADE_MEANWHILE = ("already exists", "duplicate key")
-"""Words of SQLite and of PostgreSQL for that."""
+"""Error messages of SQLite and PostgreSQL for that case."""
 
 
 class Index:
-    """One database. Everything that it cannot do is a ``StoreError`` of one line.
+    """One database. All failures are one-line ``StoreError``.
 
-    An index may be kept open and brought up to date again and again: then it remembers of which state of
-    each file its rows are, and looks only whether another process has written since.
+    An open index that is updated repeatedly remembers the file states of its rows, and only checks
+    whether another process has written since.
     """
 
     def __init__(self, name: str, engine: Engine, *, is_shared: bool) -> None:
-        """Make the tables where there are none. Raises ``StoreError`` for those of another version."""
+        """Create the tables if missing. Raises ``StoreError`` for those of another version."""
         self.name = name
-        """How messages call it."""
+        """Name in messages."""
         self._engine = engine
         self._is_shared = is_shared
-        """It holds rows of other checkouts: none are dropped because their files are not here."""
+        """It has rows of other checkouts, whose files may be missing here."""
         self._unread: dict[str, list[str]] = {}
-        """By file, what a person should know of reading it."""
+        """Remarks for people by file."""
         self._stamps: dict[str, str] = {}
-        """By file, the state that the rows of it are of, after so many ``_changes``."""
+        """State of each file at the time of its rows, valid for ``_changes``."""
         self._over: set[str] = set()
-        """The logs among them of runs that have come to their end."""
+        """Logs of finished runs among them."""
         self._changes = 0
         self._looked = -ALL_SECONDS
-        """When the state of every file was looked at."""
+        """Time of the last check of all files."""
         self._moved = 0
-        """When a log was last added or removed, as far as that is sure."""
+        """Time at which a log was last added or removed, if certain."""
         try:
             for left in reversed(range(_MOST_TRIES)):
                 try:
                     self._make_tables()
                     break
-                except StoreError as error:  # another process makes them at this moment, one by one
+                except StoreError as error:  # another process is creating the tables at this moment
                     if not left or not any(words in str(error) for words in _MADE_MEANWHILE):
                         raise
                     time.sleep(0.05)
@@ -108,7 +108,7 @@ class Index:
             if found is None:
                 METADATA.create_all(connection)
                 connection.execute(INDEX.delete())
-                # A count that begins anywhere tells one file from another that was made in its place.
+                # A random start of the count distinguishes a database from one that replaced it.
                 connection.execute(INDEX.insert().values(version=VERSION, changes=time.time_ns()))
             elif found != VERSION:
                 raise StoreError(
@@ -118,14 +118,14 @@ class Index:
 
     @property
     def remarks(self) -> list[str]:
-        """Remarks for a person, on files that could not be read."""
+        """Remarks for people on unreadable files."""
         return [remark for name in sorted(self._unread) for remark in self._unread[name]]
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, create: bool = True) -> Self:
-        """Open a database that somebody names. Raises :class:`planner.errors.StoreError`.
+        """Open a database named by a user. Raises :class:`planner.errors.StoreError`.
 
-        Tables of another version of this planner are refused.
+        Tables of another version of this program are refused.
         """
         name, url = _url_of(url_or_path)
         if url.get_backend_name() != "sqlite" or url.database is None:
@@ -144,7 +144,7 @@ class Index:
         return cls(name, _sqlite_engine(path), is_shared=True)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Release the connections."""
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -155,7 +155,7 @@ class Index:
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """Give a connection for the questions of :mod:`.questions`."""
+        """Context with a connection for queries of :mod:`.questions`."""
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -164,11 +164,10 @@ class Index:
             raise StoreError(_complaint(self.name, cause)) from error
 
     def sync(self, root: Path, logs: Iterable[Path] = ()) -> bool:
-        """Bring the rows of a project up to date with its files; return whether any file had changed.
+        """Update the rows of a project from its files; return whether any file had changed.
 
-        ``logs`` are read beside those in the project's folder. A file of the size and time of change that
-        it had when it was read last is not read again; nor is that of a run that is over looked at more
-        than now and then. What could not be read is told by ``remarks``.
+        ``logs`` are read in addition to the project's. A file with unchanged size and time is not read
+        again; logs of finished runs are checked at intervals only. ``remarks`` lists unreadable files.
         """
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
         with self.reading() as connection:
@@ -191,7 +190,7 @@ class Index:
             files = _files(root, logs, {name: stamps[name] for name in over})
         stale = sorted(name for name, stamp in files.items() if stamps.get(name) != stamp)
         gone = [] if self._is_shared else sorted(expected - files.keys())
-        # Of many files some hundred are one transaction: each costs a wait for the disk.
+        # Hundreds of files share a transaction, as each transaction waits for the disk.
         for names in (*batched(gone), *batched(stale)):
             made: dict[str, Rows] = {}
             for name in names:
@@ -213,9 +212,9 @@ class Index:
         return bool(stale or gone)
 
     def _replace(self, keys: Mapping[str, str], made: Mapping[str, Rows]) -> None:
-        """Put rows in the place of those that there are of these files."""
+        """Replace the rows of these files."""
         with self.reading() as connection:
-            # One writer at a time, from the first statement on: none finds rows that another is changing.
+            # Locks from the first statement on, so that writers do not interleave.
             connection.execute(INDEX.update().values(changes=INDEX.c.changes + 1))
             changes = connection.execute(select(INDEX.c.changes)).scalar_one()
             known = select(SOURCES.c.source).where(SOURCES.c.source.in_(keys.values()))
@@ -226,15 +225,17 @@ class Index:
                 rows = [{"source": keys[name], **row} for name in made for row in made[name].get(table, ())]
                 if rows:
                     connection.execute(table.insert(), _storable(table, rows))
-        if changes == self._changes + 1:  # else somebody has written meanwhile: the next sync reads it all
+        if (
+            changes == self._changes + 1
+        ):  # otherwise another process has written: the next sync reads everything
             self._changes = changes
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
-    """Open the index of a project, or the named database, brought up to date with the project's files.
+    """Open the index of a project, or the named database, updated from the project's files.
 
-    The project's own index is made again where it is damaged or of another version, and where it cannot be
-    written it is made in memory. A named database is brought up to date by an import alone.
+    The project's own index is rebuilt if damaged or of another version, and kept in memory if it cannot
+    be written. A named database is only updated by an import.
     """
     if url is not None:
         return Index.open(url, create=False)
@@ -263,19 +264,19 @@ def _up_to_date(index: Index, root: Path) -> Index:
 
 
 def _time_of_change(folder: Path) -> int:
-    """Return when a folder last got or lost a name, in ns; 0 where a later change may look the same."""
+    """Return when a folder's entries last changed, in ns; 0 if a later change may be indistinguishable."""
     with suppress(OSError):
         moved = folder.stat().st_mtime_ns
-        # File systems tell times as coarsely as by two seconds.
+        # Some file systems have a resolution of two seconds.
         return moved if time.time_ns() - moved > 2_500_000_000 else 0
     return 0
 
 
 def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the files that rows are made from: a stamp of their state, by name below the root.
+    """Return the source files of rows, as state stamp by name below the root.
 
-    Logs whose stamp is ``known`` are not looked at where they are still there; with ``None`` the folder of
-    logs is not listed.
+    Logs with a ``known`` stamp are not examined while they exist; with ``None`` the folder of logs is
+    not listed.
     """
     base = os.path.realpath(root)
     files: dict[str, str] = {}
@@ -286,7 +287,7 @@ def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) ->
         return f"{below}/".removeprefix("./")
 
     def add(name: str, facts: os.stat_result) -> None:
-        if stat.S_ISREG(facts.st_mode) and facts.st_size:  # empty files say nothing
+        if stat.S_ISREG(facts.st_mode) and facts.st_size:  # skip empty files
             files[name] = f"{facts.st_size} {facts.st_mtime_ns}"
 
     outcomes = (f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
@@ -298,7 +299,7 @@ def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) ->
     folder = root / FOLDER
     below = name_of(str(folder))
     with suppress(OSError), os.scandir(folder) as entries:
-        # Of ten thousand logs the names are listed in 3 ms, and the states in 25 ms or more.
+        # For ten thousand logs, listing takes 3 ms, and stat calls 25 ms or more.
         for entry in entries:
             name = below + entry.name
             if name in known:
@@ -310,18 +311,18 @@ def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) ->
 
 
 def batched(names: list[str], most: int = 250) -> Iterator[list[str]]:
-    """Yield a list in pieces."""
+    """Yield a list in chunks."""
     for at in range(0, len(names), most):
         yield names[at : at + most]
 
 
 def _key(origin: str, name: str) -> str:
-    """Return what stands in each row for the file that it was made from."""
+    """Return the value that identifies a file in its rows."""
     return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _rows(path: Path, remarks: list[str]) -> Rows | None:
-    """Return the rows of a file; ``None`` where it cannot be read, which is remarked."""
+    """Return the rows of a file; ``None``, with a remark, if it is unreadable."""
     try:
         if path.name == OUTCOMES:
             return rows_of_outcomes(path)
@@ -334,12 +335,12 @@ def _rows(path: Path, remarks: list[str]) -> Rows | None:
 
 
 def _storable(table: Table, rows: list[Row]) -> list[Row]:
-    """Return rows with every column, and with text that every database can hold."""
+    """Return complete rows with texts that every database accepts."""
 
     def storable(value: Any) -> Any:
         if not isinstance(value, str) or (value.isascii() and "\0" not in value):
             return value
-        # Half characters and the character zero are for no database.
+        # Databases reject lone surrogates and null characters.
         return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
     columns = [column.name for column in table.columns if column.name != "id"]
@@ -347,7 +348,7 @@ def _storable(table: Table, rows: list[Row]) -> list[Row]:
 
 
 def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
-    """Return how a database is called, and its URL."""
+    """Return the name and URL of a database."""
     if isinstance(url_or_path, Path) or "://" not in url_or_path:
         return str(url_or_path), URL.create("sqlite", database=str(url_or_path))
     with suppress(ArgumentError):
@@ -364,7 +365,7 @@ def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
 
 
 def _sqlite_engine(path: Path) -> Engine:
-    """Return an engine for a file that only its owner reads. Raises ``StoreError`` for what is no file."""
+    """Return an engine for a private SQLite file. Raises ``StoreError`` if the path is not a file."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -376,7 +377,7 @@ def _sqlite_engine(path: Path) -> Engine:
     except (OSError, ValueError) as error:
         raise StoreError(_complaint(str(path), error)) from None
     url = URL.create("sqlite", database=os.path.abspath(path))
-    # No connection outlives its use: another process may have put a new file in the place of this one.
+    # No pooling, as another process may have replaced the file.
     return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
 
 

@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Of one line of a driver."""
+"""Limit in bytes of a driver's line."""
 
 _LONGEST = 300
-"""Characters of a message to a driver."""
+"""Limit in characters of a message to a driver."""
 
 _HOLDS_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRevised)
 
 
 class LogLine(ReadValue):
-    """One line as it is read. Its actions are text: a fold makes them again."""
+    """A parsed line. Its actions stay text, as a fold recomputes them."""
 
     event: Event
 
@@ -54,28 +54,28 @@ _EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=T
 EVENT_NAMES: tuple[str, ...] = tuple(
     each.model_fields["event"].default for each in get_args(get_args(Event)[0]) if each is not PlanSubmitted
 )
-"""The events that a driver may tell: the plan is submitted for it."""
+"""Names of events that drivers may report; ``plan_submitted`` is added by the session."""
 
 
 # -- the lines of a log --------------------------------------------------------------------------------
 
 
 def body(n: int, event: Event, actions: Iterable[Action]) -> str:
-    """Return the line with that number, up to its digest."""
+    """Return the line with that number, without its digest."""
     made = ",".join(map(action_text, actions))
     return f'{{"n":{n},"event":{event_text(event)},"actions":[{made}]'
 
 
 def encode(n: int, event: Event, actions: Iterable[Action], previous: str) -> tuple[str, str]:
-    """Return the line with that number, without its newline, and its digest.
+    """Return the complete line with that number, without newline, and its digest.
 
-    ``previous`` is the digest of the line before, :data:`planner.store.chain.GENESIS` for the first.
+    ``previous`` is the previous line's digest, :data:`planner.store.chain.GENESIS` for the first.
     """
     return chained(body(n, event, actions), previous)
 
 
 def parse_line(text: str, n: int) -> Event:
-    """Return the event of a line whose place was checked. Raises :class:`planner.errors.LogError`."""
+    """Return the event of a checked line. Raises :class:`planner.errors.LogError`."""
     try:
         return LogLine.model_validate_json(text).event
     except ValidationError as error:
@@ -85,12 +85,12 @@ def parse_line(text: str, n: int) -> Event:
 
 
 def action_text(action: Action) -> str:
-    """Return an action as JSON: the same bytes for the same action. What is absent is left out."""
+    """Serialize an action, without absent values; deterministic."""
     return _text(action, "action", action.action)
 
 
 def event_text(event: Event) -> str:
-    """Return an event as JSON. Reading it gives the same event."""
+    """Serialize an event; parsing it gives an equal event."""
     if isinstance(event, Verified):
         outcome = event.outcome.model_dump_json(exclude_unset=True)
         rest = _ascii(event.model_dump_json(exclude_none=True, exclude={"event", "outcome"}))
@@ -99,26 +99,26 @@ def event_text(event: Event) -> str:
 
 
 def logged_actions(text: str) -> list[str]:
-    """Return each action of a line as JSON."""
+    """Return the actions of a line as JSON texts."""
     return [json.dumps(each, separators=(",", ":")) for each in json.loads(text)["actions"]]
 
 
 def calls_for(text: str, actions: Iterable[Action]) -> bool:
-    """Return whether these are the actions of a line that :func:`decode` has read, byte for byte."""
+    """Return whether these actions equal those of a line, byte for byte."""
     made = ",".join(map(action_text, actions))
     # Brackets pair up: what ends like this began with the one bracket that opens the actions.
     return body_of(text).endswith(f',"actions":[{made}]')
 
 
 def parse_event(text: str) -> Event:
-    """Return the event of one line of JSON. Raises ``ValidationError``, which is a ``ValueError``."""
+    """Parse an event. Raises ``ValidationError``, a ``ValueError``."""
     return _EVENTS.validate_json(text)
 
 
 def without_secrets(event: Event) -> Event:
-    """Return the event with secrets taken out of its texts, as it is to be written.
+    """Return the event with secrets removed from its texts, for writing.
 
-    A plan is left as it is: it stands in its file, and its digest is of every byte.
+    Plans are kept unchanged: they are in their files anyway, and their digest covers every byte.
     """
     if isinstance(event, PlanSubmitted | SubPlanLoaded | PlanRevised):
         return event
@@ -128,11 +128,13 @@ def without_secrets(event: Event) -> Event:
 
 
 _NAMES = frozenset(("event", "at", "todo_id", "plan", "id", "question_id", "approval_id", "signature"))
-"""Keys whose values name something: they are no text in which a secret could be quoted."""
+"""Keys with identifiers as values, which cannot quote secrets."""
 
 
 _SHORT = 100
-"""Characters. Most texts of a run's outcomes are shorter, and the same in hundreds of them."""
+"""Length in characters up to which redacted texts are cached; most texts of outcomes are shorter and
+repeat.
+"""
 _redact_word = lru_cache(maxsize=4096)(redact)
 
 
@@ -157,12 +159,12 @@ def _text(value: ReadValue, tag: str, kind: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return JSON that does not depend on the terminal's encoding."""
+    """Return ASCII JSON, independent of the terminal's encoding."""
     return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
 
 
 def plainly(value: Any) -> Any:
-    """Return a value as JSON has it, parts of plans as plan files write them, without what is absent."""
+    """Return a value as JSON data, parts of plans as in plan files, without absent values."""
     if isinstance(value, ReadValue):
         held = ((name, getattr(value, name)) for name in type(value).model_fields)
         return {name: plainly(item) for name, item in held if item is not None}
@@ -183,7 +185,7 @@ _START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
 
 
 def read_event(raw: bytes) -> Event:
-    """Return the event of one line of a driver. Raises :class:`planner.errors.RefusedEvent`."""
+    """Parse a driver's line. Raises :class:`planner.errors.RefusedEvent`."""
     if len(raw) > MAX_EVENT_BYTES:
         problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
         raise RefusedEvent("unreadable-line", problem, "tell less in one event")

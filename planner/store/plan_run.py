@@ -1,7 +1,7 @@
-"""The run of a plan that people work on: its log, carried on by what each verification has found.
+"""Run of a plan without a driver: its log, extended by the outcomes of each verification.
 
-``planner next``, ``status`` and the commands that answer questions speak of such a run. It is kept in the
-plan's newest log; a run that a driver keeps by ``planner step`` is only looked at.
+Used by ``planner next``, ``status`` and the commands that answer questions. It uses the plan's newest
+log; a run that a driver carries out by ``planner step`` is only displayed.
 """
 
 from __future__ import annotations
@@ -42,38 +42,38 @@ if TYPE_CHECKING:
 
 
 class PlanRun:
-    """A plan, the outcomes of its last run, and the state that the engine has after them."""
+    """A plan with the outcomes of its last run, and the engine's state after them."""
 
     def __init__(self, tree: PlanTree, found: FoundOutcomes, remarks: list[str]) -> None:
         self.tree = tree
         self.found = found
         self.remarks = remarks
-        """What a person should know: a sub-plan that cannot be loaded, an outcome that proves nothing."""
+        """Remarks for people, such as on unloadable sub-plans and refused outcomes."""
         self.log: Path | None = None
-        """Where the run is kept, or would be."""
+        """Path of the log, existing or not."""
         self.named_log: Path | None = None
-        """The log that a person has named: the commands that go on have to name it, too."""
+        """Log named by the user, which follow-up commands must name, too."""
         self._document = found.document if found.plan_change is None else None
-        """The outcomes that are of the plan as it is."""
+        """Outcomes that apply to the current plan."""
         self._now = datetime.now(UTC)
-        """The time of outcomes that do not say when they were found: that of their file."""
+        """Time for outcomes without one: that of their file."""
         with suppress(OSError):
             self._now = datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
         self._completer = EventCompleter(tree, validates=False)
         self._before: State | None = None
-        """The state before the first event that is new."""
+        """State before the first new event."""
         self._new: list[tuple[Event, tuple[Action, ...]]] = []
-        """What was told since, and what it called for: of thousands of states only the last is kept."""
+        """New events with their actions; only the last of the states is kept."""
         self._state: State | None = None
 
     @classmethod
     def open(
         cls, plan: Path, outcomes: Path | None = None, log: Path | None = None, *, keep: bool = False
     ) -> PlanRun:
-        """Load a plan and what is known of it, and ``keep`` what the last run has found.
+        """Load a plan and its run; ``keep`` stores the last run's outcomes in the log.
 
-        ``outcomes`` named by a person are looked at by themselves: no log is read or written, unless it is
-        named, too. A log that cannot be written is a remark. Raises :class:`planner.errors.PlannerError`.
+        ``outcomes`` given by a user are evaluated alone: no log is read or written unless it is named,
+        too. An unwritable log becomes a remark. Raises :class:`planner.errors.PlannerError`.
         """
         tree = load_tree(plan)
         remarks: list[str] = []
@@ -114,17 +114,17 @@ class PlanRun:
 
     @property
     def state(self) -> State:
-        """The state after all that was told."""
+        """The state after all events."""
         assert self._state is not None  # it was submitted
         return self._state
 
     @property
     def is_driven(self) -> bool:
-        """Return whether a driver carries the plan out, and tells what becomes of each action itself."""
+        """Return whether a driver carries the plan out and reports events itself."""
         return self.state.policy.driven
 
     def outstanding(self) -> tuple[Action, ...]:
-        """Return what is asked for and not answered yet, each with the rule that asked first."""
+        """Return the unanswered requests, each with the rule that first made it."""
         if self.state.plan_state.is_final:
             return ()
         actions: list[Action] = []
@@ -138,9 +138,9 @@ class PlanRun:
         return tuple(actions)
 
     def recorded(self) -> RecordedRun:
-        """Return all that was told, step by step: what the log holds, then what the last run has found.
+        """Return all steps: those of the log, then those of the last run.
 
-        So the story and the metrics of a plan can be told that no driver carries out.
+        This provides story and metrics for plans without a driver.
         """
         if self._before is None:
             return RecordedRun(shown_path(self.tree.loaded.path), self._told(), self.remarks)
@@ -156,14 +156,14 @@ class PlanRun:
             yield taken
 
     def tell(self, event: Event) -> tuple[Action, ...]:
-        """Tell the engine an event. Raises :class:`planner.errors.RefusedEvent`."""
+        """Apply an event. Raises :class:`planner.errors.RefusedEvent`."""
         taken = self._completer.take(self.state, event)
         self._state = taken.after
         self._new.append(taken[:2])
         return taken.actions
 
     def save(self) -> None:
-        """Write what was told to the log. Raises :class:`planner.errors.LogError`."""
+        """Write the new events to the log. Raises :class:`planner.errors.LogError`."""
         if self.log is None or not self._new:
             return
         make_log_folder(self.log)
@@ -176,7 +176,7 @@ class PlanRun:
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:
-        """Take up the run where its log ends; begin another where that is of another plan, or over."""
+        """Continue the run in its log; start another if that one is finished or of another plan."""
         self.log = given or plan_logs(self.tree.loaded)[-1]
         state, events = None, []
         if self.log.exists():
@@ -201,7 +201,7 @@ class PlanRun:
             self.log = next_log(self.tree.loaded)
 
     def _begins_anew(self, state: State) -> bool:
-        """Return whether the last verification is no part of a run, and contradicts it."""
+        """Return whether the last verification contradicts the run and does not belong to it."""
         document = self._document
         if document is None or not must_begin_anew(state, document):
             return False

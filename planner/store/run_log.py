@@ -1,7 +1,7 @@
-"""The log of one run: where it is, ``.planverify/logs/{run or plan}.jsonl``, and how it is folded again.
+"""Log of one run, ``.planverify/logs/{run or plan}.jsonl``, and its replay.
 
-Several processes may append to a log, and any of them may be killed over it: see
-:mod:`planner.store.chain`. What the lines hold stands in :mod:`planner.store.lines`.
+Several processes may append, and any may be killed meanwhile: see :mod:`planner.store.chain`. The
+format of lines is in :mod:`planner.store.lines`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDS = ("finish", "halt")
 
 
 class Step(NamedTuple):
-    """An event that the engine has taken in, what it called for, and the states around it."""
+    """An applied event, with its actions and the states before and after."""
 
     event: Event
     actions: tuple[Action, ...]
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
     @classmethod
     def take(cls, before: State | None, event: Event) -> Step:
-        """Let the engine take an event in. Raises :class:`planner.errors.RefusedEvent`."""
+        """Apply an event. Raises :class:`planner.errors.RefusedEvent`."""
         if before is None:
             assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
             after, actions = start(event)
@@ -54,19 +54,19 @@ class Step(NamedTuple):
 
 
 class RunLog(ChainedFile):
-    """One log, at the place up to which it was read. Opened by :meth:`append_to` or :meth:`read`."""
+    """One log with the position up to which it was read. Open it by :meth:`append_to` or :meth:`read`."""
 
     first_key = '"event":{"event":"'
 
     def append(self, *steps: Step) -> None:
-        """Write the next lines and see them on the disk; asked of one that holds, and has read all news.
+        """Append steps and sync them to disk; the caller holds the lock and has read all lines.
 
-        Raises :class:`planner.errors.LogError` where they cannot be written; then the log is as it was.
+        Raises :class:`planner.errors.LogError` if that fails; the log is unchanged then.
         """
         self.write([body(self.count + at, *step[:2]) for at, step in enumerate(steps)])
 
     def parse(self, text: str) -> Event:
-        """Return the event of the next line; the first line, and no other, submits the plan."""
+        """Return the event of the next line; only the first line may submit the plan."""
         event = parse_line(text, self.count)
         if (event.event == "plan_submitted") != (self.count == 0):
             raise LogError(
@@ -76,7 +76,7 @@ class RunLog(ChainedFile):
         return event
 
     def steps(self, state: State | None) -> Iterator[tuple[LogEntry, Step]]:
-        """Fold the lines written since, from a state on. Raises :class:`planner.errors.LogError`."""
+        """Fold the lines written since, starting from a state. Raises :class:`planner.errors.LogError`."""
         for entry in self.entries():
             try:
                 taken = Step.take(state, entry.event)
@@ -88,17 +88,17 @@ class RunLog(ChainedFile):
 
 
 class RecordedRun(NamedTuple):
-    """One run that can be gone through once. ``remarks`` is complete when that is over."""
+    """A run that can be iterated once; ``remarks`` is complete afterwards."""
 
     name: str
-    """How messages call it."""
+    """Name in messages."""
     steps: Iterator[Step]
-    """Raises :class:`planner.errors.LogError` where the log cannot be read or folded any further."""
+    """Raises :class:`planner.errors.LogError` if the log cannot be read or folded further."""
     remarks: list[str]
 
 
 def run_of_log(path: Path) -> RecordedRun:
-    """Return the run whose log that file is. What is wrong with it is raised when it is gone through."""
+    """Return the run of a log file. Errors are raised on iteration."""
     name, remarks = shown_path(path), list[str]()
 
     def steps() -> Iterator[Step]:
@@ -118,20 +118,20 @@ def run_of_log(path: Path) -> RecordedRun:
 
 
 class ReplayDifference(NamedTuple):
-    """The first place where a log and the engine do not agree."""
+    """The first difference between a log and the engine."""
 
     n: int
     event: Event
     logged: str | None
-    """The action as the log has it, as JSON; ``None``: there was none."""
+    """The logged action as JSON; ``None`` if there is none."""
     now: str | None
-    """The action that is made now."""
+    """The action that the engine produces now."""
     refusal: str | None = None
-    """Why the event is refused now, where it is."""
+    """Reason why the event is refused now, if it is."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys in which the two actions differ."""
+        """Keys in which the two actions differ."""
         if self.logged is None or self.now is None:
             return ()
         one, other = (json.loads(text) for text in (self.logged, self.now))
@@ -140,7 +140,7 @@ class ReplayDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Replay:
-    """A log that was folded again, as far as was wanted."""
+    """A log folded again."""
 
     events: int = 0
     actions: int = 0
@@ -148,15 +148,16 @@ class Replay:
     last: LogEntry | None = None
     last_actions: tuple[Action, ...] = ()
     difference: ReplayDifference | None = None
-    """The first; nothing was compared after it."""
+    """The first difference; nothing after it was compared."""
     remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, path: Path, *, until: int | None = None) -> Self:
-        """Fold a log to its end, or to its first difference; with ``until``, to that line whatever differs.
+        """Fold a log to its end or first difference; with ``until``, to that line regardless of
+        differences.
 
-        Nothing is kept of a line when the next is read. Raises :class:`planner.errors.LogError` where the
-        log is damaged before that.
+        Memory use does not grow with the log. Raises :class:`planner.errors.LogError` if the log is
+        damaged before that line.
         """
         replay = cls()
         with RunLog.read(path) as log, collector_paused():
@@ -188,9 +189,9 @@ class Replay:
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file begins as the log of a run does."""
+    """Return whether a file starts like a log of a run."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # opening a pipe would block
             return False
         with path.open("rb") as file:
             return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
@@ -199,9 +200,9 @@ def is_log(path: Path) -> bool:
 
 
 def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
-    """Return the log to which a run is to write: the newest, or the one after it where that run is over.
+    """Return the log for a run to write: the newest, or the next one if that run is finished.
 
-    A run that is named goes on in its own log, whatever has become of it. The folder is made. Raises
+    A run with an id always uses its own log. Creates the folder. Raises
     :class:`planner.errors.LogError`.
     """
     log = plan_logs(loaded, run_id)[-1]
@@ -212,7 +213,7 @@ def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
 
 
 def make_log_folder(log: Path) -> None:
-    """Make the folder of such a log, out of version control. Raises :class:`planner.errors.LogError`."""
+    """Create the folder of a log, ignored by version control. Raises :class:`planner.errors.LogError`."""
     folder = log.parent
     try:
         make_home(folder.parent.parent)
@@ -223,7 +224,7 @@ def make_log_folder(log: Path) -> None:
 
 
 def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
-    """Return the first log of the plan, and those after it that are there: ``shop.2.jsonl`` …"""
+    """Return the plan's first log, and its existing further ones: ``shop.2.jsonl`` …"""
     logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
     while (later := logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")).is_file():
         logs.append(later)
@@ -231,13 +232,13 @@ def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
 
 
 def next_log(loaded: LoadedPlan) -> Path:
-    """Return where the log of another run of the plan is to be."""
+    """Return the path for the log of a new run."""
     logs = plan_logs(loaded)
     return logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
 
 
 def is_over(log: Path) -> bool:
-    """Return whether the last action of a log is the end of its run. What cannot be read is not over."""
+    """Return whether a log's last action ends its run; ``False`` if unreadable."""
     try:
         with log.open("rb") as file:
             file.seek(max(log.stat().st_size - _TAIL_BYTES, 0))

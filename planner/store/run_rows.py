@@ -1,8 +1,7 @@
-"""The tables of the index and their rows: of the log of a run, of outcomes, of the log of corrections.
+"""Tables of the index and the rows derived from run logs, outcomes and corrections.
 
-Nothing in the tables is of one database only. Every row belongs to one source, a log or an outcome file,
-and is made again from it at any time. Times are RFC 3339 in UTC with microseconds, so that their order as
-text is their order in time.
+Tables are portable between databases. Every row belongs to one source file and can be derived again.
+Times are RFC 3339 in UTC with microseconds, so that text order is time order.
 """
 
 from __future__ import annotations
@@ -62,10 +61,10 @@ if TYPE_CHECKING:
     from planner.store.run_log import Step
 
 VERSION = 9
-"""Of these tables: those of another version are made again."""
+"""Version of the tables; those of another version are rebuilt."""
 
 PASSED = "passed"
-"""The outcome of a branch that passed."""
+"""Resolution of a passing branch."""
 
 METADATA = MetaData()
 
@@ -80,13 +79,13 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
 
 
 def moment(at: datetime | float) -> str:
-    """Return a time as the tables hold it."""
+    """Return a time as stored in tables."""
     known = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _table(name: str, columns: str) -> Table:
-    """Return a table of rows of a source; a column is ``name:type``, with ``?`` where it may be null."""
+    """Return a table with source column; columns are ``name:type``, with ``?`` if nullable."""
     made: list[Column[Any]] = [Column("id", Integer, primary_key=True)]
     for column in ("source:word", *columns.split()):
         label, _, kind = column.partition(":")
@@ -189,7 +188,7 @@ Row: TypeAlias = "dict[str, Any]"
 Rows: TypeAlias = "dict[Table, list[Row]]"
 
 RETRY = "retry"
-"""The strategy of a turn of work without a branch."""
+"""Strategy name of a turn of work without a branch."""
 
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 WITHDRAWN = "withdrawn"
@@ -197,7 +196,7 @@ SIMILAR = "approved_as_similar"
 
 
 def rows_of_log(path: Path, remarks: list[str]) -> Rows:
-    """Return the rows of a run. Raises :class:`planner.errors.LogError` where its log cannot be folded."""
+    """Return the rows of a run. Raises :class:`planner.errors.LogError` if its log cannot be folded."""
     run = run_of_log(path)
     rows: _RunRows | None = None
     with collector_paused():
@@ -212,7 +211,7 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
 
 
 class _RunRows:
-    """The rows of one run, after each of its steps."""
+    """Collects the rows of one run, step by step."""
 
     _step: Step
     _at: str
@@ -234,19 +233,19 @@ class _RunRows:
         }
         self._rows: Rows = {table: [] for table in (REPAIRS, FAILURES, QUESTIONS, TODOS)}
         self._turns: dict[str, int] = {}
-        """The last turn of work on each todo."""
+        """Number of the latest turn, by todo."""
         self._failure: dict[str, Failure] = {}
-        """By todo, why it is red."""
+        """Deciding failure by todo."""
         self._categories: dict[str, list[str]] = {}
         self._verified: set[str] = set()
         self._branches: dict[str, Row] = {}
         self._retries: dict[str, Row] = {}
-        """By todo, the turn of its own of which it is not known yet what came."""
+        """Unresolved retry by todo."""
         self._questions: dict[str, Row] = {}
-        """Those that are open."""
+        """Open questions."""
 
     def add(self, step: Step) -> None:
-        """Take in the next step."""
+        """Process the next step."""
         event, actions, before, after = self._step = step
         self._at = moment(after.now)
         if isinstance(event, Verified):
@@ -279,7 +278,7 @@ class _RunRows:
         return {**self._rows, RUNS: [self._run]}
 
     def _judge(self, outcome: Outcome) -> None:
-        """Take in a verification, and say what came of the repairs of its todo."""
+        """Process a verification: add its failures, and resolve repairs."""
         name, run, after = outcome.todo_id, self._run, self._step.after
         facts = {key: run[key] for key in ("run_id", "plan_id", "fingerprint")}
         self._rows[FAILURES] += _failure_rows(outcome, {**facts, "n": after.events, "at": self._at})
@@ -312,7 +311,7 @@ class _RunRows:
             self._rows[REPAIRS].append(self._branches[name])
 
     def _begin_turn(self, action: Implement) -> None:
-        """Take in a turn of work; one that is asked for again after a break is no new one."""
+        """Process a turn of work; one repeated after a restart is not new."""
         name = action.todo_id
         if action.attempt <= self._turns.get(name, 0):
             return
@@ -340,7 +339,7 @@ class _RunRows:
         }
 
     def _close_repairs(self, name: str, *, fixed: bool, came: str) -> None:
-        """Say what came of a todo's own repair, and of its branches that have passed."""
+        """Resolve a todo's own retry and its passing branches."""
         if (retry := self._retries.pop(name, None)) is not None:
             retry |= {"fixed": fixed, "at": self._at}
         for branch in self._branches.values():
@@ -354,7 +353,7 @@ class _RunRows:
             branch |= {"fixed": fixed if is_known else None, "at": self._at, "resolution": came}
 
     def _end(self, record: TodoRecord, event: Event) -> None:
-        """Take in that a todo has come to its end."""
+        """Process the end of a todo."""
         name, is_done = record.id, record.life is TodoLife.DONE
         branch = self._branches.get(name)
         if branch is not None:
@@ -378,7 +377,7 @@ class _RunRows:
             self._rows[TODOS].append(self._experience(record) | row)
 
     def _reason(self, event: Event) -> str:
-        """Return why a branch that has not passed has come to its end."""
+        """Return why a failing branch ended."""
         if self._step.after.plan_state is PlanState.HALTED:
             return "run_halted"
         if isinstance(event, QuestionAnswered | ApprovalGiven):
@@ -386,7 +385,7 @@ class _RunRows:
         return "attempts_used_up" if isinstance(event, Verified | WorkFinished) else "lifetime_over"
 
     def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
-        """Return what similar work is found by."""
+        """Return the columns by which similar work is found."""
         return {
             "at": self._at,
             "fingerprint": self._run["fingerprint"],
@@ -395,7 +394,7 @@ class _RunRows:
         }
 
     def _ask(self, event: Event, asked: Mapping[str, AskHuman]) -> None:
-        """Take in an answer, which questions nobody waits for any more, and which are new."""
+        """Process new, answered and withdrawn questions."""
         answered, others, said = None, WITHDRAWN, dict[str, Any]()
         if isinstance(event, ApprovalGiven):
             answered, said = event.approval_id, {"decision": event.decision.value}
@@ -425,7 +424,7 @@ class _RunRows:
 def rows_of_outcomes(path: Path) -> Rows:
     """Return the rows of one run of ``pytest --planverify``.
 
-    Raises :class:`planner.errors.OutcomeFileError` where the file cannot be read.
+    Raises :class:`planner.errors.OutcomeFileError` if the file is unreadable.
     """
     document = read_outcomes(path)
     run, outcomes = document.run, document.outcomes
@@ -471,7 +470,7 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
 
 
 def _without_branches(plan: Plan) -> Plan:
-    """Return a plan without the todos that were made to repair others, and what waits for them."""
+    """Return a plan without branches and without dependencies on them."""
     gone = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
     kept = [
         # What was not said in the plan stays unsaid.

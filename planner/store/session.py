@@ -1,8 +1,8 @@
-"""One run of a plan as a driver sees it: tells the engine events, and keeps them in the log.
+"""Run session: applies a driver's events to the engine and keeps them in the log.
 
-What happens in what order when an event is told: what other writers have written is folded first; the event
-is completed by what only files tell, so that a replay needs no file; secrets are taken out of it; the
-engine takes it in or refuses it; it is written and on the disk; then the state is the new one.
+Order for each event: lines of other writers are folded; the event is completed with facts from files,
+so that a replay needs no files; secrets are removed; the engine applies or refuses it; it is written
+and synced; only then the new state is visible.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
-"""Of what is told of one failure."""
+"""Limit in bytes of the context of one failure."""
 
 MAX_PROBLEMS = 100
 MAX_REMEMBERED = 500
-"""So many repairs, todos and corrections of the past are given to a run, each."""
+"""Limit of past repairs, todos and corrections, each, that a run receives."""
 
 _PLANNED_LATER = "sub-plan-missing"
-"""A sub-plan may be written when what it rests on is done; then ``load_sub_plan`` asks for it."""
+"""Lint rule that is ignored: a sub-plan may be written later, before ``load_sub_plan`` requests it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +62,20 @@ class RunSettings:
 
     plan: Path
     log: Path | None = None
-    """Where it is kept; ``None``: in the newest log of the plan, and what the index knows is remembered."""
+    """Path of the log; ``None`` means the plan's newest log, with memory from the project's index."""
     store: str | None = None
-    """The database to remember the past from, and to index the run in when the session is closed."""
+    """Database for memory, in which the run is indexed when the session is closed."""
     run_id: str | None = None
     jobs: int | None = None
     validates: bool = True
     allow_unproved: bool = False
-    """Whether an outcome without checks can make a todo done, as a foreign driver may tell it."""
+    """Accept outcomes without checks as proof, for foreign drivers."""
     adjust: Callable[[Plan], Plan] | None = None
-    """Makes of the plan what is carried out of it: some todos, lower limits."""
+    """Restricts the plan: to some todos, or lower limits."""
 
 
 def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmitted:
-    """Return the submission of a plan, with the tools that its project is set up for."""
+    """Return the submission of a plan, with the tools that its project is configured for."""
     from planner.planfile.project_facts import configured_tools
 
     tools = tuple(sorted(configured_tools(loaded.root)))
@@ -89,11 +89,11 @@ def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmi
 
 
 class RunSession:
-    """A run that goes on where its log ends."""
+    """A run that continues at the end of its log."""
 
     def __init__(self, tree: PlanTree, settings: RunSettings, log: RunLog) -> None:
         self.state: State | None = None
-        """Nothing before the first event: the plan is submitted at its time."""
+        """``None`` before the first event, at whose time the plan is submitted."""
         self.run_id = settings.run_id
         self._tree = tree
         self._settings = settings
@@ -103,7 +103,7 @@ class RunSession:
 
     @classmethod
     def open(cls, settings: RunSettings) -> RunSession:
-        """Load the plan, and fold what the log holds. Raises :class:`planner.errors.PlannerError`."""
+        """Load the plan, and fold its log. Raises :class:`planner.errors.PlannerError`."""
         tree = load_tree(settings.plan)
         if settings.store is not None:
             from planner.store.index import Index
@@ -122,13 +122,14 @@ class RunSession:
 
     @property
     def log(self) -> Path:
-        """The file in which the run is kept."""
+        """Path of the log."""
         return self._log.path
 
     def restore_log(self, content: bytes) -> None:
-        """Write the log again as this run knows it, where it was changed, replaced or removed.
+        """Restore the log as this session knows it, if it was changed, replaced or removed.
 
-        Raises :class:`planner.errors.LogError` where the content is not what was read and written here.
+        Raises :class:`planner.errors.LogError` if the content differs from what was read and written
+        here.
         """
         path, count = self.log, self._log.count
         self._log.close()
@@ -140,7 +141,7 @@ class RunSession:
         assert self._log.count == count  # it was noted after the last event
 
     def close(self) -> None:
-        """Let go of the log; index it where a database was named."""
+        """Close the log, and index the run if a database was named."""
         self._log.close()
         if self._settings.store is not None and self._log.count:
             from planner.store.index import Index
@@ -156,10 +157,10 @@ class RunSession:
         self.close()
 
     def tell(self, event: Event) -> tuple[Action, ...]:
-        """Take an event in, and return what it calls for.
+        """Apply an event; return its actions.
 
-        Raises :class:`planner.errors.RefusedEvent`, and :class:`planner.errors.LogError` where it cannot be
-        written; then nothing has changed.
+        Raises :class:`planner.errors.RefusedEvent`, and :class:`planner.errors.LogError` if it cannot
+        be written; nothing has changed then.
         """
         with self._log.hold():
             self._catch_up()
@@ -170,19 +171,19 @@ class RunSession:
             return taken.actions
 
     def unanswered(self) -> tuple[Action, ...]:
-        """Return what was called for since this was last asked, but not by events that were told here."""
+        """Return actions caused by other writers' events since the last call."""
         actions = tuple(self._unanswered)
         self._unanswered.clear()
         return actions
 
     def remarks(self) -> list[str]:
-        """Return what a person should know about the log, each once."""
+        """Remarks for people on the log, each once."""
         remarks = list(self._log.remarks)
         self._log.remarks.clear()
         return remarks
 
     def _submit(self, first: Event) -> State:
-        """Submit the plan now. Raises ``RefusedEvent`` where a fit plan cannot begin with that event."""
+        """Submit the plan now. Raises ``RefusedEvent`` if a valid plan cannot begin with that event."""
         taken = Step.take(None, self._submission(first.at))
         if not taken.after.plan_state.is_final:  # else what is wrong with the plan is to be told
             advance(taken.after, first)
@@ -192,7 +193,7 @@ class RunSession:
         return taken.after
 
     def _catch_up(self) -> None:
-        """Fold what others have written."""
+        """Fold what other writers have appended."""
         for _, taken in self._log.steps(self.state):
             if isinstance(taken.event, PlanSubmitted):  # the first line, and no other
                 self._recognise(taken.event)
@@ -200,7 +201,7 @@ class RunSession:
             self.state = taken.after
 
     def _submission(self, at: datetime) -> PlanSubmitted:
-        """Return the plan as it is submitted at that time, with all that decisions rest on."""
+        """Return the submission of the plan with everything that decisions depend on."""
         from planner.planfile.project_facts import repository_fingerprint
 
         loaded, settings = self._tree.loaded, self._settings
@@ -224,7 +225,7 @@ class RunSession:
         )
 
     def _past(self, fingerprint: str, at: datetime) -> PastRecords:
-        """Return what is remembered; an index that cannot be used is told of, and nothing is remembered."""
+        """Return the memory; an unusable index becomes a remark, and memory stays empty."""
         if self._settings.store is None and self._settings.log is not None:
             return PastRecords(fingerprint=fingerprint)
         from planner.store.index import open_index
@@ -241,7 +242,7 @@ class RunSession:
             return PastRecords(fingerprint=fingerprint)
 
     def _recognise(self, first: PlanSubmitted) -> None:
-        """Refuse the log of another plan, of another version of this one, or of another run."""
+        """Refuse the log of another plan, version or run."""
         loaded, asked, begun = self._tree.loaded, self._settings, first.policy
         shown, plan_id, wanted = shown_path(loaded.path), loaded.plan.todo_list_id, self.run_id
         if first.plan.todo_list_id != plan_id:
@@ -266,17 +267,17 @@ class RunSession:
 
 @dataclass(slots=True)
 class EventCompleter:
-    """Lets the engine take events in, completed by what only files tell, and without secrets."""
+    """Applies events after completing them from files and removing secrets."""
 
     tree: PlanTree
     validates: bool = True
-    """Whether sub-plans are validated before they are taken in."""
+    """Validate sub-plans before they join the run."""
 
     def take(self, state: State, event: Event) -> Step:
-        """Take an event in. Raises :class:`planner.errors.RefusedEvent`.
+        """Apply an event. Raises :class:`planner.errors.RefusedEvent`.
 
-        What an event puts into a plan is held to what a plan file may say: commands of the catalog, paths
-        below the root.
+        Changes of a plan must satisfy the rules of plan files: commands of the catalog, paths below the
+        root.
         """
         if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
             changed = Todo(id="changes", title="approved", allowed_files=event.changes.allowed_files)
@@ -289,7 +290,7 @@ class EventCompleter:
         return step
 
     def completed(self, event: Event, state: State) -> Event:
-        """Return the event with all that can be read; what is wrong with a file is told in it."""
+        """Return the event with facts from files; problems of files become part of it."""
         if isinstance(event, SubPlanLoaded) and not event.problems:
             if event.plan is None:
                 record = state.records.get(event.todo_id)
@@ -307,7 +308,7 @@ class EventCompleter:
             yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
 
     def _refuse_faults(self, todo: Todo, before: Todo | None) -> None:
-        """Refuse what a change would put into a todo; what it says already was judged with its plan."""
+        """Refuse faults that a change adds to a todo; existing ones were judged with the plan."""
         if todo == before:
             return
         known = set[str]() if before is None else set(self._faults(before))
@@ -337,7 +338,7 @@ class EventCompleter:
         return event.model_copy(update={"problems": problems})
 
     def _sub_plan(self, event: SubPlanLoaded, todo: Todo) -> PlanTree:
-        """Return the sub-plan of a parent, of the file that the event names or the todo."""
+        """Return a parent's sub-plan, from the file named by the event or the todo."""
         tree, is_in_file = self._tree_of(event.todo_id)
         if not is_in_file:
             raise Unfound(
@@ -354,7 +355,7 @@ class EventCompleter:
         return tree.child_of(named)
 
     def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:
-        """Return the plan that a todo stands in, or the nearest above it that is in a file, and which."""
+        """Return the plan of a todo, or the nearest one above with a file, and which it is."""
         tree = self.tree
         for parent in todo_id.split(SEPARATOR)[:-1]:
             try:
@@ -392,7 +393,7 @@ class EventCompleter:
 
 
 def problems_of(path: Path, boundary: Path | None, today: str) -> tuple[str, ...]:
-    """Return what validation finds that makes a plan unfit to be carried out, each in one sentence."""
+    """Return the findings of validation that make a plan unfit, one sentence each."""
     from planner.model.findings import Severity
     from planner.planfile.validation import validate_plan
 
