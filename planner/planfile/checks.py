@@ -1,4 +1,8 @@
-"""Consistency checks of a plan: between its parts, and against the folder that it refers to."""
+"""Consistency checks of a plan: between its parts, and against the folder that it refers to.
+
+Each check yields the location, by the names of the model, with the problem and, after a semicolon, the
+remedy. :mod:`.loader` adds the positions in the file.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +45,13 @@ _MAX_GUESSES = 20
 _MAX_FILES = 50_000
 """Limit of files searched for a test by convention."""
 
+# A rule of a Makefile, with all of its targets; not an assignment such as ``name := value``.
 _TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
 
 
 @dataclass(slots=True)
 class PlanJudgement:
-    """Result of the checks: faults, the criteria of each todo, and the available tools."""
+    """Result of the checks: the faults, the criteria by todo id, and the tools that commands may name."""
 
     tools: tuple[ToolSpec, ...] = ()
     faults: list[Found] = field(default_factory=list[Found])
@@ -56,9 +61,10 @@ class PlanJudgement:
 def judge_plan(
     plan: Plan, root: Path | None, tools_above: tuple[ToolSpec, ...] | None = None
 ) -> PlanJudgement:
-    """Check a whole plan; without ``root`` the checks of files are skipped.
+    """Check a whole plan; without ``root`` the checks of files are skipped, and no tests are searched.
 
-    ``tools_above`` are the tools of the plan above, to which a sub-plan is limited.
+    ``tools_above`` are the tools of the plan above, to which a sub-plan is limited; ``None`` for a top
+    plan.
     """
     judgement = PlanJudgement(tools=tools_under(plan.metadata, tools_above))
     confinement = Confinement(root) if root else None
@@ -83,6 +89,10 @@ def judge_todo(todo: Todo, root: Path) -> list[Found]:
 def _judge_todo(
     todo: Todo, confinement: Confinement | None, tools: tuple[ToolSpec, ...], conventional: str | None
 ) -> tuple[list[Found], tuple[Criterion, ...]]:
+    """Return faults, located within the todo, and criteria; ``conventional`` is the command by convention.
+
+    If a command is invalid, each command is parsed on its own, to report all faults at once.
+    """
     faults: list[Found] = []
     try:
         criteria = criteria_of(todo, conventional, tools)
@@ -104,7 +114,7 @@ def _judge_todo(
 
 
 def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
-    """Yield faults of a todo that are independent of plan and folder."""
+    """Yield contradictions within a todo, which are faults whatever the plan and the folder contain."""
     if "acceptance_criteria" in todo.model_fields_set and wants_convention(todo):
         yield (
             ("acceptance_criteria",),
@@ -170,6 +180,7 @@ def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement
             continue
         for selection in criterion.command.pytest.selections:
             problem = confinement.fault(selection.partition("::")[0])
+            # The path of ``test_file`` was checked above, as one of the paths.
             if problem is not None and criterion.id != "test_file":
                 yield _place_of(criterion.id), f"the command selects outside: {problem}"
         for option, path in criterion.command.pytest.option_paths:
@@ -185,6 +196,7 @@ def _place_of(criterion_id: str) -> Loc:
 
 
 def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
+    """Yield duplicate ids, unknown dependencies, dependencies on oneself, and dependency cycles."""
     first: dict[str, int] = {}
     for index, todo in enumerate(items):
         if todo.id and todo.id in first:
@@ -210,13 +222,14 @@ def _references(items: tuple[Todo, ...]) -> Iterator[Found]:
             ("items", last, "dependencies", items[last].dependencies.index(closing)),
             f"the dependencies go in a circle: {shown}; remove one of them",
         )
-        for each in cycle[1:]:  # remove one edge to find the next cycle
+        for each in cycle[1:]:  # remove the todos of this cycle to find the next one
             del left[each]
 
 
 def _policy(
     policy: Policy, confinement: Confinement | None, tools_above: tuple[ToolSpec, ...] | None
 ) -> Iterator[Found]:
+    """Yield faults of the plan's policy: dates, protected files that leave the root, and tools."""
     for index, quarantine in enumerate(policy.flaky_retry.quarantine):
         try:
             date.fromisoformat(quarantine.expires)
@@ -268,6 +281,7 @@ class Conventions:
         return pytest_command(found)
 
     def _of_dependency(self, todo: Todo) -> str | None:
+        """Return the test file of a dependency ``{stem}-test`` or ``{stem}-tests``, if there is one."""
         stem, _, _ = _folded(todo.id).rpartition("_")
         for dependency in todo.dependencies:
             other, _, last = _folded(dependency).rpartition("_")
@@ -289,6 +303,7 @@ class Conventions:
 
     @cached_property
     def _tests(self) -> dict[str, str]:
+        """Paths of the files in ``tests/`` by folded name."""
         try:
             names = sorted(path.name for path in (self._root / "tests").iterdir())
         except OSError:
@@ -313,10 +328,12 @@ class Conventions:
 
 
 def _folded(name: str) -> str:
+    """Return a name with ``-`` as ``_``: ids may have dashes, names of modules may not."""
     return name.replace("-", "_")
 
 
 def _declared_test_files(todo: Todo) -> Iterator[str]:
+    """Yield the test files that a todo names: its ``test_file``, artifacts, and words of its commands."""
     if todo.test_file is not None:
         yield todo.test_file
     for artifact in todo.acceptance_criteria.expected_artifacts:

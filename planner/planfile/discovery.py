@@ -78,7 +78,7 @@ class ProjectRoot:
             return self.lines(name)
         try:
             return tuple(shlex.split(value, comments=True))
-        except ValueError:
+        except ValueError:  # unbalanced quotes
             return tuple(value.split())
 
     def lines(self, name: str) -> tuple[str, ...]:
@@ -117,8 +117,8 @@ def usual_plans(
 def plan_boundary(plan: Path, directory: Path | None = None, rootdir: Path | None = None) -> Path:
     """Return the folder that must contain the plan's root.
 
-    The widest of pytest's rootdir, the current ``directory`` and the plan's folder that contains the
-    plan.
+    It is the widest of those folders that contain the plan: pytest's rootdir, the current ``directory``,
+    and the plan's own folder.
     """
     directory = directory or Path.cwd()
     plan = Path(os.path.abspath(directory / plan))
@@ -149,6 +149,7 @@ def project_root(directory: Path, start: Path | None = None) -> ProjectRoot:
     for folder in (start, *start.parents):
         if (folder / "setup.py").is_file():
             return ProjectRoot(folder=folder)
+    # As pytest does: the common ancestor, unless that is the root of the file system.
     common = Path(os.path.commonpath((directory, start)))
     return ProjectRoot(folder=start if common == common.parent else common)
 
@@ -157,6 +158,7 @@ def _settings(name: str, text: str) -> Section | None:
     """Return pytest's settings in an ini file; ``None`` if it has none."""
     if name == "pyproject.toml":
         section = _table(text, "tool", "pytest")
+        # pytest allows keys of ``[tool.pytest]`` itself or of ``ini_options`` below it, not both.
         is_own = section and section.keys() != {"ini_options"}
         return section if is_own else _table(text, "tool", "pytest", "ini_options")
     if name.endswith(".toml"):
@@ -171,6 +173,7 @@ def _settings(name: str, text: str) -> Section | None:
 
 
 def _table(text: str, *keys: str) -> Section | None:
+    """Return the table below ``keys`` in a TOML text; ``None`` if the text is invalid or has none."""
     try:
         value: Any = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -186,7 +189,7 @@ def _table(text: str, *keys: str) -> Section | None:
 
 
 class RepositorySettings(NamedTuple):
-    """The table ``[tool.planverify]`` of a ``pyproject.toml``, and its file."""
+    """The table ``[tool.planverify]`` of a ``pyproject.toml``, with its place for error messages."""
 
     values: dict[str, Any]
     place: str

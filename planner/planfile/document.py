@@ -2,7 +2,8 @@
 
 PyYAML composes the nodes, with libyaml if available. JSON is first checked by :mod:`json` and then
 composed in the same way, with ``x`` for each character of a string and spaces for line ends, as YAML's
-escapes and line breaks differ from JSON's.
+escapes and line breaks differ from JSON's. The size of the file, the nesting and the number of values are
+limited, so that no file, even with aliases of aliases, can exhaust memory or the stack.
 """
 
 from __future__ import annotations
@@ -48,10 +49,12 @@ Loc: TypeAlias = tuple[str | int, ...]
 """Location by names of the model: ``("items", 2, "title")``."""
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What is masked in JSON, or refused (the constants, which the json module would accept).
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\t\r\n]|NaN|-?Infinity')
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = {_TAG + "str", "!"}
 _TAGS = {None, *_TEXT_TAGS, *(_TAG + name for name in ("bool", "int", "float", "null", "map", "seq"))}
+# Parts of messages of PyYAML, and what to do.
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put text that holds ': ' in quotes",
     "cannot start any token": "put the text in quotes",
@@ -185,6 +188,7 @@ class Node:
         self.is_flow = False
         """Collection in flow style (brackets)."""
         self.is_alias = False
+        """A further occurrence of an anchored value; its text is elsewhere, at the anchor."""
         self.parts: list[Node] = []
         """Items of a list, or alternating keys and values of a mapping."""
         self.spelled: dict[str, str] = {}
@@ -236,7 +240,7 @@ class Document:
             self.faults.append(self.fault(at, path, problem))
 
     def fault(self, at: int, path: str, problem: str) -> Fault:
-        """Return a fault with its position."""
+        """Return a fault with the position of an offset, without adding it."""
         line, column = self.source.position(at)
         return Fault(line=line, column=column, path=path, problem=problem)
 
@@ -256,7 +260,7 @@ class Document:
 
 
 class _Beyond(Exception):
-    """The file is beyond a bound at an offset."""
+    """The file exceeds a limit; the arguments are the offset and the problem."""
 
 
 class NodeBounds:
@@ -286,7 +290,7 @@ class NodeBounds:
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(NodeBounds, _Base): ...
+class _Loader(NodeBounds, _Base): ...  # in this order, to override the resolver of PyYAML
 
 
 def compose(source: Source, *, is_json: bool) -> Document:
@@ -322,13 +326,13 @@ def _masked_json(document: Document) -> str:
         raise document.refusal(found.start(), "NaN and Infinity are no JSON; write a finite number")
 
     try:
-        # Numbers stay text, so that huge ones cost nothing.
+        # Numbers stay text: converting a million digits to an integer would take long.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         problem = f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise document.refusal(min(error.pos, len(text)), problem) from None
     except RecursionError:
-        pass  # the composer reports the position
+        pass  # the composer reports where the nesting is too deep
     return _JSON_TOKEN.sub(
         lambda found: f'"{"x" * (len(found[0]) - 2)}"' if len(found[0]) > 1 else " ", text
     )
@@ -342,6 +346,7 @@ class _NodeReader:
         self._is_json = is_json
         self._count = 0
         self._known: set[int] = set()
+        """Ids of the PyYAML nodes seen so far: PyYAML returns the same object for each alias."""
 
     def node(self, held: Any, path: str, depth: int = 1) -> Node:
         """Return the node of a list, mapping or scalar. Raises :class:`Refused` beyond the limits."""
@@ -376,6 +381,7 @@ class _NodeReader:
         return node
 
     def _entries(self, node: Node, held: Any, path: str, depth: int) -> dict[str, tuple[int, Node]]:
+        """Return the entries of a mapping; own keys win over merged ones, and earlier over later ones."""
         mark = self._document.mark
         entries: dict[str, tuple[int, Node]] = {}
         merged: list[Node] = []
@@ -407,18 +413,20 @@ class _NodeReader:
 
 def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     """Return offset and message of a YAML error."""
-    told = cast("Any", error)
-    start = getattr(told, "context_mark", None)
-    mark = getattr(told, "problem_mark", None) or start
-    at = min(mark.index if mark is not None else getattr(told, "position", 0), len(text))
-    said = str(getattr(told, "problem", None) or getattr(told, "reason", None) or "it cannot be read")
-    if "nesting depth" in said:  # a limit of libyaml's own
+    details = cast("Any", error)
+    start = getattr(details, "context_mark", None)
+    mark = getattr(details, "problem_mark", None) or start
+    at = min(mark.index if mark is not None else getattr(details, "position", 0), len(text))
+    message = str(
+        getattr(details, "problem", None) or getattr(details, "reason", None) or "it cannot be read"
+    )
+    if "nesting depth" in message:  # a limit of libyaml's own
         return at, _TOO_DEEP
-    context = getattr(told, "context", None)
-    if start is not None and context == "while scanning a quoted scalar" and "unexpected" in said:
+    context = getattr(details, "context", None)
+    if start is not None and context == "while scanning a quoted scalar" and "unexpected" in message:
         return start.index, "this is no YAML: the quote that opens here is not closed; close the quote"
     if text[at : at + 1] == "\t":
         return at, "this is no YAML: a tab cannot indent; use spaces"
-    remedy = next((remedy for part, remedy in _YAML_REMEDIES.items() if part in said), "")
-    said = f"{context}: {said}" if context else said
-    return at, f"this is no YAML: {said}{f'; {remedy}' if remedy else ''}"
+    remedy = next((remedy for part, remedy in _YAML_REMEDIES.items() if part in message), "")
+    message = f"{context}: {message}" if context else message
+    return at, f"this is no YAML: {message}{f'; {remedy}' if remedy else ''}"

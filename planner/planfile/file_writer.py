@@ -3,7 +3,7 @@
 :func:`write_file` is for files that users name: it follows links, streams to devices and pipes, and
 accepts ``-`` for standard output. :func:`replace_file` is for our own records, in whose place code
 under test may have put a link or pipe: whatever is there is replaced, nothing is followed.
-:func:`create_file` never replaces.
+:func:`create_file` never replaces, and writes directly to the target instead of a temporary file.
 
 All take text (written as UTF-8) or bytes, create missing folders, and raise
 :class:`planner.errors.FileWriteError`. A new file gets the permissions ``mode`` regardless of the umask
@@ -118,6 +118,7 @@ def screen_apart(path: Path | None) -> Generator[None]:
     if not is_output:
         yield
         return
+    # The descriptor is replaced, and not sys.stdout, so that child processes are redirected, too.
     sys.stdout.flush()
     _apart = os.dup(1)
     os.dup2(2, 1)
@@ -155,6 +156,7 @@ def _place(path: Path) -> Path | int:
 
 
 def _is_streamed_to(place: Path) -> bool:
+    """Return whether the path is a device, pipe or socket; a missing path is none."""
     try:
         mode = place.stat().st_mode
     except OSError:
@@ -170,6 +172,7 @@ def _opened(place: Path) -> int:
     deadline = time.monotonic() + PIPE_SECONDS
     while True:
         try:
+            # Non-blocking, as opening a pipe without a reader would block; it fails with ENXIO instead.
             handle = os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         except OSError as error:
             if error.errno != errno.ENXIO or time.monotonic() >= deadline:
@@ -211,6 +214,7 @@ def _replace(place: Path, content: str | bytes, mode: int | None, *, durable: bo
 
 
 def _write_new(path: Path, content: str | bytes, mode: int | None, *, durable: bool) -> None:
+    """Create a file exclusively, and remove it again if it cannot be written completely."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     handle = os.open(path, flags, 0o666 if mode is None else OWNER_ONLY)
     try:
@@ -220,6 +224,7 @@ def _write_new(path: Path, content: str | bytes, mode: int | None, *, durable: b
             if durable:
                 os.fsync(handle)
         if mode is not None:
+            # Only now: while it is written, the file is accessible to its owner only.
             os.chmod(path, mode)
     except BaseException:
         with suppress(OSError):
@@ -253,10 +258,11 @@ _CAUSES = {
 
 @contextmanager
 def _named_errors(path: Path) -> Generator[None]:
+    """Convert errors to :class:`FileWriteError`, with the path and a remedy in one line."""
     try:
         yield
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
-        cause = _CAUSES.get(getattr(error, "errno", 0), f"{said}; name another file")
+        reason = error.strerror if isinstance(error, OSError) else error
+        cause = _CAUSES.get(getattr(error, "errno", 0), f"{reason}; name another file")
         shown = "standard output" if path == STANDARD_OUTPUT else str(path)
         raise FileWriteError(one_line(f"{shown}: cannot be written: {cause}", limit=600)) from error

@@ -56,6 +56,8 @@ LARGEST_JOURNAL = 256 * 1024 * 1024
 PARENT = "parent"
 """Session name of the parent, the only one whose verdicts count."""
 
+# The head of a record, matched without parsing the JSON of the line: most records are not needed, and to
+# parse all records of a large run takes seconds.
 _HEAD = re.compile(rb'\{"record": "(\w+)", "session": "((?:[^"\\]|\\.)*)", "at": ([0-9.]+)[,}]')
 _Record = TypeVar("_Record", bound=JournalRecord)
 
@@ -99,6 +101,7 @@ class PastRun:
             return False
         try:
             process = psutil.Process(self.started.pid)
+            # A later process with the same id was created after the run started.
             return process.create_time() <= self.started.at and process.status() != psutil.STATUS_ZOMBIE
         except (psutil.Error, OverflowError, ValueError):
             return False
@@ -112,7 +115,10 @@ class PastRun:
         return 0, []
 
     def take_in(self, judged: CheckJudged) -> None:
-        """Add a verdict. The parent judges each criterion once, so a differing second one is forged."""
+        """Add a verdict. The parent judges each criterion once, so a differing second one is forged.
+
+        The contradictory verdicts are marked as not final; a failed first one is kept.
+        """
         key = judged.todo_id, judged.check.id
         known = self.checks.get(key)
         if known is not None and known.check.verdict is not judged.check.verdict:
@@ -153,11 +159,11 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
             return None
         for line in stream:
             head = _HEAD.match(line)
-            if head is None or not line.endswith(b"\n"):
+            if head is None or not line.endswith(b"\n"):  # foreign, or torn
                 continue
             kind, session = head[1].decode(), head[2].decode("utf-8", "replace")
             if run is None:
-                first = _as(JournalRunStarted, line) if kind == "run_started" else None
+                first = _parse_record(JournalRunStarted, line) if kind == "run_started" else None
                 if first is None or first.version > JOURNAL_VERSION or not first.verifies:
                     return None
                 if first.reference is None or first.reference.todo_list_id != plan_id:
@@ -166,27 +172,29 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
             with suppress(ValueError):
                 run.last_at = max(run.last_at, float(head[3]))
             if not kinds or kind in kinds:
-                _take_in(run, kind, session, line)
+                _apply_record(run, kind, session, line)
     return run
 
 
-def _take_in(run: PastRun, kind: str, session: str, line: bytes) -> None:
+def _apply_record(run: PastRun, kind: str, session: str, line: bytes) -> None:
+    """Apply a record to the run; records of workers only count for the progress of their tests."""
     if session != PARENT:
-        if kind == "test_finished" and (ended := _as(TestFinished, line)):
+        if kind == "test_finished" and (ended := _parse_record(TestFinished, line)):
             run.ended[session, ended.nodeid] = ended.outcome.value
-        elif kind == "collected" and (collected := _as(Collected, line)) and collected.check:
+        elif kind == "collected" and (collected := _parse_record(Collected, line)) and collected.check:
             run.wanted[collected.check] = session, collected.nodeids
-    elif kind == "run_unexplained" and (unexplained := _as(RunUnexplained, line)):
+    elif kind == "run_unexplained" and (unexplained := _parse_record(RunUnexplained, line)):
         run.unexplained = unexplained.reason
-    elif kind == "run_finished" and (finished := _as(RunFinished, line)):
+    elif kind == "run_finished" and (finished := _parse_record(RunFinished, line)):
         run.finished = finished
-    elif kind == "check_judged" and (judged := _as(CheckJudged, line)):
+    elif kind == "check_judged" and (judged := _parse_record(CheckJudged, line)):
         run.take_in(judged)
-    elif kind == "todo_judged" and (state := _as(TodoJudged, line)):
+    elif kind == "todo_judged" and (state := _parse_record(TodoJudged, line)):
         run.states[state.todo_id] = state
 
 
-def _as(model: type[_Record], line: bytes) -> _Record | None:
+def _parse_record(model: type[_Record], line: bytes) -> _Record | None:
+    """Parse a record; ``None`` if it is invalid."""
     try:
         return model.model_validate_json(line)
     except (ValidationError, RecursionError):
@@ -220,7 +228,7 @@ class ChangedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundOutcomes:
-    """The outcomes of one plan, with what makes them outdated."""
+    """The outcomes of one plan, without those of other plans in the run, and what makes them outdated."""
 
     path: Path
     """Path of the outcomes, existing or not."""
@@ -244,9 +252,9 @@ def find_outcomes(
     """Return the outcomes in ``given``, by default those of the plan's last run.
 
     ``subs`` are loaded sub-plans by qualified id of their parent. A file may also contain a single
-    outcome, which is taken to be of the current plan. Raises :class:`planner.errors.OutcomeFileError`
-    if the file is missing, unreadable or does not fit the plan, and its subclass
-    :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
+    outcome, as a controller reports it, which is taken to be of the current plan. Raises
+    :class:`planner.errors.OutcomeFileError` if the file is missing, unreadable or does not fit the plan,
+    and its subclass :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
     """
     subs, plan_id, verify = subs or {}, loaded.plan.todo_list_id, verify_command(loaded)
     path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPlan:
-    """A valid plan, with its file."""
+    """A valid plan, which may be run, with its file, its root and its criteria."""
 
     plan: Plan
     path: Path
@@ -65,7 +65,7 @@ def load_plan(
     The plan's ``root`` must lie in the file's folder or in ``boundary`` (default:
     :func:`.discovery.plan_boundary`). ``tools_above`` are the tools of the plan above a sub-plan.
     """
-    with collector_paused(), _faults_of(path):
+    with collector_paused(), _faults_as_error(path):
         return _loaded(read_source(path), path, boundary, tools_above)
 
 
@@ -74,7 +74,7 @@ def load_plan_text(text: str, path: Path, *, boundary: Path | None = None) -> Lo
 
     Raises :class:`planner.errors.PlanFileError` with every fault of the text.
     """
-    with collector_paused(), _faults_of(path):
+    with collector_paused(), _faults_as_error(path):
         return _loaded(decode(text.encode("utf-8", "surrogatepass")), path, boundary, None)
 
 
@@ -133,6 +133,7 @@ def collector_paused() -> Generator[None]:
 def _loaded(
     source: Source, path: Path, boundary: Path | None, tools_above: tuple[ToolSpec, ...] | None
 ) -> LoadedPlan:
+    """Run all steps on the source. Raises :class:`Refused` after the last one, with the faults of all."""
     document = _document_of(source, path)
     plan, sound = read_model(document, Plan)
     folder = Path(os.path.realpath(path.parent))
@@ -173,6 +174,7 @@ def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> 
     if problem is None:
         root = os.path.realpath(folder / plan.root)
         allowed = str(folder)
+        # Only now, as the boundary is found by a search of the folders above.
         if not is_below(root, allowed):
             allowed = os.path.realpath(boundary or plan_boundary(path))
         if not is_below(root, allowed):
@@ -186,7 +188,7 @@ def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> 
 
 
 @contextmanager
-def _faults_of(path: Path) -> Generator[None]:
+def _faults_as_error(path: Path) -> Generator[None]:
     """Convert a refusal into the user-visible error."""
     try:
         yield

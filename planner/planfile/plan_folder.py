@@ -1,4 +1,7 @@
-"""Folders of records: ``.planverify`` below a plan's root, with one folder per plan."""
+"""Folders of records: ``.planverify`` below a plan's root, with one folder per plan.
+
+This module defines where records are and creates ``.planverify``; the records are written by others.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ IGNORED = """\
 !/answers.json
 """
 
+# Also a leading dot or dash, and what git forbids in the name of a ref ("..", ".lock", a final dot).
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]|^[.-]|\.(?=\.|lock$|$)")
 _LONGEST_NAME = 80
 _DIGITS = 16

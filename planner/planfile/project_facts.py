@@ -1,4 +1,4 @@
-"""Facts of a project for lint and drivers: bounded, read once, nothing executed."""
+"""Facts of a project for lint and drivers: bounded, read once, nothing executed or read outside."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ProjectFiles(RootedFiles):
         self.files = cache(self._source_files)
 
     def text(self, path: str) -> str | None:
-        """Return the text of a file; ``None`` if missing or too large."""
+        """Return the text of a file; ``None`` if it is missing, outside, too large, binary or not UTF-8."""
         file = self.read(path)
         if file is None or not file.is_whole or file.is_binary:
             return None
@@ -71,7 +71,7 @@ class ProjectFiles(RootedFiles):
         return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), MAX_FILES))
 
     def pytest_setting(self, name: str) -> tuple[str, ...]:
-        """Return the words of pytest's setting; empty if not set."""
+        """Return the words of a setting of pytest in the root; empty if it is not set there."""
         found = self._pytest
         return found.words(name) if found.folder == Path(self._root) else ()
 
@@ -87,7 +87,7 @@ class ProjectFiles(RootedFiles):
             return False
 
     def _kind(self, path: str) -> PathKind:
-        """Return the kind of a path."""
+        """Return the kind of a path; what is neither file nor folder counts as outside."""
         try:
             mode = os.stat(f"{self._root}/{path}").st_mode
         except (OSError, ValueError) as error:
@@ -134,10 +134,10 @@ def repository_fingerprint(root: Path, plan: Plan) -> str:
             if tool.purpose is Purpose.TEST:
                 testers.add(tool.name)
     files = RootedFiles(root)
-    told: dict[str, object] = {"commands": sorted(testers) or ["pytest"]}
+    facts: dict[str, object] = {"commands": sorted(testers) or ["pytest"]}
     for name in MANIFESTS:
         held = files.read(name)
         if held is not None:
             plain = held.data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            told[name] = [not held.is_whole, hashlib.sha256(plain).hexdigest()]
-    return "sha256:" + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+            facts[name] = [not held.is_whole, hashlib.sha256(plain).hexdigest()]
+    return "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -105,9 +105,13 @@ def is_code(name: str) -> bool:
 
 
 def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
-    """Open a regular file for reading; never blocks on pipes. Raises ``OSError``."""
+    """Open a regular file for reading; never blocks on pipes. Raises ``OSError``, also for anything else.
+
+    With ``follow=False`` a symbolic link is an error, where the platform supports that.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     handle = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
+    # Tested on the open handle: the path could be replaced between a test and the opening.
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return open(handle, "rb")
@@ -210,10 +214,12 @@ class ReadFile:
 
     @property
     def is_whole(self) -> bool:
+        """Return whether the file was read completely, and not cut at the limit."""
         return len(self.data) == self.total_bytes
 
     @cached_property
     def text(self) -> str:
+        """Content as text: no byte order mark, ``\\n`` as line end, invalid bytes replaced."""
         return self.data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
@@ -248,11 +254,11 @@ class RootedFiles:
                 size = os.fstat(stream.fileno()).st_size
                 data = stream.read(limit)
         except (OSError, ValueError):
-            return None  # unreadable files are left out
-        return ReadFile(path, data, max(size, len(data)))
+            return None  # unreadable files are left out; the outcome names them in any case
+        return ReadFile(path, data, max(size, len(data)))  # the file may have grown meanwhile
 
     def near(self, path: str) -> str | None:
-        """Return an existing path similar to a missing one, or ``None``."""
+        """Return an existing path in the same folder that is similar to a missing one, or ``None``."""
         self._guesses_left -= 1
         folder, _, name = path.rpartition("/")
         if self._guesses_left < 0 or self._confinement.fault(path) is not None:

@@ -39,11 +39,14 @@ _MAX_LINE = 400
 
 
 class _Kind(NamedTuple):
+    """A kind of record as its errors need it: the name, the exception, and how to get a valid file."""
+
     name: str
     error: type[PlannerError]
     remedy: str
 
     def fault(self, shown: object, problem: str) -> PlannerError:
+        """Return the one-line error; ``shown`` is the file as messages name it."""
         line = f"{shown}: the {self.name} cannot be used: {problem}"
         return self.error(one_line(line, limit=_MAX_LINE))
 
@@ -62,7 +65,10 @@ def read_outcomes(path: Path) -> OutcomeDocument:
 
 
 def read_any_outcomes(path: Path) -> OutcomeDocument | Outcome:
-    """Read a run's outcomes, or a single outcome."""
+    """Read a run's outcomes, or a single outcome, as the keys decide.
+
+    Raises :class:`planner.errors.OutcomeFileError`.
+    """
     held = _load_json(_read(path, _OUTCOMES), path, _OUTCOMES)
     keys = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
     is_one = "outcomes" not in keys and not _OF_ONE.isdisjoint(keys)
@@ -97,7 +103,7 @@ def parse_baseline(data: bytes, shown: str) -> Baseline:
 
 
 def baseline_bytes(document: Baseline) -> bytes:
-    """Serialize a baseline."""
+    """Serialize a baseline, without defaults except for the version of the schema."""
     held = {"schema_version": document.schema_version}
     held |= document.model_dump(mode="json", exclude_defaults=True)
     return (json.dumps(held, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
@@ -155,13 +161,15 @@ def _load_json(data: bytes, shown: object, kind: _Kind) -> Any:
     try:
         return json.loads(data)
     except (RecursionError, ValueError) as error:
-        said = "the nesting is too deep" if isinstance(error, RecursionError) else error
-        raise kind.fault(shown, f"it is no JSON: {said}; {kind.remedy}") from None
+        problem = "the nesting is too deep" if isinstance(error, RecursionError) else error
+        raise kind.fault(shown, f"it is no JSON: {problem}; {kind.remedy}") from None
 
 
 def _validate(held: Any, shown: object, model: type[_Model], kind: _Kind) -> _Model:
+    """Validate JSON data; the error names the first fault and counts the others."""
     info = model.model_fields.get("schema_version")
     version = cast("dict[str, Any]", held).get("schema_version") if isinstance(held, dict) else None
+    # First of all: the fields of a newer version would fail with a misleading error.
     if info is not None and isinstance(version, int) and version > info.default:
         problem = (
             f"schema_version {version} is newer than {info.default}, the newest that this version reads"

@@ -1,4 +1,4 @@
-"""JSON Schemas of all files, built from the models on demand."""
+"""JSON Schemas of the files that both packages read and write, built from the models on demand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def names() -> tuple[str, ...]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return the schema of that name. Raises ``KeyError``, naming the known ones."""
+    """Return the schema of that name, in the dialect 2020-12.
+
+    It describes files as users write them, with all spellings, shorthands and extensions that the loader
+    accepts. Raises ``KeyError``, naming the known ones, for any other name.
+    """
     if name not in _MODELS:
         raise KeyError(f"there is no schema '{name}'; known are {', '.join(_MODELS)}")
     model, title = _MODELS[name]
@@ -56,6 +60,7 @@ def schema(name: str) -> dict[str, Any]:
         _describe(part, held)
         _set_extensions_free(part)
         _admit_spellings(part, held)
+    # Last, as this wraps definitions that the steps before have to change.
     for held in _models_of(model):
         if held in SHORTHANDS:
             whole = definitions[held.__name__]
@@ -99,7 +104,7 @@ def _set_extensions_free(part: dict[str, Any]) -> None:
 
 
 def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
-    """Allow each field under all of its spellings."""
+    """Allow each field under all of its spellings; of a required one, exactly one must be present."""
     properties = part.get("properties", {})
     for name, info in fields_of(model).items():
         spellings = spellings_of(name, info)
@@ -114,7 +119,7 @@ def _admit_spellings(part: dict[str, Any], model: type[Value]) -> None:
 
 
 def _models_of(annotation: Any) -> dict[type[Value], None]:
-    """Return the models contained in an annotation."""
+    """Return the models in an annotation, and recursively those of their fields, as an ordered set."""
     if not (isinstance(annotation, type) and issubclass(annotation, Value)):
         return {model: None for part in get_args(annotation) for model in _models_of(part)}
     held = {annotation: None}

@@ -1,6 +1,7 @@
 """Context of a failed todo beyond its outcome: the failure report, and source excerpts.
 
-Everything is read below the plan's root and within limits; unreadable files are left out.
+The report must be of the same todo and, as far as known, of the same run. Everything is read below the
+plan's root and within limits; unreadable files are left out.
 """
 
 from __future__ import annotations
@@ -102,14 +103,17 @@ def read_excerpts(
 
 
 def _report_path(todo_id: str) -> str:
-    """Return the path of a todo's report; qualified ids contain ``/``."""
+    """Return the path of a todo's report; the ``/`` of qualified ids would be a folder, and is replaced."""
     return REPORT_PATH.format(todo_id=todo_id.replace("/", "__"))
 
 
 def _read_report(
     files: RootedFiles, outcome: Outcome, plan_id: str, run_id: str | None
 ) -> FailureReport | None:
-    """Return the report of this todo and run, or ``None``."""
+    """Return the report of this todo and run, or ``None``: any other would describe another failure.
+
+    If one of the two has no run id, the signatures of the deciding failures must be equal.
+    """
     if not _ID.match(outcome.todo_id.replace("/", "__")):
         return None
     file = files.read_once(_report_path(outcome.todo_id), limit=LARGEST_REPORT)
@@ -133,6 +137,9 @@ def _read_report(
 def _places(
     files: RootedFiles, failure: Failure, evidence: Sequence[Evidence]
 ) -> Iterator[tuple[str, int]]:
+    """Yield paths and lines, most likely first: the location of the fault, the second candidate, own frames
+    of exceptions, findings of a command, a contract, and the first failing test.
+    """
     location = fault_location(failure, evidence[0] if evidence else None)
     if location is not None and location.line:
         yield location.path, location.line
@@ -160,10 +167,11 @@ def _places(
 
 
 def _excerpt(files: RootedFiles, path: str, line: int) -> SourceExcerpt | None:
+    """Return the lines around a line, from the start of its function if that is near; else ``None``."""
     file = files.read(path)
     if file is None or file.is_binary or not 1 <= line <= len(file.lines):
         return None
-    # Redact the whole file, as an excerpt may begin inside of a multi-line secret. If one is removed,
+    # Redact the whole file, as an excerpt may begin inside a multi-line secret. If one is removed,
     # line numbers no longer match.
     lines = _redacted(file.text).removesuffix("\n").split("\n")
     if len(lines) != len(file.lines):

@@ -2,7 +2,9 @@
 
 A todo with ``sub_plan`` or ``sub_project_id`` is a parent: its state comes from the todos of another
 plan file, which is an ordinary plan that can also be run alone. In the tree these have qualified ids,
-such as ``phase-2/buffer-impl``.
+such as ``phase-2/buffer-impl``, to a depth of :data:`MAX_LEVELS`.
+
+:class:`PlanTree` has the files as they were loaded, :class:`FlatPlan` is the one plan that is made of them.
 """
 
 from __future__ import annotations
@@ -58,9 +60,7 @@ class FlatPlan:
     """A plan with its sub-plans as one plan with qualified ids."""
 
     loaded: LoadedPlan
-    """The top plan with all sub-plans' todos after their parents. Todos inherit their parent's
-    dependencies and claim.
-    """
+    """The top plan with the todos of its sub-plans, which inherit their parent's dependencies and claim."""
     owners: Mapping[str, LoadedPlan] = field(default_factory=dict[str, LoadedPlan])
     """Plan files of sub-plans' todos, by qualified id."""
     children: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -96,7 +96,9 @@ class PlanTree:
 
     @property
     def widest_boundary(self) -> Path:
-        """Folder that must contain the roots of sub-plans."""
+        """Folder that must contain the roots of sub-plans: the boundary if it contains this root, else
+        this.
+        """
         boundary = self.boundary or plan_boundary(self.loaded.path)
         return boundary if is_below(str(self.loaded.root), os.path.realpath(boundary)) else self.loaded.root
 
@@ -151,7 +153,10 @@ class PlanTree:
         return found
 
     def flat(self) -> FlatPlan:
-        """Return the plan with its loaded sub-plans as one plan."""
+        """Return the plan with its loaded sub-plans as one plan; without any, the plan as it is.
+
+        The todos of a sub-plan follow their parent, which stays among the todos.
+        """
         subs = self.sub_plans()
         if not subs:
             return FlatPlan(loaded=self.loaded)
@@ -181,6 +186,7 @@ class PlanTree:
         )
 
     def _load_below(self, within: Collection[str] | None, errors: dict[str, PlanFileError]) -> None:
+        """Load sub-plans recursively and collect errors by their text: a shared file is reported once."""
         unfound: list[tuple[Loc, str]] = []
         for index, todo in enumerate(self.loaded.plan.items):
             if not todo.has_sub_plan or not _leads_to(self.prefix + todo.id, within):
@@ -196,6 +202,7 @@ class PlanTree:
             errors.setdefault(str(error), error)
 
     def _load(self, parent: Todo) -> LoadedPlan:
+        """Load the sub-plan of a parent. Raises :class:`Unfound` for cycles and exceeded limits, too."""
         if parent.sub_plan is not None:
             path = self.loaded.root / parent.sub_plan
             if not path.exists():
@@ -229,7 +236,10 @@ class PlanTree:
         return loaded
 
     def _find_by_id(self, plan_id: str) -> Path:
-        """Return the plan file with that name or id. Raises :class:`Unfound`."""
+        """Return the plan file with that name, else with that id. Raises :class:`Unfound`.
+
+        Files are only opened if none has the name, and each only once for the whole tree.
+        """
         folder, ids = self.loaded.path.parent, (*self.above, self)[0]._ids
         files: list[Path] = []
         for below in FOLDERS:
@@ -274,7 +284,7 @@ def load_flat(path: Path, *, boundary: Path | None = None) -> FlatPlan:
 
 
 def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str, str]:
-    """Return digests of what verdicts depend on, by qualified id.
+    """Return a digest for each todo, by qualified id, of all that its verdict depends on in the plan files.
 
     So new todos, comments and titles do not invalidate the verdicts of other todos. ``subs`` are loaded
     sub-plans by qualified id of their parent; their todos in ``loaded`` are skipped.
@@ -284,12 +294,12 @@ def todo_digests(loaded: LoadedPlan, subs: Mapping[str, LoadedPlan]) -> dict[str
         policy = part.plan.metadata.model_dump_json(include=_JUDGING_POLICY)
         for todo in part.plan.items:
             if SEPARATOR not in todo.id:
-                said = todo.model_dump_json(exclude_defaults=True, exclude=_SAYS_NOTHING)
+                todo_text = todo.model_dump_json(exclude_defaults=True, exclude=_SAYS_NOTHING)
                 # Commands by convention, and words of the plan's tools, are not part of the todo.
                 commands = [
                     each.command.argv for each in part.criteria.get(todo.id, ()) if each.command is not None
                 ]
-                text = f"{part.plan.root}\n{policy}\n{said}\n{commands}"
+                text = f"{part.plan.root}\n{policy}\n{todo_text}\n{commands}"
                 digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
                 found[f"{within}/{todo.id}" if within else todo.id] = digest[:_DIGITS]
     return found
@@ -311,6 +321,7 @@ def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:
 
 
 def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
+    """Return the fault of a parent, at the key that names its sub-plan."""
     key = "sub_plan" if todo.sub_plan is not None else "sub_project_id"
     return ("items", index, key), str(unfound)
 

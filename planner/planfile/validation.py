@@ -1,4 +1,8 @@
-"""Validation of plan files: load them, inspect their project, and locate each finding."""
+"""Validation of plan files: load them, lint them with facts of their project, and locate each finding.
+
+Faults that prevent a plan from being loaded are errors and no findings. The rules are in
+:mod:`planner.lint`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def validate_plan(
 def validate_plan_tree(
     top: PlanTree, *, today: str | None = None, qualification: Qualification | None = None
 ) -> tuple[PlanFinding, ...]:
-    """Like :func:`validate_plan`, for a plan and its sub-plans, each file once.
+    """Like :func:`validate_plan`, for a plan and then for its sub-plans, each file once.
 
     With a ``qualification``, checks that it rated as bad are findings, too. Raises
     :class:`planner.errors.PlannerError` if a file cannot be loaded or the qualification is of another
@@ -93,17 +97,18 @@ def fix_plan(path: Path, *, boundary: Path | None = None) -> Fixed:
     """
     loaded = load_plan(path, boundary=boundary)
     plan, made = loaded.plan, list[PlanFinding]()
+    # One by one: a later correction may form a cycle only because of an earlier one.
     for found in check(LintFacts(plan, loaded.criteria, ProjectFiles(loaded.root))):
         if found.change is None or found.todo_id is None:
             continue
         key, value = found.change
         todo = plan.todo(found.todo_id)
-        held: Any = getattr(todo, key)
-        changed: Any = (*held, value) if isinstance(held, tuple) else value
-        if isinstance(held, tuple) and value in held:
+        value_now: Any = getattr(todo, key)
+        changed: Any = (*value_now, value) if isinstance(value_now, tuple) else value
+        if isinstance(value_now, tuple) and value in value_now:
             continue
         items = [each.model_copy(update={key: changed}) if each is todo else each for each in plan.items]
-        with suppress(ValueError):  # a circle
+        with suppress(ValueError):  # a dependency cycle: the correction is left out
             dependency_order(items)
             plan = plan.model_copy(update={"items": tuple(items)})
             made.append(_place(found, loaded))
@@ -151,6 +156,7 @@ def _findings(loaded: LoadedPlan, **known: Any) -> tuple[PlanFinding, ...]:
 
 
 def _place(found: LintFinding, loaded: LoadedPlan) -> PlanFinding:
+    """Return a lint finding with its position in the file and texts in one line."""
     place = loaded.document.find(found.loc)
     line, column = loaded.document.source.position(place.node.at)
     rule = LINT_RULES[found.rule]

@@ -90,7 +90,7 @@ class Field(NamedTuple):
     types: Types
     is_list: bool
     blank: Any
-    """Default value; for required fields an empty tuple, text or zero."""
+    """Default value; for required fields an empty tuple, an empty text or zero."""
 
 
 @cache
@@ -124,6 +124,7 @@ def fields_of(model: type[Value]) -> dict[str, FieldInfo]:
 
 
 def _types_in(annotation: Any) -> Types:
+    """Return the innermost type arguments of an annotation, or the annotation itself."""
     parts = get_args(annotation)
     return tuple(held for part in parts for held in _types_in(part)) if parts else (annotation,)
 
@@ -137,6 +138,7 @@ def model_in(types: Types) -> type[Value] | None:
 
 
 def _is_branch(item: Node) -> bool:
+    """Return whether a node is a todo with ``is_temporary: true``."""
     temporary = item.value.get("is_temporary") if isinstance(item.value, dict) else None
     return temporary is not None and temporary[1].value == "true"
 
@@ -170,7 +172,11 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
 
 
 def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
-    """Return the plain value of a node, or the node itself if its type is wrong."""
+    """Return the plain value of a node, or the node itself if its type is wrong.
+
+    Unknown keys, and two spellings of one key, are added to the faults; keys that were read are recorded in
+    ``node.spelled``.
+    """
     value, model = node.value, model_in(types)
     if isinstance(value, str):
         return _plain_scalar(node, value, types)
@@ -203,19 +209,20 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
                 node.spelled[name] = key
                 is_record = model_in(known[key].types) is not None and isinstance(held.value, dict)
                 if is_record and known[key].is_list:
-                    found[name] = held
+                    found[name] = held  # a mapping instead of a list; pydantic refuses the node
                 else:
                     found[name] = _plain(document, held, known[key].types, start + key)
     return found
 
 
 def _plain_scalar(node: Node, text: str, types: Types) -> Any:
+    """Return a scalar as one of the types of its place; a quoted one is never null, number or boolean."""
     is_bare = node.style is None
     if Any in types or any(isinstance(each, BeforeValidator) for each in types if not model_in(types)):
         return anything(text) if is_bare else text
     if is_bare and text in _NULLS:
         return None
-    if any(each in (float, int, 1) for each in types):  # 1 is that of a Literal
+    if any(each in (float, int, 1) for each in types):  # 1 is the type in Literal[1]
         value = anything(text) if is_bare else text
         return node if isinstance(value, (str, bool)) else value
     if bool in types:
@@ -235,7 +242,10 @@ def anything(text: str) -> str | float | bool | None:
 
 
 def _construct(value: Any, model: type[Value]) -> Any:
-    """Return an unvalidated model of what could be read, with blanks for the rest."""
+    """Return an unvalidated model of what could be read, with blanks for the rest.
+
+    The checks can use it, so that a file is refused with all of its faults at once.
+    """
     alone = {SHORTHANDS.get(model, ""): value}
     held = cast("dict[str, Any]", value) if isinstance(value, dict) else alone
     parts: dict[str, Any] = {"extensions": held["extensions"]} if "extensions" in held else {}
@@ -245,6 +255,7 @@ def _construct(value: Any, model: type[Value]) -> Any:
 
 
 def _salvage(value: Any, field: Field) -> Any:
+    """Return the usable parts of the value of a field that may be invalid, else the field's blank."""
     inner, blank, kept = model_in(field.types), field.blank, value
     if isinstance(value, list) and field.is_list:
         parts = cast("list[Any]", value)
@@ -327,7 +338,7 @@ def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
 
 
 def _model_at(model: type[Value], loc: Loc) -> type[Value]:
-    """Return the innermost model on a location's path."""
+    """Return the innermost model on the path of a location."""
     for part in loc:
         field = fields_by_key(model).get(str(part))
         model = (model_in(field.types) if field else None) or model

@@ -86,7 +86,7 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
 
 
 def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
-    """Return the files that :func:`write_beside` writes, top plan first.
+    """Return the files that :func:`write_beside` writes, top plan first; writes nothing.
 
     A sub-plan without a file is written completely. Raises :class:`planner.errors.PlannerError`, also
     if the target is a file of the tree.
@@ -94,6 +94,7 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     plans = _changed(tree, revised)
     parts = _parts(tree)
     texts: list[Rewritten] = []
+    # The deepest first: with its file a plan above is changed, too, as that has to name the new file.
     while deepest := max(plans, key=lambda within: (within.count("/"), within), default=""):
         plan, part = plans.pop(deepest), parts.get(deepest)
         suffix = target.suffix if part is None else part.path.suffix
@@ -124,7 +125,7 @@ def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
     """Return the plans that differ from the tree, loading sub-plans as needed."""
     for within in revised:
         part = tree
-        with suppress(KeyError, PlannerError):
+        with suppress(KeyError, PlannerError):  # a sub-plan that has no file yet
             for parent in filter(None, within.split("/")):
                 part = part.child(parent)
     parts = _parts(tree)
@@ -167,6 +168,7 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
     edited since.
     """
     real = Path(os.path.realpath(path))
+    # A version is below the root of the top plan, unknown for a sub-plan, or if the plan is broken.
     roots: list[Path] = list(real.parents)
     with suppress(PlannerError):
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
@@ -195,7 +197,10 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
 
 
 def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
-    """Write all files or none, keeping what they replace."""
+    """Write all files or none, keeping what they replace; files that do not change are not written.
+
+    The version is stored before the files are written, so that an interruption cannot lose contents.
+    """
     new = {Path(os.path.realpath(each.path)): each.text.encode() for each in texts}
     new = {path: text for path, text in new.items() if _bytes(path) != text}
     files = [

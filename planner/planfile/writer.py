@@ -1,11 +1,11 @@
-"""Write a revised plan as its author would have: their file, changed only where the plans differ.
+"""Writing of a revised plan: the text of the user's file, changed only where the plans differ.
 
-The nodes of a YAML file tell where each value stands. The text around and between the values that change
-stays as it is: comments, order, quotes, indentation. An entry that goes takes along the comments directly
-above it, and a new one is indented as its neighbours are; what stands in brackets is written again. JSON,
-which has no comments, is written in the order and with the indentation of the file. The new text is loaded
-before it is believed: where it does not hold the revised plan (an anchor that several todos share was
-changed for one of them), the whole plan is written again, without comments.
+The nodes of a YAML file have the position of each value. The text around and between changed values is
+kept: comments, order, quotes, indentation. With a removed entry the comments directly above it are removed,
+too, and a new entry is indented like its neighbours; changed collections in flow style are written anew.
+JSON, which has no comments, is written in the order and with the indentation of the file. The new text is
+loaded as a check: if it does not result in the revised plan (for example because an anchor shared by
+several todos was changed for one of them), the whole plan is written anew, without comments.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ _EMITTER: Any = yaml.emitter.Emitter(io.StringIO(), allow_unicode=True)
 _TEXT = "tag:yaml.org,2002:str"
 _LONGEST_MESSAGE = 1_000
 _NAMES = ("id", "step_id", "cmd", "path", "nodeid", "question", "name")
-"""The keys by which a person would tell one entry of a list from another."""
+"""Keys that identify an entry of a list, in order of preference."""
 
 _COLON = re.compile(r"\s*:|")
-"""A key that is written as ``? key`` may have none."""
+"""The colon behind a key; optional, as an explicit key (``? key``) may have none."""
 
 _BLANK_LINES = re.compile(r"\A(?:\n[ \t]*)*(?=\n)")
+# A JSON list of scalars that json.dumps has spread over several lines.
 _SPREAD_LIST = re.compile(r'\[\n((?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*)\n\s*\]')
 _LONG_LINE = 100
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
@@ -54,15 +55,15 @@ class Indentation(NamedTuple):
     """Indentation of a YAML text, in columns."""
 
     step: int = 2
-    """From a key to those below it."""
+    """From a key to the keys below it."""
     offset: int = 0
     """From a key to the dashes below it."""
     dash: int = 2
-    """From a dash to what follows it."""
+    """From a dash to its content."""
 
 
 def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
-    """Return a plan as the text of a file that, loaded, gives an equal plan: what was set, no defaults."""
+    """Return the text of a file that loads as an equal plan; only fields that were set are written."""
     values = plain(plan)
     if format == "json":
         return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -70,7 +71,10 @@ def dump_plan(plan: Plan, *, format: Literal["yaml", "json"]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as a file holds it: text, numbers, lists and mappings, without the defaults."""
+    """Return a value as plain data for a file: text, numbers, lists and mappings, without defaults.
+
+    An artifact with nothing but a path is its path, a float without fraction an integer.
+    """
     if isinstance(value, Value):
         fields = _fields(value)
         return value.path if isinstance(value, ArtifactSpec) and fields.keys() == {"path"} else fields
@@ -86,13 +90,14 @@ def plain(value: Any) -> Any:
 
 
 def _fields(value: Value) -> dict[str, Any]:
+    """Return the fields of a model that were set, by the keys of a file, with the extensions last."""
     found: dict[str, Any] = {}
     for name, info in type(value).model_fields.items():
         held = getattr(value, name)
         if name == "extensions" or name not in value.model_fields_set:
             continue
         if isinstance(held, AcceptanceCriteria) and not held and not held.extensions:
-            # A file with empty criteria is refused, one that leaves them out means the same.
+            # A file with empty criteria is refused; leaving them out has the same meaning.
             continue
         found[info.alias or name] = plain(held)
     return {**found, **getattr(value, "extensions", {})}
@@ -102,14 +107,14 @@ def _fields(value: Value) -> dict[str, Any]:
 
 
 def yaml_text(values: dict[str, Any]) -> str:
-    """Return the text of a file that holds these values."""
+    """Return the text of a YAML file with these values."""
     return yaml_block(values, -Indentation().step, Indentation()).removeprefix("\n") + "\n"
 
 
 def yaml_block(value: Any, column: int, indentation: Indentation, *, is_item: bool = False) -> str:
-    """Return what follows ``key:``, or the dash of an item; ``column`` is that of the key or dash.
+    """Return the text after ``key:``, or after the dash of an item; ``column`` is that of the key or dash.
 
-    A list or mapping begins with a line break, below a dash with its first entry.
+    A collection starts on a new line; behind a dash its first entry stands in the same line.
     """
     step, offset, dash = indentation
     if isinstance(value, dict) and value:
@@ -132,7 +137,7 @@ def yaml_block(value: Any, column: int, indentation: Indentation, *, is_item: bo
 
 
 def yaml_flow(value: Any) -> str:
-    """Return a value in one line, lists and mappings in brackets."""
+    """Return a value in flow style, in one line."""
     if isinstance(value, dict):
         held = cast("dict[str, Any]", value).items()
         pairs = (f"{yaml_scalar(key, is_flow=True)}: {yaml_flow(each)}" for key, each in held)
@@ -145,11 +150,11 @@ def yaml_flow(value: Any) -> str:
 
 
 def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -> str:
-    """Return a text in one line, in the quotes that it has or needs."""
+    """Return a text in one line, in the quotes ``quote`` if possible, else in those that it needs."""
     style = quote if quote and text.isprintable() else text_style(text)
     if style == '"':
-        said = json.dumps(text, ensure_ascii=False)
-        return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in said)
+        quoted = json.dumps(text, ensure_ascii=False)
+        return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
     analysis = _EMITTER.analyze_scalar(text)
     if style is None and (analysis.allow_flow_plain if is_flow else analysis.allow_block_plain):
         return text
@@ -157,22 +162,25 @@ def yaml_scalar(text: str, quote: str | None = None, *, is_flow: bool = False) -
 
 
 def _literal(value: Any, column: int, step: int) -> str | None:
-    """Return a text of several lines as such: what pytest shows has lines that end with blanks."""
+    """Return a text of several lines as a literal block, or ``None`` if it cannot be one.
+
+    Trailing blanks of lines are preserved: output of pytest contains such lines.
+    """
     if not isinstance(value, str) or "\n" not in value:
         return None
     lines = value.removesuffix("\n").split("\n")
     if not value.replace("\n", "").replace("\t", "").isprintable() or not lines[-1].strip():
         return None
-    # Where the text itself begins with a blank, the width of the indentation has to be said.
+    # If the text begins with a blank, YAML needs an explicit indentation indicator.
     head = "|" + (str(step) if value[0] in " \t\n" else "") + ("" if value.endswith("\n") else "-")
     return "\n".join([head, *(" " * column + line if line else "" for line in lines)])
 
 
 def text_style(text: str) -> str | None:
-    """Return the quotes in which a text is read as text: ``"``, ``'``, or ``None`` where it needs none."""
+    """Return the quotes with which a text is read as text: ``"``, ``'``, or ``None`` if it needs none."""
     if not text.isprintable() or text in BOOLEANS or anything(text[:60]) != text[:60]:
         return '"'
-    # What other readers of YAML would take for a date, or the like.
+    # Quoted if other YAML parsers would read it as another type, such as a date.
     return None if _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT else "'"
 
 
@@ -180,7 +188,7 @@ def text_style(text: str) -> str | None:
 
 
 class _CannotEdit(Exception):
-    """The change cannot be made in this place; what holds it has to be written again."""
+    """The change cannot be made at this node; the enclosing collection has to be written anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,15 +198,18 @@ class Rewritten:
     path: Path
     text: str
     faithful: bool
-    """Whether it is the user's text with changes; if not, comments of theirs are lost."""
+    """Whether it is the user's text with changes; if not, comments are lost."""
 
 
 def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path | None = None) -> Rewritten:
-    """Return the text with which ``target`` holds the plan ``revised``, made from that of ``loaded``.
+    """Return the text that makes ``target`` a file of the plan ``revised``, based on the text of
+    ``loaded``.
 
-    In another folder the plan's ``root`` is changed so that it leads to the same place. Nothing is written.
-    Raises :class:`planner.errors.PlanFileError` with every rule that the revised plan breaks, and
-    :class:`planner.errors.PlannerError` if the root cannot be named from there or the old file has changed.
+    If ``target`` is in another folder, the plan's ``root`` is changed to lead to the same place. The target
+    keeps the comments only if both files have the same format. Writes nothing. Raises
+    :class:`planner.errors.PlanFileError` with every fault of the revised plan, and
+    :class:`planner.errors.PlannerError` if the root is out of reach from there, or if the old file was
+    changed since it was loaded.
     """
     root = Path(os.path.realpath(loaded.path.parent / revised.root))
     wanted = _rooted(revised, root, target, Path.cwd() if boundary is None else boundary)
@@ -209,7 +220,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
 
     with collector_paused():
         edited = _edited(loaded, wanted, target) if format_of(loaded.path) == format_of(target) else None
-        # Where the text does not hold, the edit or the plan is at fault; writing it again tells which.
+        # If the edited text has faults, edit or plan may be wrong: only writing the plan anew decides.
         with suppress(PlanFileError):
             if edited is not None and holds(edited.text):
                 return edited
@@ -220,12 +231,15 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
 
 
 def format_of(path: Path) -> Literal["yaml", "json"]:
-    """Return the format of a plan file, by its name."""
+    """Return the format of a plan file by its suffix; any but ``.json`` is YAML."""
     return "json" if path.suffix.lower() == ".json" else "yaml"
 
 
 def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
-    """Return the old file's text with the new plan; ``None`` where it cannot be edited."""
+    """Return the old file's text with the new plan; ``None`` if it cannot be edited.
+
+    Raises :class:`planner.errors.PlannerError` if the file cannot be read or was changed since.
+    """
     try:
         source = read_source(loaded.path)
     except Refused as refused:
@@ -251,7 +265,10 @@ def _edited(loaded: LoadedPlan, wanted: Plan, target: Path) -> Rewritten | None:
 
 
 def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
-    """Return a value in the order of the node that holds it or one like it, and under the keys of that."""
+    """Return a value with the keys, and in the order, of the corresponding node in the file.
+
+    Items of lists correspond by :func:`_name`, keys by the field that they are spellings of.
+    """
     if isinstance(node.value, list) and isinstance(value, list):
         known = {_name(each): each for each in node.value}
         items = [(known.get(_name(each)), each) for each in cast("list[Any]", value)]
@@ -266,7 +283,7 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
         own = spelled.get(field.name if field else key, key)
         inner = model_in(field.types) if field else None
         found[own] = _arranged(node.value[own][1], each, inner) if own in node.value else each
-    # A key that is new stands behind the one that it follows in the model.
+    # A new key goes behind the key that precedes it in the model.
     order = [key for key in node.value if key in found]
     last = -1
     for key in found:
@@ -280,7 +297,7 @@ def _arranged(node: Node, value: Any, model: type[Value] | None) -> Any:
 
 
 def _is_json(text: str) -> bool:
-    """Return whether a text is JSON, which a YAML file may hold, too."""
+    """Return whether a text is JSON; a YAML file may contain JSON, too."""
     try:
         return text.startswith("{") and bool(json.loads(text))
     except (ValueError, RecursionError):
@@ -288,21 +305,22 @@ def _is_json(text: str) -> bool:
 
 
 def _json_text(text: str, new: Any) -> str:
-    """Return the plan as a JSON text is indented."""
+    """Return the plan as JSON, in the indentation and spacing of ``text`` and with its trailing blanks."""
     step = re.match(r"\{\s*\n(\s*)", text)
     comma = "," if step or not re.search('", +"', text) else ", "
-    said = json.dumps(
+    dumped = json.dumps(
         new,
         indent=step[1] if step else None,
         separators=(comma, ": " if '": ' in text else ":"),
         ensure_ascii=False,
     )
-    if re.search(r"\[[^\[\]{}\n]+\]", text):  # lists of scalars stand in one line
-        said = _SPREAD_LIST.sub(_joined, said)
-    return said + text[text.rindex("}") + 1 :]
+    if re.search(r"\[[^\[\]{}\n]+\]", text):  # the file has lists of scalars in one line
+        dumped = _SPREAD_LIST.sub(_joined, dumped)
+    return dumped + text[text.rindex("}") + 1 :]
 
 
 def _joined(found: re.Match[str]) -> str:
+    """Return a spread JSON list in one line, unless that would be too long."""
     line = "[" + ", ".join(each.strip().removesuffix(",") for each in found[1].split("\n")) + "]"
     return line if len(line) < _LONG_LINE else found[0]
 
@@ -311,32 +329,36 @@ def _joined(found: re.Match[str]) -> str:
 
 
 class _Entry(NamedTuple):
-    """One item of a list or pair of a mapping in block style, by the offsets of its text."""
+    """One item of a list, or key and value of a mapping, in block style, as offsets into the text."""
 
     lead: str
-    """The line break, blank lines, comments and blanks in front of it."""
+    """Line break, blank lines, comments and indentation before the entry."""
     start: int
     head: int
-    """Behind its dash or the colon of its key."""
+    """Offset behind the dash, or behind the colon of the key."""
     end: int
-    """Behind its last word, and the comments that belong to it."""
+    """Offset behind the last word and the comments that belong to the entry."""
     value: Node
 
 
 class _Block(NamedTuple):
-    """Layout of the entries of a list or mapping."""
+    """Layout of a list or mapping in block style."""
 
     header: str
-    """What stands in front of them: an anchor, a comment."""
+    """Text before the entries: an anchor, a comment."""
     entries: list[_Entry]
     column: int
     gap: int
-    """How many blank lines stand between two entries."""
+    """Number of blank lines between two entries."""
     is_inline: bool
-    """Whether the first entry stands in the line of what holds it."""
+    """Whether the first entry is in the same line as the parent's dash, or begins the document."""
 
     def joined(self, bodies: list[str | None], added: dict[int, list[str]]) -> str:
-        """Return the text with these entries, ``None`` for those that go, and others behind them."""
+        """Return the text of the block.
+
+        ``bodies`` has the text of each entry, ``None`` for a removed one; ``added`` the new entries by the
+        index of the entry that they follow, -1 for the start. Raises ``_CannotEdit`` if no entry is left.
+        """
         margin = "\n" + " " * self.column
         separator = "\n" * self.gap + margin
         pieces = [self.header]
@@ -346,7 +368,7 @@ class _Block(NamedTuple):
                 lead = self.entries[index].lead
                 if len(pieces) > 1:
                     lead = lead if index else separator if self.is_inline else "\n" * self.gap + lead
-                elif index:  # blank lines above what is now the first entry go, too
+                elif index:  # no blank lines above the new first entry
                     lead = "" if self.is_inline else _BLANK_LINES.sub("", lead)
                 pieces.append(lead + body)
             for body in added.get(index, ()):
@@ -358,7 +380,10 @@ class _Block(NamedTuple):
 
 
 class _TextEditor:
-    """Writes a YAML text again where two plans differ, and copies the rest."""
+    """Edits a YAML text where two plans differ, and copies the rest.
+
+    The new indentation is that of the last nested keys and lists in the text.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -370,9 +395,10 @@ class _TextEditor:
         self.has_lost_comments = False
 
     def inside(self, node: Node, old: Any, new: Any, start: int, end: int) -> str:
-        """Return what stands between two offsets, and holds a list or mapping, with its new entries.
+        """Return the text between two offsets, which contains a list or mapping, with the new entries.
 
-        Raises ``_CannotEdit``.
+        Raises ``_CannotEdit`` for aliases, flow style, another type, and collections that are, or
+        become, empty.
         """
         if node.is_alias or node.is_flow or not node.parts or not new or type(old) is not type(new):
             raise _CannotEdit
@@ -381,13 +407,14 @@ class _TextEditor:
         return edit(node, block, old, new) + self._text[block.entries[-1].end : end]
 
     def _list(self, node: Node, block: _Block, old: list[Any], new: list[Any]) -> str:
+        """Return the block of a list, whose old and new items are matched by name."""
         if len(old) != len(node.parts):
             raise _CannotEdit
         names = [_name(each) for each in old], [_name(each) for each in new]
         bodies: list[str | None] = [None] * len(old)
         added: dict[int, list[str]] = {}
         for kind, i, i_end, j, j_end in SequenceMatcher[Any](None, *names, autojunk=False).get_opcodes():
-            # Entries without a counterpart stand for each other, but a todo is never another.
+            # Differing entries at one position are edited in place; todos are not, as one is not another.
             are_todos = i < i_end and isinstance(old[i], dict) and not {"id", "step_id"}.isdisjoint(old[i])
             paired = 0 if kind != "equal" and are_todos else min(i_end - i, j_end - j)
             for n in range(paired):
@@ -397,8 +424,10 @@ class _TextEditor:
         return block.joined(bodies, added)
 
     def _mapping(self, node: Node, block: _Block, old: dict[str, Any], new: dict[str, Any]) -> str:
+        """Return the block of a mapping; a new key goes behind the key before it in ``new``."""
         places = {str(key.value): index for index, key in enumerate(node.parts[::2])}
-        if old.keys() - new.keys() - places.keys():  # merged in with `<<`
+        # A removed key that has no text here was merged in with `<<`.
+        if old.keys() - new.keys() - places.keys():
             raise _CannotEdit
         bodies: list[str | None] = [
             None if key.value in old else self._text[entry.start : entry.end]
@@ -411,12 +440,12 @@ class _TextEditor:
                 last = places[key]
                 bodies[last] = self._entry(block.entries[last], old.get(key), value, block)
             elif key not in old or not _same(old[key], value):
-                said = f"{yaml_scalar(key)}:{yaml_block(value, block.column, self._indentation)}"
-                added.setdefault(last, []).append(said)
+                addition = f"{yaml_scalar(key)}:{yaml_block(value, block.column, self._indentation)}"
+                added.setdefault(last, []).append(addition)
         return block.joined(bodies, added)
 
     def _entry(self, entry: _Entry, old: Any, new: Any, block: _Block) -> str:
-        """Return an entry with its new value, in its own text as far as that can be."""
+        """Return the text of an entry with its new value, keeping as much of the old text as possible."""
         node, text = entry.value, self._text
         if _same(old, new):
             return text[entry.start : entry.end]
@@ -425,32 +454,33 @@ class _TextEditor:
             return head + self.inside(node, old, new, entry.head, entry.end)
         except _CannotEdit:
             pass
-        # Otherwise in its brackets or quotes, and before its comment.
+        # Otherwise the value is replaced, keeping its brackets or quotes and the comment behind it.
         before, behind = text[entry.start : node.at], text[node.end : entry.end]
         is_text = isinstance(node.value, str) and node.style not in ("|", ">") and not node.is_alias
         is_flow = node.is_flow and not node.is_alias
         if isinstance(new, str) and is_text and node.style and new.isprintable():
             return before + yaml_scalar(new, node.style) + behind
         if is_flow or (not new and isinstance(new, (list, dict))):
-            if is_flow and new:  # if it is emptied, only comments about what is gone go
+            if is_flow and new:  # of an emptied collection only comments on removed entries are lost
                 inside = _QUOTED.sub("", text[node.at : node.end])
                 self.has_lost_comments |= _COMMENT.search(inside) is not None
             flow = yaml_flow(new)
             if is_flow or is_text:
                 return before + ("" if before[-1] in " \n" else " ") + flow + behind
             return f"{head} {flow}"
-        said = yaml_block(new, block.column, self._indentation, is_item=head.endswith("-"))
-        first, newline, rest = said.partition("\n")
+        block_text = yaml_block(new, block.column, self._indentation, is_item=head.endswith("-"))
+        first, newline, rest = block_text.partition("\n")
         return head + first + (behind if is_text else "") + newline + rest
 
     def _item(self, value: Any, block: _Block) -> str:
+        """Return the text of a new list item, its content as far behind the dash as in the first item."""
         first = block.entries[0]
-        said = self._text[first.start : first.value.at]
-        indentation = self._indentation._replace(dash=2 if "\n" in said else len(said))
+        head = self._text[first.start : first.value.at]
+        indentation = self._indentation._replace(dash=2 if "\n" in head else len(head))
         return f"-{yaml_block(value, block.column, indentation, is_item=True)}"
 
     def _block(self, node: Node, start: int, end: int) -> _Block:
-        """Return the entries of a list or mapping that stands between two offsets."""
+        """Return the layout of a list or mapping between two offsets."""
         text, parts = self._text, node.parts
         if isinstance(node.value, dict):
             starts, values = [key.at for key in parts[::2]], parts[1::2]
@@ -474,7 +504,10 @@ class _TextEditor:
         return _Block(text[start:header_end], entries, column, gap, is_inline)
 
     def _dashes(self, node: Node) -> list[int]:
-        """Return where the dashes of a list in block style stand."""
+        """Return the offsets of the dashes of a list in block style.
+
+        PyYAML has no positions of dashes, so they are searched between the items.
+        """
         text = self._text
         found = [text.rfind("-", node.at, node.parts[0].at)]
         margin = "\n" + " " * self._column(found[0]) + "-"
@@ -484,10 +517,10 @@ class _TextEditor:
         return found
 
     def _end(self, start: int, until: int, column: int) -> int:
-        """Return where an entry ends: before blank lines and comments that stand no further in."""
+        """Return where an entry ends: before blank lines, and comments that are not indented further."""
         lines = self._text[start:until].split("\n")
         if until < len(self._text) and len(lines) > 1 and not lines[-1].strip(" ?"):
-            lines.pop()  # in front of the next entry
+            lines.pop()  # the indentation of the next entry
         while len(lines) > 1:
             line = lines[-1].lstrip(" ")
             if line and not (line.startswith("#") and len(lines[-1]) - len(line) <= column):
@@ -500,7 +533,7 @@ class _TextEditor:
 
 
 def _name(value: Any) -> str:
-    """Return what a person would tell an entry of a list by."""
+    """Return the name that identifies an entry of a list: the value of the first key of ``_NAMES``."""
     if isinstance(value, Node):
         held = value.value
         value = {key: node.value for key, (_, node) in held.items()} if isinstance(held, dict) else held
@@ -511,8 +544,8 @@ def _name(value: Any) -> str:
 
 
 def _same(old: Any, new: Any) -> bool:
-    """Return whether two plain values would be written alike. The order of keys says nothing."""
-    # True is 1 and 1 is 1.0, but not in a file.
+    """Return whether two plain values are written alike, except for the order of keys."""
+    # In Python True == 1 == 1.0; in a file they differ.
     return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
@@ -520,7 +553,10 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
-    """Return the plan with a ``root`` that leads from the target's folder to where it should."""
+    """Return the plan with a ``root`` that leads from the target's folder to ``root``.
+
+    Raises :class:`planner.errors.PlannerError` if that is neither in the folder nor in ``boundary``.
+    """
     folder = os.path.realpath(target.parent)
     if os.path.realpath(Path(folder) / plan.root) == str(root):
         return plan

@@ -1,1 +1,1 @@
-"""Reports of a run: one format a module, all rendered from the outcomes."""
+"""Reports of a run: one module for each format, all rendered from the outcomes."""

@@ -86,7 +86,7 @@ class ReportInput:
 
     @property
     def holds(self) -> bool:
-        """Whether the run is accepted: its exit status is 0."""
+        """Return whether the run is accepted: its exit status is 0."""
         return self.document.run.exit_status == 0
 
     @cached_property

@@ -53,9 +53,7 @@ ISOLATIONS: Mapping[Isolation, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """Writes the details of the todos of one run; a failure shared by several todos is in full only
-    once.
-    """
+    """Writes the details of the todos of a run; a failure of several todos is written in full once."""
 
     screen: ReportScreen
     verbosity: int = 0

@@ -44,9 +44,7 @@ def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Report
 
 
 def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:
-    """Write the reports, by default below ``root``. Yields an error line for each that cannot be
-    written.
-    """
+    """Write the reports, by default below ``root``. Yields an error line for each that fails."""
     for report in reports:
         path = report.path or root / FOLDER / FORMATS[report.format]
         try:

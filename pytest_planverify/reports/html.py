@@ -38,9 +38,7 @@ class GraphNode(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """The todos of a plan, one column for each wave; an edge is an SVG path from a dependency to its
-    todo.
-    """
+    """The todos of a plan, one column per wave; an edge is an SVG path from a dependency to its todo."""
 
     nodes: list[GraphNode]
     edges: list[str]

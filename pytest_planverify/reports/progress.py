@@ -167,9 +167,7 @@ class Progress:
         )
 
     def tick(self) -> None:
-        """Redraw the block if :data:`REDRAW_SECONDS` have passed; call this regularly, so that times
-        advance.
-        """
+        """Redraw the block if it is time; to be called regularly, so that the shown times advance."""
         if self._is_live and (moment := self._clock()) >= self._due:
             self._due = moment + REDRAW_SECONDS
             self._draw(moment)
@@ -183,7 +181,7 @@ class Progress:
     # -- lines -----------------------------------------------------------------------------------
 
     def _write(self, *spans: StyledText) -> None:
-        """Write a line that stays, above the block, and flush it, so that readers of a pipe get it at
+        """Write a permanent line above the block; it is flushed, so that readers of a pipe get it at
         once.
         """
         self._screen.wipe()

@@ -1,15 +1,19 @@
-"""The reporting session: one pytest session at the end of a run that reporters see all tests in.
+"""The reporting session: one pytest session at the end of a run in which reporters see all tests.
 
-It is what the controller of pytest-xdist is. It has the user's options, plugins and conftests, collects and
-runs nothing, and replays the reports that the workers wrote (:mod:`pytest_planverify.observe.relay`) and
-those of criteria that are no tests, each test once. So reporters write one file
-of the whole, coverage is combined, reported and held to its limit, and what plugins say after the tests is
-said once. It is a process of its own, started once all reports are known.
+It has the role of the controller of pytest-xdist. It is started with the user's options, plugins and
+conftests, collects and runs nothing, and replays the reports that the workers wrote
+(:mod:`pytest_planverify.observe.relay`) and those of criteria that are no tests, each test once. So
+reporters write one file for the whole run, coverage is combined, reported and compared with its limit,
+and what plugins print after the tests is printed once. It is a separate process, started when all
+reports are known.
 
-Reporters know nothing but reports of tests, so a criterion that is no test becomes one whose node id names
-plan file, todo and criterion: ``plan.yaml::t2_indicators::artifact out/x.json``. What failed is a failure
-with its reason; what waits for somebody, was not run or could not be told is skipped with its reason, and
-never passed.
+Reporters understand only reports of tests, so a criterion that is no test is reported as one, whose node
+id names plan file, todo and criterion: ``plan.yaml::t2_indicators::artifact out/x.json``. A failed
+criterion is reported as a failure with its reason. One that waits for a person, was not run or is
+inconclusive is skipped with its reason, and never passed.
+
+The first half of this module runs in the parent and starts the session, the second half, from :func:`main`,
+runs inside it. They exchange a pickled :class:`_Spec`, a JSON file with the answer, and the process output.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ _PROGRAM = (
 )
 
 TIME_LIMIT_SECONDS = 600.0
-"""Reporters that upload something may be slow; one that hangs must not hold up the run for ever."""
+"""Long enough for reporters that upload; one that hangs must not block the run for ever."""
 
 _RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
 
@@ -57,30 +61,30 @@ _RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
 class CriterionResult:
     """Verdict of one criterion, and the file with the reports of its tests.
 
-    It is all that the session is told: it loads the user's conftests, and so none of our models.
+    The session gets nothing else: it loads the user's conftests, and therefore none of our models.
     """
 
     nodeid: str
-    """Under which it is reported itself."""
+    """The node id under which the criterion itself is reported."""
     kind: str
     verdict: str
     outcome: str
-    """The outcome of the criterion as reporters know outcomes."""
+    """``passed``, ``failed`` or ``skipped``, the outcomes that reporters know."""
     reason: str
     details: str
     """What the diagnosis adds to the reason; may be empty."""
     seconds: float
     properties: tuple[tuple[str, str], ...]
-    """User properties that say which todo a report belongs to, and the run that reached its verdict."""
+    """User properties of each report: its todo, and the run whose verdict was reused, if any."""
     root: str
-    """The node ids of its tests start here."""
+    """Folder that the node ids of its tests are relative to."""
     relay: str | None
-    """The file with the reports of its worker."""
+    """The file with the reports of its worker; ``None`` if it had none."""
     tests: tuple[tuple[str, str, float, str], ...]
-    """Node id, outcome, seconds, reason: of every test, also of those that the worker could not report."""
+    """Node id, outcome, seconds, reason of every test, even of those that the worker could not report."""
 
     def own_reports(self) -> list[pytest.TestReport]:
-        """Return the reports of the criterion itself, as of a test."""
+        """Return the reports of the criterion itself, in the form of a test."""
         reports = self._reports(self.nodeid, self.outcome, self.reason, self.seconds)
         for report in reports:
             report.user_properties.append(("verdict", self.verdict))
@@ -89,7 +93,7 @@ class CriterionResult:
     def reports_of_test(
         self, nodeid: str, outcome: str, seconds: float, reason: str
     ) -> list[pytest.TestReport]:
-        """Return reports of a test that no worker reported to its end, by what the outcome says of it."""
+        """Return reports, made from the recorded outcome, for a test that no worker fully reported."""
         why = reason or self.reason or f"the test was not reported: {outcome}"
         reports = self._reports(nodeid, _reported_outcome(outcome), why, seconds)
         if outcome in ("xfailed", "xpassed"):
@@ -97,10 +101,10 @@ class CriterionResult:
         return reports
 
     def _reports(self, nodeid: str, outcome: str, reason: str, seconds: float) -> list[pytest.TestReport]:
-        """Return the reports of the phases; the one before the last is that of the outcome."""
+        """Return a report for each phase; the last but one carries the outcome."""
         path, _, name = nodeid.partition("::")
         longrepr: Any = None
-        if outcome == "failed":  # summaries show the message, reports the text
+        if outcome == "failed":  # summaries show the one-line message, reports the whole text
             text = f"{reason}\n\n{self.details}" if self.details else reason
             longrepr = ReprExceptionInfo(
                 ReprTracebackNative([f"{text}\n"]), ReprFileLocation(path, 1, reason)
@@ -109,10 +113,18 @@ class CriterionResult:
             longrepr = (path, 1, f"Skipped: {reason}")
 
         def report(when: Any, *found: Any) -> pytest.TestReport:
-            told, longrepr, seconds = found or ("passed", None, 0.0)
+            result, longrepr, seconds = found or ("passed", None, 0.0)
             location = (path, None, name.replace("::", ".") or nodeid)
             return pytest.TestReport(
-                nodeid, location, {}, told, longrepr, when, (), seconds, user_properties=[*self.properties]
+                nodeid,
+                location,
+                {},
+                result,
+                longrepr,
+                when,
+                (),
+                seconds,
+                user_properties=[*self.properties],
             )
 
         if outcome == "skipped":
@@ -121,7 +133,7 @@ class CriterionResult:
 
 
 def _reported_outcome(outcome: str) -> str:
-    """Return the outcome of a test, or the verdict of a criterion, as one of pytest's three outcomes."""
+    """Map the outcome of a test, or the verdict of a criterion, to one of pytest's three outcomes."""
     return "passed" if outcome in ("passed", "xpassed") else "failed" if outcome in _RED else "skipped"
 
 
@@ -130,10 +142,10 @@ def criterion_results(
     owners: Mapping[tuple[str, str], LoadedPlan],
     relays: Mapping[tuple[Path, str, str], Path],
 ) -> Iterator[CriterionResult]:
-    """Return the criteria of a run in the order of its outcomes, which is the plan's.
+    """Yield the criteria of a run in the order of its outcomes, which is that of the plan.
 
-    ``owners`` are the plans that todos stand in, ``relays`` the files of workers by plan file, todo and
-    criterion.
+    ``owners`` has the plan file of each todo by plan id and todo id, ``relays`` the report files of workers
+    by plan file, todo and criterion. Equal names of a todo's criteria are made unique by the criterion id.
     """
     paths = {plan.todo_list_id: plan.path for plan in document.plans}
     for outcome in document.outcomes:
@@ -143,12 +155,12 @@ def criterion_results(
         for check in outcome.checks:
             relay = relays.get((owner.path, outcome.todo_id, check.id))
             failures = [each for each in outcome.failures if each.check_id == check.id]
-            said = (
+            texts = (
                 text
                 for each in failures
                 for text in (each.stack_trace_head, f"{each.category}: {each.suggestion or each.because}")
             )
-            # No reporter must take the name apart at brackets or double colons.
+            # Reporters would parse brackets as parameters, and double colons as a scope.
             text = check.cmd if check.cmd and check.kind == "test" else check.title or check.cmd or check.id
             name = f"{check.kind} ".replace("_", " ") + text.translate(_BRACKETS).replace("::", ":")
             nodeid = f"{plan}::{outcome.todo_id}::{name}"
@@ -164,7 +176,7 @@ def criterion_results(
                 reason=check.reason
                 or next((each.because for each in failures if each.because), "")
                 or f"the verdict is {check.verdict}",
-                details="\n\n".join(text for text in said if text and text != check.reason),
+                details="\n\n".join(text for text in texts if text and text != check.reason),
                 seconds=check.duration_ms / 1000,
                 properties=(("todo", outcome.todo_id), *origin),
                 root=str(owner.root),
@@ -184,11 +196,12 @@ class ReportingResult:
     """Result of a reporting session."""
 
     exit_status: int
-    """pytest's: 1 also where tests have failed."""
+    """The exit status of pytest: 1 also if only tests failed."""
     text: str
-    """What plugins and summaries say at the end of the session, for the user's screen."""
+    """Output of plugins and summaries at the end of the session, for the user's screen."""
     reason: str | None
-    """Why the status is not the one that tests explain: ``coverage 71 % is under --cov-fail-under 80``."""
+    """Why the exit status is not the one that the tests explain, as ``coverage 71 % is under
+    --cov-fail-under 80``; ``None`` if they explain it."""
     tests: int = 0
     failed: int = 0
 
@@ -203,10 +216,10 @@ def report_criteria(
     script_paths: tuple[str, ...],
     color: bool,
 ) -> ReportingResult:
-    """Let the user's reporters tell of all criteria. Return what they say.
+    """Run the user's reporters on all criteria of a run, and return their result.
 
-    ``scratch`` is the folder that workers left their reports in, ``started`` when the run began, in seconds
-    since 1970.
+    ``scratch`` is the folder in which workers left their data, ``started`` the start of the run in seconds
+    since 1970. Raises ``OSError`` as :func:`run_reporting_session` does.
     """
     assert reporting.given is not None
     owners = {
@@ -247,11 +260,13 @@ def run_reporting_session(
 ) -> ReportingResult:
     """Run the session in an interpreter of its own, and wait for it.
 
-    ``root`` is the top plan's, in which it runs and from which all tests are named. ``selections`` are
-    those of all commands, by which pytest finds the ini file and the first conftests; ``scratch`` is the
-    folder that :func:`.reporters.worker_start` was given. pytest's own summary is shown where ``-r`` asks
-    for it, and its tracebacks where ``--tb`` does: the run's own screen has both. Raises ``OSError`` where
-    the folder for Allure's results cannot be written.
+    ``root`` is the root of the top plan: the session runs there, and all node ids are relative to it.
+    ``selections`` are the test selections of all commands, from which pytest determines the ini file and
+    the initial conftests. ``scratch`` is the folder that was passed to :func:`.reporters.worker_start`.
+
+    As the summary of the run shows both, pytest's own summary is printed only if ``-r`` is given, and its
+    tracebacks only if ``--tb`` is. A session that hangs or dies gives a result with a reason and a status
+    that is not 0. Raises ``OSError`` if the folder for Allure's results cannot be written.
     """
     start, results = reporting_start(given), tuple(criteria)
     paths = dict.fromkeys(selection.partition("::")[0] for selection in selections)
@@ -268,14 +283,14 @@ def run_reporting_session(
         shows_summary=given.has("-r", "--report-chars"),
     )
     if (allure := allure_folder(given)) is not None:
-        # In the order of the plan; a worker has one name for all its files.
+        # In the order of the plan; the Allure folder of a worker has the same name as its relay file.
         parts = (scratch / "allure" / Path(each.relay).stem for each in results if each.relay)
         merge_allure_results(parts, allure[0], clean=allure[1])
     with tempfile.TemporaryDirectory(prefix="planverify-reporting-") as folder:
         spec_file, output = Path(folder, "spec"), Path(folder, "output")
         spec_file.write_bytes(pickle.dumps(spec))
         timed_out = False
-        with output.open("wb") as stream:  # a file: what a plugin leaves running may hold a pipe open
+        with output.open("wb") as stream:  # no pipe: a background process of a plugin could keep it open
             try:
                 status = subprocess.run(
                     [sys.executable, "-P", "-c", _PROGRAM, str(spec_file)],
@@ -306,7 +321,10 @@ def _answer_file(spec_file: Path) -> Path:
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of JSON; one that was not written to its end, when the process died, is left out."""
+    """Yield the JSON lines of a file, nothing if it cannot be read.
+
+    Invalid lines are skipped: the last one is incomplete if the process died while writing it.
+    """
     try:
         lines = path.read_bytes().splitlines()
     except OSError:
@@ -319,12 +337,12 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) -> None:
-    """Move what the workers wrote to ``target``, which is emptied first where it is to be ``clean``.
+    """Move the Allure results of the workers to ``target``, which is emptied first if ``clean`` is set.
 
-    allure-pytest writes a file a test, a file a fixture, and attachments, while tests run; so each worker
-    has a folder of its own. Two results of one ``historyId`` would be shown as a retry, of which the
-    later hides the earlier: of several criteria that ran a test, the first counts, unless only a later
-    one is red. Raises ``OSError`` where the folder cannot be written.
+    allure-pytest writes a file for each test and each fixture, and attachments, while tests run; so each
+    worker has a folder of its own. Allure shows two results of one ``historyId`` as a retry, where the
+    later hides the earlier. Of several criteria that ran a test, therefore only the first result is
+    kept, or the first failing one. Raises ``OSError`` if the folder cannot be written.
     """
     folders = [part for part in parts if part.is_dir()]
     if clean:
@@ -332,7 +350,7 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
     target.mkdir(parents=True, exist_ok=True)
     results: list[tuple[Path, Path, str]] = []
     is_red: dict[str, dict[Path, bool]] = {}
-    """By what Allure knows a test by, its name and parameters: whether it is red in each folder."""
+    """By Allure's identity of a test (name and parameters), whether it failed in each folder."""
     for folder in folders:
         for path in sorted(folder.glob("*-result.json")):
             result = json.loads(path.read_text(encoding="utf-8"))
@@ -353,22 +371,25 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spec:
-    """Instructions for one reporting session."""
+    """Input of one reporting session, pickled by the parent."""
 
     root: str
     args: tuple[str, ...]
     python_path: tuple[str, ...]
-    """Entries of ``sys.path`` that are there because of how the run was started."""
+    """Entries that ``sys.path`` has because of the way the run was started."""
     criteria: tuple[CriterionResult, ...]
     measured: tuple[str, ...]
-    """Data files of coverage, which the workers have left; they are used up."""
+    """Coverage data files of the workers; the session moves them away."""
     started: float
     shows_failures: bool
     shows_summary: bool
 
 
 def main(spec_path: str) -> int:
-    """Run the session of a spec in this process. Returns pytest's exit status."""
+    """Run the session of a pickled :class:`_Spec` in this process. Returns pytest's exit status.
+
+    The answer is written only if the session was complete; the parent treats a missing one as a failure.
+    """
     from pytest_planverify.observe import become_worker
 
     become_worker()  # an `addopts` with --planverify must not start a run within the run
@@ -385,7 +406,7 @@ def main(spec_path: str) -> int:
 
 @dataclass
 class _Test:
-    """The reports of one test by one worker, and what else was relayed of it."""
+    """Reports of one test by one worker, with the warnings and the location relayed with them."""
 
     nodeid: str
     reports: list[Any] = field(default_factory=list[Any])
@@ -394,18 +415,20 @@ class _Test:
 
     @property
     def has_failed(self) -> bool:
+        """Return whether a phase failed; an expected failure (xfail) does not count."""
         return any(each.failed and not hasattr(each, "wasxfail") for each in self.reports)
 
     @property
     def is_over(self) -> bool:
+        """Return whether the reports are complete: if not, the worker died or was stopped in the test."""
         return any(each.when == "teardown" for each in self.reports)
 
 
 class _RelayedReports:
-    """Reports that one worker relayed, by node id, all named from the session's root."""
+    """Everything that one worker relayed, with node ids and paths made relative to the session's root."""
 
     def __init__(self, config: pytest.Config, path: str | None, root: str) -> None:
-        """Without a ``path`` there is nothing: the criterion had no worker."""
+        """Read a relay file; without a ``path`` the criterion had no worker, and there are no reports."""
         self.tests: dict[str, _Test] = {}
         self.collect_reports: list[Any] = []
         self.warnings: list[dict[str, Any]] = []
@@ -436,17 +459,17 @@ class _RelayedReports:
         return self.tests.setdefault(nodeid, _Test(nodeid))
 
     def _report(self, data: dict[str, Any]) -> list[Any]:
-        """Return the report, or none where it is of a plugin that this session has not loaded."""
+        """Return the report; none if its type belongs to a plugin that this session has not loaded."""
         data["nodeid"] = renamed(data["nodeid"], self._rootdir, self._root)
         if "location" in data:
             data["location"] = self._named_from_root(data["location"])
         longrepr: Any = data.get("longrepr")
-        if isinstance(longrepr, list):  # of what was skipped: pytest's own reporters insist on a tuple
+        if isinstance(longrepr, list):  # of a skipped test; pytest's reporters expect a tuple
             data["longrepr"] = tuple(cast("list[Any]", longrepr))
         elif self._cwd != self._root and isinstance(longrepr, dict):
-            # pytest writes the files of a traceback relative to the current folder.
-            told = cast("dict[str, Any]", longrepr)
-            tracebacks = [told["reprtraceback"], *(link[0] for link in told["chain"] or ())]
+            # pytest writes the paths of a traceback relative to the current folder of the worker.
+            failure = cast("dict[str, Any]", longrepr)
+            tracebacks = [failure["reprtraceback"], *(link[0] for link in failure["chain"] or ())]
             for entry in (each for traceback in tracebacks for each in traceback["reprentries"]):
                 place: dict[str, Any] | None = entry["data"].get("reprfileloc")
                 if place and not os.path.isabs(place["path"]):
@@ -456,12 +479,12 @@ class _RelayedReports:
         return [] if report is None else [report]
 
     def _named_from_root(self, location: Any) -> Any:
-        """Return pytest's triple of a test's file, line and name."""
+        """Return pytest's location (file, line, name) with the file relative to the session's root."""
         return location and (renamed(location[0], self._rootdir, self._root), *location[1:])
 
 
 def renamed(nodeid: str, rootdir: str, root: str) -> str:
-    """Return the node id that starts at ``rootdir`` as it is named from ``root``."""
+    """Return a node id or path relative to ``rootdir`` as one relative to ``root``."""
     path, colons, rest = nodeid.partition("::")
     if rootdir == root or not path:
         return nodeid
@@ -470,7 +493,10 @@ def renamed(nodeid: str, rootdir: str, root: str) -> str:
 
 
 class _Replay:
-    """A plugin that takes the place of collection and of the running of tests."""
+    """Plugin that replaces collection and the running of tests by the replay of recorded reports.
+
+    It also silences the terminal reporter until the summary, and detects plugins that fail the session.
+    """
 
     def __init__(self, spec: _Spec) -> None:
         self._spec = spec
@@ -481,10 +507,10 @@ class _Replay:
         self.is_done = False
 
     def reason(self, status: int) -> str | None:
-        """Return why the session's status is not what the tests explain."""
+        """Return why the exit status of the session is not what the tests explain; ``None`` if it is."""
         if self._limit_missed is not None:
             return self._limit_missed
-        expected = 1 if self.failed else 0 if self.tests else 5
+        expected = 1 if self.failed else 0 if self.tests else 5  # 5: no tests collected
         if status in (expected, 1 if self.failed else 0):
             return None
         if status == getattr(pytest.ExitCode, "MAX_WARNINGS_ERROR", 6):
@@ -493,7 +519,7 @@ class _Replay:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Keep pytest from remembering these reports: the workers have remembered their own."""
+        """Keep these reports out of pytest's cache, where the workers have stored their own."""
         for name in ("lfplugin", "nfplugin", "stepwiseplugin"):
             if config.pluginmanager.hasplugin(name):
                 config.pluginmanager.unregister(name=name)
@@ -504,11 +530,15 @@ class _Replay:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_sessionstart")
     def pytest_backdate(self, session: pytest.Session) -> Generator[None]:
-        """Let reporters measure the time of the run from its beginning."""
+        """Set the start time that reporters recorded back to the start of the run.
+
+        Otherwise they would report the duration of the reporting session. They have no interface for it, so
+        their attributes are set.
+        """
         yield
         elapsed = time.time() - self._spec.started
         for plugin in session.config.pluginmanager.get_plugins():
-            instant: Any = getattr(plugin, "suite_start", None)  # of JUnit XML, frozen
+            instant: Any = getattr(plugin, "suite_start", None)  # JUnit XML; a frozen dataclass
             if hasattr(instant, "perf_count"):
                 object.__setattr__(instant, "time", instant.time - elapsed)
                 object.__setattr__(instant, "perf_count", instant.perf_count - elapsed)
@@ -518,24 +548,24 @@ class _Replay:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:
-        return True  # no other implementation is called
+        return True  # a first-result hook: no other implementation is called
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         config = session.config
         self._place_coverage(config)
         workers = [_RelayedReports(config, each.relay, self._spec.root) for each in self._spec.criteria]
-        told = list(self._told(workers))
-        session.testscollected = self.tests = len(told)
+        replayed = list(self._tests_once(workers))
+        session.testscollected = self.tests = len(replayed)
         self._replay_sessions(config, workers)
-        for test in told:
+        for test in replayed:
             self._replay_test(config, test)
         self.failed = session.testsfailed
         return True
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtestloop")
     def pytest_note_missed_limit(self, session: pytest.Session) -> Generator[None, bool, bool]:
-        """Notice that a plugin has failed the session after its tests: pytest-cov does, under its limit."""
+        """Detect that a plugin fails the session after its tests, as pytest-cov does below its limit."""
         result = yield
         if session.testsfailed > self.failed:
             self._limit_missed = (
@@ -546,7 +576,7 @@ class _Replay:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None]:
-        """Let everything be heard that is said after the tests, but what the run's own screen shows."""
+        """Print everything that plugins report after the tests, except what the run's own summary shows."""
         self._unmute()
         if not self._spec.shows_failures:
             terminalreporter.summary_failures = terminalreporter.summary_errors = lambda: None
@@ -570,7 +600,7 @@ class _Replay:
         self._warnings_seen.add((str(warning_message.message), warning_message.filename, nodeid))
 
     def _mute(self, config: pytest.Config) -> None:
-        """Have what pytest shows of running tests, the dots and headers, written nowhere."""
+        """Discard what the terminal reporter prints about running tests, such as dots and headers."""
         from _pytest._io import TerminalWriter
 
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")
@@ -583,23 +613,28 @@ class _Replay:
     def _unmute(self) -> None:
         if self._writer is not None:
             reporter, reporter._tw = self._writer
-            reporter.currentfspath = None  # no line is begun
+            reporter.currentfspath = None  # the line begun for a file was discarded
             self._writer = None
 
     def _place_coverage(self, config: pytest.Config) -> None:
-        """Put what the workers measured where pytest-cov combines it: beside its data file."""
+        """Move the coverage data of the workers beside pytest-cov's data file, where it combines them."""
         controller: Any = getattr(config.pluginmanager.getplugin("_cov"), "cov_controller", None)
         if controller is None:
             return
-        # Nothing of the project runs here, which is no fault.
+        # No code of the project runs in this session, so these warnings would be wrong.
         controller.cov._warn_no_data = controller.cov._warn_unimported_source = False
         controller.cov._warn_preimported_source = False
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
         for number, path in enumerate(self._spec.measured):
-            shutil.move(path, f"{data_file}.planverify-{number}")  # as those of parallel processes
+            # Named like the data files of parallel processes, which coverage combines.
+            shutil.move(path, f"{data_file}.planverify-{number}")
 
-    def _told(self, workers: Iterable[_RelayedReports]) -> Iterator[_Test]:
-        """Return each test once: of several criteria that ran it, the first, unless only a later is red."""
+    def _tests_once(self, workers: Iterable[_RelayedReports]) -> Iterator[_Test]:
+        """Yield each test once: of several criteria that ran it the first, or the first in which it failed.
+
+        The criterion itself is added if it is no test, or if it did not pass and no failed test or failed
+        collection shows it.
+        """
         found: dict[str, _Test] = {}
         for criterion, worker in zip(self._spec.criteria, workers, strict=True):
             tests = self._tests_of(criterion, worker)
@@ -615,12 +650,15 @@ class _Replay:
         yield from found.values()
 
     def _tests_of(self, criterion: CriterionResult, worker: _RelayedReports) -> list[_Test]:
-        """Return the tests of a criterion, those completed that the death of the worker cut short."""
+        """Return the tests of a criterion; missing reports are completed from the recorded outcomes.
+
+        Reports are missing or incomplete if the worker died or was stopped.
+        """
         tests = worker.tests
         for report in (each for test in tests.values() for each in test.reports):
             report.user_properties = [*report.user_properties, *criterion.properties]
         outcomes = {
-            renamed(nodeid, criterion.root, self._spec.root): told for nodeid, *told in criterion.tests
+            renamed(nodeid, criterion.root, self._spec.root): result for nodeid, *result in criterion.tests
         }
         for nodeid in dict.fromkeys([*tests, *outcomes]):
             test = tests.get(nodeid)
@@ -628,14 +666,14 @@ class _Replay:
                 continue
             outcome, seconds, reason = outcomes.get(nodeid, ("crashed", 0.0, ""))
             reports = criterion.reports_of_test(nodeid, str(outcome), float(seconds), str(reason))
-            if test is not None and test.reports:  # what it printed until then
+            if test is not None and test.reports:  # keep the output captured until then
                 for report in reports[1:]:
                     report.sections = test.reports[-1].sections
             tests[nodeid] = _Test(nodeid, reports)
         return list(tests.values())
 
     def _replay_sessions(self, config: pytest.Config, workers: Iterable[_RelayedReports]) -> None:
-        """Replay what belongs to no test, each once, however many workers saw the same."""
+        """Replay collection reports, warnings and suite properties, each once for all workers."""
         from _pytest.junitxml import xml_key
 
         xml = config.stash.get(xml_key, None)
@@ -666,9 +704,10 @@ class _Replay:
 
 
 def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
+    """Pass a relayed warning to the session's plugins."""
     module, name = record["category"]
     known = getattr(builtins, name, None) if module == "builtins" else None
-    # A class of that name stands for one of the project, whose modules are not imported for it.
+    # A category of the project is replaced by a class of the same name: its module is not imported here.
     category = known or type(name.rpartition(".")[2], (Warning,), {"__module__": module})
     message = warnings.WarningMessage(
         category(record["message"]), category, record["filename"], record["lineno"], line=record["line"]
@@ -684,13 +723,13 @@ def _replay_warning(config: pytest.Config, record: dict[str, Any]) -> None:
 
 
 def _coverage_reason(config: pytest.Config) -> str | None:
-    """Say by how much pytest-cov's limit is missed."""
+    """Return a sentence with coverage and limit; ``None`` if pytest-cov has no limit or it is met."""
     plugin: Any = config.pluginmanager.getplugin("_cov")
     total = getattr(plugin, "cov_total", None)
     limit = getattr(getattr(plugin, "options", None), "cov_fail_under", None)
     if total is None or limit is None or total >= limit:
         return None
     precision = plugin.options.cov_precision or 0
-    # Rounded down: 79.99 is not shown as the 80 that it misses.
+    # Rounded down, so that 79.99 is not shown as 80, the limit that it misses.
     shown = int(total * 10**precision) / 10**precision
     return f"coverage {shown:.{precision}f} % is under --cov-fail-under {limit:g}"

@@ -72,12 +72,12 @@ _IN_WORKERS: Mapping[str, tuple[str, ...]] = {
 }
 
 _SUMMARY_SECTIONS = frozenset({"-r", "--report-chars", "--durations", "--durations-min"})
-"""Sections of pytest's terminal summary. The summary of the run replaces them, unless they are requested on
-the command line."""
+"""Sections of pytest's terminal summary. The summary of the run replaces them, unless they are requested
+on the command line."""
 _CLEAN_ALLURE = "--clean-alluredir"
 _COVERAGE_UNREPORTED = ("--cov-report=", "--cov-fail-under=0")
-"""Arguments of measuring workers. Without an explicit limit, the one of coverage's own configuration would be
-applied to every worker, whose share of the coverage is only a part."""
+"""Arguments of measuring workers. Without an explicit limit, the one of coverage's own configuration would
+be applied to every worker, whose share of the coverage is only a part."""
 
 # Options whose value is a path.
 _PATHS = frozenset(
@@ -127,9 +127,7 @@ class GivenOptions:
 
     @property
     def demands_coverage(self) -> bool:
-        """Whether coverage is requested by ini file or environment only; a limit then applies to each
-        command.
-        """
+        """Return whether only ini file or environment request coverage: a limit then holds per command."""
         own = {option.name for option in split_options((*self.environment, *self.ini))}
         return "--cov" in own and not any(
             option.name == "--cov" for option in split_options(self.command_line)
@@ -137,9 +135,7 @@ class GivenOptions:
 
     @property
     def is_unmeasured(self) -> bool:
-        """Whether coverage is switched off by ``--no-cov``; pytest-cov warns of its options after that
-        one.
-        """
+        """Return whether ``--no-cov`` switches coverage off; pytest-cov warns of its options behind it."""
         return any(option.name == "--no-cov" for option in self.options)
 
     def has(self, *prefixes: str) -> bool:
@@ -328,9 +324,7 @@ class Reporting:
     """State of the reporters of one run: whether they are needed, their options, the workers' reports."""
 
     def __init__(self, config: pytest.Config, *, wanted: bool = True) -> None:
-        """Create the state; unless ``wanted``, as for a run that is only made for comparison, nothing
-        is reported.
-        """
+        """Create the state; unless ``wanted``, as in a run made for comparison, nothing is reported."""
         self._config = config
         self._wanted = wanted
         self._needed: bool | None = None
@@ -340,9 +334,7 @@ class Reporting:
         """By plan file, todo and criterion, the file with the serialized reports of its worker."""
 
     def is_needed(self, given: GivenOptions, conftests: Iterable[str]) -> bool:
-        """Return whether reports are needed; decided with the arguments of the first call, then
-        remembered.
-        """
+        """Return whether reports are needed; the answer to the first call is remembered."""
         if self._needed is None:
             plugins = self._config.pluginmanager.list_name_plugin()
             self._needed = self._wanted and is_reporting_needed(given, plugins, conftests)

@@ -1,4 +1,8 @@
-"""The summary of a run on the terminal: what holds, what does not and why, and what to do next."""
+"""The summary of a run on the terminal: one line for each todo, details of what is open, root causes.
+
+This module lays out the lines of the todos in columns; :mod:`.details` writes what belongs below a todo,
+and the root causes. Column widths are computed for all todos of a plan before the first line is written.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ CheckKey = tuple[str, str, str]
 """Plan id, todo id, check id."""
 
 Longreprs = Mapping[CheckKey, Sequence[tuple[str, str]]]
-"""For each check the node ids that failed, each with pytest's own rendering of the failure."""
+"""By check, the failed node ids, each with pytest's own rendering of the failure."""
 
 EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
     0: ("", Style.GOOD),
@@ -46,7 +50,7 @@ EXIT_WORDS: Mapping[int, tuple[str, Style]] = {
     12: ("budget exceeded", Style.BAD),
     13: ("violation", Style.BAD),
 }
-"""What an exit status adds to the final line, and the colour of that line."""
+"""Word that an exit status adds to the final line, and the colour of that line."""
 
 
 def render_summary(
@@ -60,9 +64,9 @@ def render_summary(
 ) -> None:
     """Write the summary of a run.
 
-    ``plans`` give the plans their names. ``verbosity`` is pytest's: below zero only what is not done, above
-    zero every check and the long tracebacks in ``longreprs``, above one every test. ``outcomes_path``
-    is shown as the file to read.
+    ``plans`` provide the names of the plans. ``verbosity`` is pytest's: below zero only open todos are
+    written, above zero also every check and the tracebacks in ``longreprs``, above one every test.
+    ``outcomes_path`` is shown as the file with all outcomes.
     """
     screen = ReportScreen(tw)
     if verbosity < 0:
@@ -82,19 +86,23 @@ def render_summary(
 
 
 def final_line(document: OutcomeDocument) -> tuple[str, Style]:
-    """Return ``3 done, 1 failed, 2 blocked in 1.24s`` and the colour that it has as a whole."""
+    """Return the final line, as ``3 done, 1 failed, 2 blocked in 1.24s``, and its style.
+
+    An accepted run is shown in green only if all todos are done.
+    """
     tally = Counter(standing(outcome) for outcome in document.outcomes)
     word, style = EXIT_WORDS.get(
         document.run.exit_status, (f"exit status {document.run.exit_status}", Style.BAD)
     )
     parts = [word, *(f"{tally[name]} {WORDS[name].text}" for name in Standing if tally[name])]
-    said = ", ".join(part for part in parts if part) or "no todos"
+    counts = ", ".join(part for part in parts if part) or "no todos"
     if style is Style.GOOD and tally[Standing.DONE] < len(document.outcomes):
         style = Style.WARN
-    return f"{said} in {duration(document.run.duration_ms)}", style
+    return f"{counts} in {duration(document.run.duration_ms)}", style
 
 
 def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
+    """Write one line for each open todo with its first reason, which goes below if it does not fit."""
     for outcome in document.outcomes:
         name = standing(outcome)
         if not name.is_open:
@@ -103,28 +111,31 @@ def _write_quietly(document: OutcomeDocument, screen: ReportScreen) -> None:
         reasons = [
             check.reason or check.title for check in outcome.checks if check.verdict.value != "passed"
         ]
-        said = headline(failures[0]) if failures else next(filter(None, reasons), "")
-        word, said = WORDS[name], screen.text(said)
+        explanation = headline(failures[0]) if failures else next(filter(None, reasons), "")
+        word, explanation = WORDS[name], screen.text(explanation)
         shown, todo_id = word.shown(screen.glyphs), screen.text(outcome.todo_id)
-        fits = cells(f"{shown} {todo_id}: {said}") <= (screen.columns or sys.maxsize)
+        fits = cells(f"{shown} {todo_id}: {explanation}") <= (screen.columns or sys.maxsize)
         screen.line(
             StyledText(f"{shown} ", word.style),
             StyledText(todo_id, Style.STRONG),
-            StyledText(f": {said}" if fits and said else ":" if said else ""),
+            StyledText(f": {explanation}" if fits and explanation else ":" if explanation else ""),
         )
         if not fits:
-            screen.paragraph(said, indent=INDENT)
+            screen.paragraph(explanation, indent=INDENT)
 
 
 def _write_plans(
     document: OutcomeDocument, screen: ReportScreen, details: Details, loaded: Mapping[str, LoadedPlan]
 ) -> None:
-    """Write the todos of each plan under its name; one plan's name is shown where there is one to show."""
+    """Write the todos of each plan under the plan's name and path.
+
+    The name is that of the workflow, else the plan id. With one plan, outcomes without a plan belong to it.
+    """
     screen.blank()
     known = {ref.todo_list_id: ref.path for ref in document.plans}
     for plan_id in dict.fromkeys([*known, *(outcome.plan or "" for outcome in document.outcomes)]):
-        only = next(iter(known)) if len(known) == 1 else ""
-        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only) == plan_id]
+        only_plan = next(iter(known)) if len(known) == 1 else ""
+        outcomes = [outcome for outcome in document.outcomes if (outcome.plan or only_plan) == plan_id]
         if not outcomes and plan_id not in known:
             continue
         named = loaded.get(plan_id)
@@ -140,9 +151,10 @@ def _write_plans(
 
 
 def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Details) -> None:
+    """Write the line and the details of each todo; a blank line follows one that needs attention."""
     parents = {above for outcome in outcomes for above in _above(outcome.todo_id)}
     below: dict[str, list[Outcome]] = {outcome.todo_id: [] for outcome in outcomes}
-    """The todos below each that have no sub-plan themselves, as ``planner status`` counts them."""
+    """By todo, the todos below it that have no sub-plan themselves, as ``planner status`` counts them."""
     for outcome in outcomes:
         for above in () if outcome.todo_id in parents else _above(outcome.todo_id):
             if above in below:
@@ -150,43 +162,43 @@ def _write_todos(outcomes: Sequence[Outcome], screen: ReportScreen, details: Det
     rows = [_row_of(outcome, below, screen) for outcome in outcomes]
     columns = _fitted(rows, screen)
     detailed = False
-    told: set[str] = set()
+    shown_tails: set[str] = set()
     for outcome, row in zip(outcomes, rows, strict=True):
         if detailed:
             screen.blank()
-        # One run leaves out many todos for one reason: it is told with the first of them.
-        is_told = standing(outcome) is Standing.NOT_RUN and row.tail in told
-        told.add(row.tail)
-        _write_row(row._replace(tail="") if is_told else row, columns, screen)
+        # Many todos can be left out for one reason, which is shown with the first of them only.
+        is_repeated = standing(outcome) is Standing.NOT_RUN and row.tail in shown_tails
+        shown_tails.add(row.tail)
+        _write_row(row._replace(tail="") if is_repeated else row, columns, screen)
         detailed = details.write(outcome)
 
 
 class Row(NamedTuple):
-    """The texts of a todo's line, by column."""
+    """The line of a todo: its texts by column, and the tail."""
 
     cells: dict[str, StyledText]
     tail: str
-    """Skipped tests, metric values, by whom the todo is blocked, or the run that its verdicts are from;
-    below the line where it does not fit."""
+    """Skipped tests, metric values, the blocking todo, or the run that the verdicts are from; it is written
+    below the line if it does not fit."""
 
 
 SHORTEST_TITLE = 16
-"""A column of fewer cells is no place for a title."""
+"""Cells. If the column of titles had fewer, other columns are left out first."""
 
 _COUNTS = ("checks", "tests", "time")
-"""The columns that stand at the right of their room, and are left out of a todo that was not run."""
+"""Right-aligned columns, which are empty for a todo that was not run."""
 
 
 def _above(todo_id: str) -> list[str]:
-    """Return the ids of the parents of a todo, the top one first."""
+    """Return the qualified ids of the parents of a todo, the topmost first."""
     parts = todo_id.split("/")
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: ReportScreen) -> Row:
-    """Return the row of one todo, every text in it made printable."""
+    """Return the row of one todo with printable texts."""
     name = standing(outcome)
-    # Nothing about the todo is news.
+    # All verdicts are from earlier runs: there is no news about the todo.
     is_quiet = name is Standing.DONE and bool(outcome.checks) and all(c.taken_from for c in outcome.checks)
     depth = sum(above in below for above in _above(outcome.todo_id))
     parts = [standing(each) is Standing.DONE for each in below[outcome.todo_id]]
@@ -198,7 +210,7 @@ def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: Re
         "title": f"{'' if title == outcome.todo_id else title} {progress}".strip(),
     }
     if not is_quiet and name not in (Standing.BLOCKED, Standing.NOT_RUN):
-        seen = {  # a test that two checks share counts once
+        seen = {  # a test shared by two checks counts once
             test.nodeid: not test.outcome.is_red
             for check in outcome.checks
             for test in check.tests
@@ -219,10 +231,10 @@ def _row_of(outcome: Outcome, below: Mapping[str, Sequence[Outcome]], screen: Re
 
 
 def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
-    """Return the widths of the columns that show these rows best.
+    """Return the columns that fit, with their widths.
 
-    Without a terminal they are as wide as their content. On one the title gives way, and is wrapped in its
-    column; then the count of tests goes; at last title and counts stand below.
+    Without a terminal they are as wide as their content. On a terminal the title is narrowed and wrapped in
+    its column, then the count of tests is left out, and at last title and counts move below the line.
     """
     every = {
         name: widest([row.cells[name].text for row in rows if name in row.cells])
@@ -239,7 +251,7 @@ def _fitted(rows: Sequence[Row], screen: ReportScreen) -> dict[str, int]:
 
 
 def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> None:
-    """Write the line of one todo, and below it what there is no room for beside."""
+    """Write the line of one todo, and below it the texts that do not fit."""
     title, *titles = wrapped(row.cells["title"].text, columns.get("title", 1)) or [""]
     shown = row.cells | {"title": row.cells["title"]._replace(text=title)}
     line = [
@@ -261,7 +273,7 @@ def _write_row(row: Row, columns: Mapping[str, int], screen: ReportScreen) -> No
 
 
 def _metric_values(outcome: Outcome) -> str:
-    """Return ``rows_min=250 (>= 10)`` for every recorded metric, the condition where the plan has one."""
+    """Return ``rows_min=250 (>= 10)`` for every recorded metric, with its condition if the plan has one."""
     conditions = {
         name: condition.strip()
         for check in outcome.checks
@@ -271,21 +283,23 @@ def _metric_values(outcome: Outcome) -> str:
     parts: list[str] = []
     for name, values in outcome.recorded.items():
         shown = [number(value) for value in dict.fromkeys(values)]
-        told = ", ".join([*shown[:4], "..."] if len(shown) > 4 else shown)
+        listed = ", ".join([*shown[:4], "..."] if len(shown) > 4 else shown)
         condition = f" ({conditions[name]})" if conditions.get(name) else ""
-        parts.append(f"{name}={told if len(shown) == 1 else f'[{told}]'}{condition}")
+        parts.append(f"{name}={listed if len(shown) == 1 else f'[{listed}]'}{condition}")
     return ", ".join(parts)
 
 
-def _ratio(held: Sequence[bool], noun: str) -> str:
-    good, of = sum(held), len(held)
+def _ratio(results: Sequence[bool], noun: str) -> str:
+    """Return ``3 tests`` if all hold, else ``2/3 tests``."""
+    good, of = sum(results), len(results)
     if not of:
         return "" if noun == "test" else f"no {noun}s"
-    total = counted(of, noun).ljust(len(f"{of} {noun}s"))  # so that "1 check" ends where "2 checks" does
+    total = counted(of, noun).ljust(len(f"{of} {noun}s"))  # aligns "1 check" with "2 checks"
     return total if good == of else f"{good}/{total}"
 
 
 def _tail(outcome: Outcome, name: Standing) -> str:
+    """Return what :attr:`Row.tail` is for a todo of that standing; may be empty."""
     if name is Standing.BLOCKED:
         nearest, *rest = outcome.blocked_by or ("a dependency",)
         return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
@@ -316,7 +330,8 @@ def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
     """Write each failing test's traceback once, however many checks share it."""
     shown: set[tuple[str, str, str]] = set()
     for (plan_id, todo_id, _), failures in longreprs.items():
-        parent, _, _ = todo_id.rpartition("/")  # another sub-plan's root may hold tests of the same names
+        # Another sub-plan may have another root, with tests of the same node ids.
+        parent, _, _ = todo_id.rpartition("/")
         for nodeid, longrepr in failures:
             if (plan_id, parent, nodeid) in shown:
                 continue
@@ -329,7 +344,7 @@ def _write_tracebacks(longreprs: Longreprs, screen: ReportScreen) -> None:
 
 
 def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
-    """Write how the tests stand beside the baseline: what was red before is counted apart."""
+    """Write the comparison of the tests with the baseline; earlier failures are counted separately."""
     if not summary.tests_since:
         return
     parts = [

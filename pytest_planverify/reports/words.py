@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Word(NamedTuple):
-    """How a verdict or state is shown: its mark, its word, and a colour that only repeats them."""
+    """Presentation of a verdict or state: its mark, its word, and a colour that only repeats them."""
 
     glyph: str
     """Name of a field of :class:`Glyphs`, or the mark itself."""
@@ -48,7 +48,7 @@ class Standing(StrEnum):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is left to do on the todo itself."""
+        """Return whether something is left to do on the todo itself."""
         return self not in (Standing.DONE, Standing.BLOCKED, Standing.NOT_RUN)
 
 
@@ -110,13 +110,13 @@ TEST_WORDS: Mapping[TestOutcome, Word] = {
     TestOutcome.CRASHED: Word("", "CRASHED", Style.BAD),
     TestOutcome.NOT_RUN: Word("", "NOT RUN", Style.QUIET),
 }
-"""Words for outcomes of tests, in the style of pytest; they have no mark."""
+"""Words for outcomes of tests, as pytest prints them; they are shown without a mark."""
 
 UNCOUNTED = (TestOutcome.SKIPPED, TestOutcome.NOT_RUN)
 """Outcomes of tests that prove nothing, and so are not counted."""
 
 _WAITING = (Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NEEDS_HUMAN, Verdict.NOT_RUN)
-"""Verdicts that keep a todo without failures from being done, the one that names its standing first."""
+"""Verdicts that keep a todo without failures from being done; the first that occurs names its standing."""
 
 _STANDINGS: Mapping[TodoState, Standing] = {
     TodoState.DONE: Standing.DONE,
