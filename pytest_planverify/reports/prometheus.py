@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from planner.model.verdicts import TodoState
+from planner.model.verdicts import TodoState, Verdict
 from planner.policy.outcomes import state_of
 
 if TYPE_CHECKING:
@@ -36,10 +36,9 @@ def render(told: ReportInput) -> str:
         for state in TodoState:
             todos.labels(plan, state.value).set(counted[plan, state])
     criteria = gauge("criteria", "Criteria, by verdict.", "verdict")
-    for verdict, count in Counter(
-        check.verdict for outcome in document.outcomes for check in outcome.checks
-    ).items():
-        criteria.labels(verdict.value).set(count)
+    checks = Counter(check.verdict for outcome in document.outcomes for check in outcome.checks)
+    for verdict in Verdict:  # zeros, too: no series vanishes between two runs
+        criteria.labels(verdict.value).set(checks[verdict])
     causes = gauge("causes", "Root causes of failures, by category.", "category")
     for category, count in Counter(problem.category for problem in told.problems).items():
         causes.labels(category).set(count)

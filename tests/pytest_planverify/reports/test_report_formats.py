@@ -186,6 +186,8 @@ def test_prometheus_reads_the_exposition() -> None:
     assert families["planverify_run_exit_status"].samples[0].value == 1
     todos = {sample.labels["state"]: sample.value for sample in families["planverify_run_todos"].samples}
     assert (todos["done"], todos["test_failed"], todos["blocked"], todos["pending"]) == (1, 1, 1, 0)
+    criteria = families["planverify_run_criteria"].samples
+    assert {sample.labels["verdict"] for sample in criteria} == {each.value for each in Verdict}
 
 
 def test_markdown_says_what_failed_where_who_and_how_to_rerun_and_one_line_when_green() -> None:
