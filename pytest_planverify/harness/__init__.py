@@ -1,1 +1,1 @@
-"""Harness: carries a plan to done with coding agents, trusting verifications only."""
+"""Harness: carries out a plan with coding agents; only verifications decide what is done."""

@@ -1,8 +1,8 @@
-"""Commands run for coding agents: in a child process, with a time limit, and with short output.
+"""Commands of planverify run for coding agents: in a child process, with a time limit and short output.
 
-Used by the MCP server and the stop hook, so that agents see the same texts as the command line: an
-error is one line, a hanging command cannot block the caller, and printed output cannot corrupt the
-protocol.
+The MCP server and the stop hook use them, so that agents see the same texts as on the command line. In a
+child process a hanging command cannot block the caller, and printed output cannot corrupt the protocol; an
+error is one line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ MOST_CHARACTERS = 6_000
 """Limit of a command's output in characters, about 1,500 tokens."""
 
 MOST_OF_A_VERIFICATION = 2_000
+"""Limit of a verification's output in characters."""
 COMMAND_SECONDS = 120.0
+"""Time limit of a command that is no verification."""
 
 _ERRORS = (Status.USAGE, Status.INTERNAL_ERROR, Status.UNREADABLE)
 _START = "from pytest_planverify.cli import main; main()"
@@ -45,18 +47,18 @@ class CommandResult:
 
     text: str
     status: int | None
-    """Exit status; ``None`` if it was stopped."""
+    """Exit status; ``None`` if it was stopped at its time limit or ended by a signal."""
     document: OutcomeDocument | None = None
     """Outcomes, if the command was a verification."""
 
     @property
     def is_error(self) -> bool:
-        """Return whether the command failed to do its work."""
+        """Return whether the command itself failed; a failed verification is no error."""
         return self.status is None or self.status in _ERRORS
 
     @property
     def is_accepted(self) -> bool:
-        """Return whether everything that was verified passed."""
+        """Return whether there was a verification, and everything in it passed."""
         return self.status == Status.OK and self.document is not None
 
 
@@ -68,7 +70,11 @@ def run_planverify(
     most: int = MOST_CHARACTERS,
     watch: Callable[[], None] | None = None,
 ) -> CommandResult:
-    """Run ``planverify WORDS`` in a folder; ``watch`` is called meanwhile and may raise to stop it."""
+    """Run ``planverify WORDS`` in the folder ``root``; return its redacted output and exit status.
+
+    ``most`` limits the output in characters, ``seconds`` the time. ``watch`` is called repeatedly while the
+    command runs; if it raises, the command is stopped.
+    """
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
     # -P: a folder named planner in the project must not shadow ours.
     argv = [sys.executable, "-P", "-c", _START, *words]
@@ -78,11 +84,12 @@ def run_planverify(
             f"planverify: {words[0]} did not end within {seconds:g} s, and was stopped; verify fewer todos"
         )
         return CommandResult(text=line, status=None)
+    # Errors are written to standard error, results to standard output; the other stream is a fallback.
     streams = (
         [ended.stdout, ended.stderr] if ended.exit_code not in _ERRORS else [ended.stderr, ended.stdout]
     )
-    said = next(filter(str.strip, streams), "")
-    return CommandResult(text=redact(clean(said, limit=most)).strip(), status=ended.exit_code)
+    output = next(filter(str.strip, streams), "")
+    return CommandResult(text=redact(clean(output, limit=most)).strip(), status=ended.exit_code)
 
 
 def verify_plan(
@@ -92,9 +99,10 @@ def verify_plan(
     seconds: float,
     watch: Callable[[], None] | None = None,
 ) -> CommandResult:
-    """Verify ``PLAN[::TODO,...]``, by default the usual plan.
+    """Verify ``PLAN[::TODO,...]``; ``None`` is the plan that the command line would choose.
 
-    Raises :class:`planner.errors.PlannerError` or ``UsageMistake`` if there is no usable plan.
+    The result has the outcomes only if this verification wrote them. Raises
+    :class:`planner.errors.PlannerError` or ``UsageMistake`` if there is no usable plan.
     """
     choice = choose_plan(None if target is None else Path(target))
     loaded = load_plan(choice.path)
@@ -103,6 +111,7 @@ def verify_plan(
     words = ["verify", *([] if target is None else [target]), "-q"]
     result = run_planverify(words, root, seconds=seconds, most=MOST_OF_A_VERIFICATION, watch=watch)
     after = _outcomes(outcomes)
+    # A verification that failed early leaves the outcomes of a previous run in place.
     is_new = after is not None and (before is None or before.run.run_id != after.run.run_id)
     return replace(result, document=after) if is_new else result
 

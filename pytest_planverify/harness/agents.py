@@ -1,4 +1,9 @@
-"""Agents: the program for each role, and one turn of work by it."""
+"""Agents: the program that acts in each role, and one turn of work by it.
+
+An agent is any command line. It finds its task in the brief, by placeholders in its arguments or by
+environment variables, and may leave a report with notes and used tokens. Neither its exit status nor its
+report proves anything: verifications judge the work.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,6 @@ import re
 import shlex
 import shutil
 import sys
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -18,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from planner.errors import PlannerError
 from planner.model.taxonomy import Role
+from planner.planfile.discovery import planverify_settings
 from planner.planfile.file_writer import write_file
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean, one_line
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.processes import ProcessResult
 
 MANUAL = "manual"
+"""Name of the agent that is a person at the terminal."""
 BUILTIN = "builtin"
 """Name of the built-in debugger."""
 
@@ -49,7 +55,9 @@ PRESETS: dict[str, str] = {
 PLACEHOLDERS = ("brief", "json", "prompt", "result", "role", "root", "todo")
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 MOST_RESULT_BYTES = 65_536
+"""Limit of an agent's report in bytes; what follows is not read."""
 MOST_NOTES = 2_000
+"""Limit of an agent's notes in characters."""
 DEFAULT_SECONDS = 1_800.0
 """Limit of a turn if neither plan nor command line sets one."""
 
@@ -57,23 +65,23 @@ _ROLES = [role.value for role in Role]
 _TABLE: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _MOST_LAST_LINE = 200
 _MOST_PROMPT = 100_000
-"""Limit of an argument in characters; systems refuse longer ones."""
+"""Limit of a prompt in characters; operating systems refuse longer arguments."""
 
 
 class AgentError(PlannerError):
-    """An agent that cannot be called; ``str()`` has the reason and the remedy."""
+    """An agent cannot be called; ``str()`` has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn of work, with the location of its files."""
+    """One turn of work, with the locations of its files."""
 
     id: str
     """Unique within the run: ``0007-t2_indicators``."""
     action: Implement
-    """The engine's request."""
+    """The engine's request for this work."""
     role: Role
-    """The role at work; changes to coder if the debugger could not repair the failure."""
+    """Role of the agent; a turn of the debugger continues as coder if the failure is not repaired."""
     folder: Path
     """Holds ``brief.md``, ``brief.json``, ``output.txt``, ``result.json``."""
     root: Path
@@ -93,7 +101,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
-    """How an agent's turn ended; it proves nothing about the work."""
+    """How an agent's turn ended; this proves nothing about the work."""
 
     ended_well: bool
     message: str | None = None
@@ -104,14 +112,17 @@ class TurnReport:
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """Argument vectors by role; the one under ``None`` serves all other roles."""
+    """Argument vectors by role; that of ``None`` serves all roles without their own."""
 
     vectors: Mapping[Role | None, tuple[str, ...]] = field(
         default_factory=dict[Role | None, tuple[str, ...]]
     )
 
     def vector(self, role: Role) -> tuple[str, ...] | None:
-        """Return the argument vector for a role, or ``None``."""
+        """Return the argument vector for a role; ``None`` if no agent has it.
+
+        Without any other agent for it, the debugger is the built-in one.
+        """
         default = (BUILTIN,) if role is Role.DEBUGGER else None
         return self.vectors.get(role) or self.vectors.get(None, default)
 
@@ -121,13 +132,14 @@ class Agents:
 
 
 def parse_agents(given: Sequence[str], root: Path) -> Agents:
-    """Return the agents given by ``--agent``, over those of ``[tool.planverify.agents]``.
+    """Return the agents of ``[tool.planverify.agents]`` in ``pyproject.toml``, overridden by ``--agent``.
 
-    Each is ``COMMAND`` or ``ROLE=COMMAND``, where a command is a preset's name, ``manual``, or
-    shell-like words that no shell interprets. Raises :class:`AgentError`.
+    ``given`` has the values of ``--agent``: ``COMMAND`` or ``ROLE=COMMAND``. A command is the name of a
+    preset, ``manual``, or words in shell syntax that are run without a shell. Raises :class:`AgentError`
+    for an unknown role, a missing program, or a malformed command.
     """
     vectors: dict[Role | None, tuple[str, ...]] = {}
-    for source, name, command in (*_configured(root), *map(_named, given)):
+    for source, name, command in (*_configured(root), *map(_parse_argument, given)):
         if name is not None and name not in _ROLES:
             raise AgentError(f"{source}: there is no role '{name}'; the roles are {', '.join(_ROLES)}")
         role = None if name is None else Role(name)
@@ -148,12 +160,13 @@ def run_turn(
 ) -> TurnReport:
     """Run the agent of the turn's role within its time limit; all its processes have ended afterwards.
 
-    If the built-in debugger could not repair the failure, the coder continues with its findings.
-    ``watch`` is called meanwhile and may raise; ``surroundings`` are added to the environment. Raises
+    If the built-in debugger did not repair the failure, the coder continues with its findings, in the
+    remaining time. ``on_output`` is called with each piece of output. ``watch`` is called repeatedly
+    meanwhile; if it raises, the agent is stopped. ``surroundings`` are added to the environment. Raises
     :class:`AgentError` if the program cannot be started.
     """
     vector = agents.vector(turn.role)
-    assert vector is not None  # checked by the loop
+    assert vector is not None  # the loop sends no turn for which there is no agent
     run = partial(_run_agent, on_output=on_output, watch=watch, surroundings=surroundings)
     if vector != (BUILTIN,):
         return run(vector, turn, prompt)
@@ -164,12 +177,12 @@ def run_turn(
     if report.message:
         prompt += f"\n## What the debugger found\n\n{report.message}\n"
         write_file(turn.brief, prompt)
-    turn.result.unlink(missing_ok=True)
-    left = turn.timeout_seconds - report.duration_ms / 1000
-    worked = run(coder, replace(turn, role=Role.CODER, timeout_seconds=max(left, 1.0)), prompt)
-    told = [each for each in (report.message, worked.message) if each]
+    turn.result.unlink(missing_ok=True)  # the coder's report must not be mistaken for the debugger's
+    remaining = turn.timeout_seconds - report.duration_ms / 1000
+    worked = run(coder, replace(turn, role=Role.CODER, timeout_seconds=max(remaining, 1.0)), prompt)
+    messages = [each for each in (report.message, worked.message) if each]
     return replace(
-        worked, message="\n".join(told) or None, duration_ms=report.duration_ms + worked.duration_ms
+        worked, message="\n".join(messages) or None, duration_ms=report.duration_ms + worked.duration_ms
     )
 
 
@@ -182,6 +195,7 @@ def _run_agent(
     watch: Callable[[], None] | None,
     surroundings: Mapping[str, str],
 ) -> TurnReport:
+    """Run one program with its placeholders filled in; store its output and return how it ended."""
     values = {
         "brief": str(turn.brief),
         "json": str(turn.folder / "brief.json"),
@@ -191,8 +205,8 @@ def _run_agent(
         "root": str(turn.root),
         "todo": turn.action.todo_id,
     }
-    # One pass: other braces stay, and inserted text is not expanded again, as a title may contain
-    # braces.
+    # One pass: other braces stay, and inserted text is not expanded again, because the title of a todo may
+    # contain braces.
     argv = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in vector]
     variables = {f"PLANVERIFY_{name.upper()}": values[name] for name in PLACEHOLDERS if name != "prompt"}
     try:
@@ -210,36 +224,42 @@ def _run_agent(
     write_file(turn.folder / "output.txt", redact(clean(f"{ended.stdout}{ended.stderr}")))
     result = _read_result(turn.result)
     tokens, notes = result.get("tokens"), result.get("notes")
+    # The report is not trusted; ``true`` in JSON would also be an int.
     is_count = isinstance(tokens, int) and not isinstance(tokens, bool) and 0 <= tokens <= 10**12
-    said = redact(clean(notes, limit=MOST_NOTES)) if isinstance(notes, str) and notes.strip() else None
-    message = _why_it_ended(ended, turn.timeout_seconds)
+    remarks = redact(clean(notes, limit=MOST_NOTES)) if isinstance(notes, str) and notes.strip() else None
+    message = _failure_reason(ended, turn.timeout_seconds)
     return TurnReport(
         ended_well=message is None,
-        message=message or said,
+        message=message or remarks,
         tokens=tokens if is_count else None,
         duration_ms=ended.duration_ms,
     )
 
 
 def _configured(root: Path) -> Iterator[tuple[str, str | None, str | list[str]]]:
-    path, source = root / "pyproject.toml", "[tool.planverify.agents]"
+    """Yield source, role (``None``: default) and command of each agent in ``pyproject.toml``.
+
+    Raises :class:`planner.errors.PlannerError` if the table has another form.
+    """
+    source = "[tool.planverify.agents]"
     try:
-        held: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
-    table = held.get("tool", {}).get("planverify", {}).get("agents", {})
-    try:
+        table = planverify_settings(root).values.get("agents", {})
         agents = _TABLE.validate_python(table, strict=True)
     except ValidationError as error:
         name = "".join(f" {part}" for part in error.errors()[0]["loc"][:1])
         raise AgentError(
-            f'{path}: {source}{name} is neither a text nor a list of texts; write default = "COMMAND" in it'
+            f"{root / 'pyproject.toml'}: {source}{name} is neither a text nor a list of texts; "
+            'write default = "COMMAND" in it'
         ) from None
     for name, command in agents.items():
         yield f"{source} {name}", None if name == "default" else name, command
 
 
-def _named(text: str) -> tuple[str, str | None, str]:
+def _parse_argument(text: str) -> tuple[str, str | None, str]:
+    """Return source, role and command of one ``--agent``; the role is ``None`` if none is named.
+
+    An equals sign behind anything else than a role belongs to the command.
+    """
     name, separator, command = text.partition("=")
     is_role = separator and name.strip() in _ROLES
     return (
@@ -248,7 +268,10 @@ def _named(text: str) -> tuple[str, str | None, str]:
 
 
 def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...]:
-    """Return the words of a command, with the brief appended if no placeholder uses it."""
+    """Return the words of a command; the path of the brief is appended if no placeholder passes the task.
+
+    Raises :class:`AgentError` for a malformed command or a missing program.
+    """
     try:
         words = shlex.split(PRESETS.get(command, command)) if isinstance(command, str) else command
     except ValueError as error:
@@ -257,13 +280,14 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
         return (words[0],)
     if not words:
         raise AgentError(f"{source}: names no program; write --agent 'COMMAND {{brief}}'")
+    # Python may be installed under another name, or not be on PATH: the running interpreter will do.
     if words[0] in ("python", "python3") and shutil.which(words[0]) is None:
         words = [sys.executable, *words[1:]]
     if shutil.which(words[0]) is None:
         raise AgentError(f"{source}: there is no program '{words[0]}'; install it, or name its path")
     if not any(f"{{{name}}}" in word for word in words for name in ("brief", "prompt", "json")):
         words = [*words, "{brief}"]
-    # Turns run in other trees, so files outside of the root need absolute paths.
+    # Turns may run in other trees, so that files outside of the root need absolute paths.
     is_outside = (word.startswith("..") and (root / word).exists() for word in words)
     return tuple(
         os.path.abspath(root / word) if outside else word
@@ -271,7 +295,8 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
     )
 
 
-def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
+def _failure_reason(ended: ProcessResult, limit: float) -> str | None:
+    """Return why a turn failed; ``None`` if the agent exited normally with status 0."""
     if ended.timed_out:
         return f"the agent was stopped after {limit:g} s"
     if ended.signal is not None:
@@ -284,10 +309,10 @@ def _why_it_ended(ended: ProcessResult, limit: float) -> str | None:
 
 
 def _read_result(path: Path) -> dict[str, Any]:
-    """Return an agent's report; an unreadable one counts as empty."""
+    """Return an agent's report; a missing or unreadable one is empty."""
     try:
         with path.open("rb") as file:
-            held: Any = json.loads(file.read(MOST_RESULT_BYTES))
+            report: Any = json.loads(file.read(MOST_RESULT_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+    return cast("dict[str, Any]", report) if isinstance(report, dict) else {}

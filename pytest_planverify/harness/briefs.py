@@ -1,4 +1,4 @@
-"""Brief of one turn for an agent, as Markdown and as JSON."""
+"""Brief of one turn for an agent, as Markdown for its prompt and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).with_name("templates")
 CHARACTERS_PER_TOKEN = 4
+"""Average used to estimate the length of a brief."""
 MOST_CRITERIA = 8
 MOST_PATHS = 12
 MOST_FAILURES = 4
@@ -30,31 +31,32 @@ _MOST_EARLIER = 3
 
 
 def write_briefs(turn: Turn, plan: Path, most_tokens: int, *, seen: Outcome | None = None) -> str:
-    """Write ``brief.md`` and ``brief.json`` of a turn; return the Markdown, limited to ``most_tokens``.
+    """Write ``brief.md`` and ``brief.json`` of a turn; return the Markdown.
 
-    ``seen`` is the outcome of a verification before any work on the todo. A token counts as four
-    characters. The least important sections are dropped first.
+    ``plan`` is the plan file that the agent verifies with. ``seen`` is the outcome of a verification before
+    any work on the todo. The Markdown is limited to ``most_tokens``, where a token counts as four
+    characters; the least important sections are dropped first.
     """
     shown = str(plan.relative_to(turn.root) if plan.is_relative_to(turn.root) else plan)
     check = f"pytest --planverify {shlex.quote(f'{shown}::{turn.action.todo_id}')} -q"
     text = _page(turn, check, seen, most_tokens * CHARACTERS_PER_TOKEN)
     write_file(turn.brief, text)
-    held = turn.action.model_dump(mode="json", exclude_defaults=True)
-    held["turn"] = {
+    facts = turn.action.model_dump(mode="json", exclude_defaults=True)
+    facts["turn"] = {
         "id": turn.id,
         "run": turn.folder.parent.parent.name,
         "result": str(turn.result),
         "timeout_seconds": turn.timeout_seconds,
     }
-    held |= {"plan": shown, "check": check}
+    facts |= {"plan": shown, "check": check}
     if seen is not None and seen.failure_evidence is not None:
-        held["seen"] = seen.failure_evidence.model_dump(mode="json", exclude_defaults=True)
-    write_file(turn.folder / "brief.json", json.dumps(held, indent=2) + "\n")
+        facts["seen"] = seen.failure_evidence.model_dump(mode="json", exclude_defaults=True)
+    write_file(turn.folder / "brief.json", json.dumps(facts, indent=2) + "\n")
     return text
 
 
 def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> None:
-    """Record a turn's changes, to be shown to the next worker on the same todo."""
+    """Store a summary of a turn, which is part of the briefs of later turns on the same todo."""
     summary = {
         "todo_id": turn.action.todo_id,
         "attempt": turn.action.attempt,
@@ -66,7 +68,10 @@ def write_turn_summary(turn: Turn, changes: FileChanges, report: TurnReport) -> 
 
 
 def _page(turn: Turn, check: str, seen: Outcome | None, limit: int) -> str:
-    """Render the template, dropping sections of the highest rank until it fits the limit."""
+    """Render the template without sections of high rank, until the text is within ``limit`` characters.
+
+    If even the essential sections exceed the limit, the text is cut.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(  # Markdown for an agent, not HTML
@@ -95,16 +100,17 @@ def _page(turn: Turn, check: str, seen: Outcome | None, limit: int) -> str:
 
 
 def _earlier(turn: Turn) -> list[dict[str, Any]]:
-    """Return the recorded changes of earlier turns on the same todo, latest last."""
+    """Return the summaries of the latest earlier turns on the same todo, latest last."""
     summaries: list[dict[str, Any]] = []
     for path in sorted(turn.folder.parent.glob(f"*/{_SUMMARY}")):
         with suppress(OSError, ValueError):
-            held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if path.parent != turn.folder and held.get("todo_id") == turn.action.todo_id:
-                summaries.append(held)
+            summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if path.parent != turn.folder and summary.get("todo_id") == turn.action.todo_id:
+                summaries.append(summary)
     return summaries[-_MOST_EARLIER:]
 
 
 def _paths(paths: Sequence[str]) -> str:
+    """Return paths as Markdown; the template filter ``paths``."""
     shown = ", ".join(f"`{each}`" for each in paths[:MOST_PATHS])
     return f"{shown} and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else shown

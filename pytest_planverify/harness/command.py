@@ -1,4 +1,10 @@
-"""Command ``planverify run``: carries a plan to done with agents."""
+"""Command ``planverify run``: carries out a plan with agents until every todo is done.
+
+The command prepares the run (options, log, snapshot and baseline of the user's tree) and repeats rounds of
+:class:`~pytest_planverify.harness.loop.Loop`. Each round ends with a verification of the whole plan in new
+processes; if that fails, the plan is carried out again with a new log. A run that was killed at any point
+can be resumed from its log.
+"""
 
 from __future__ import annotations
 
@@ -47,23 +53,27 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.agents import Agents
 
 MOST_ROUNDS = 3
-"""Limit of further rounds if the final verification of the whole plan fails."""
+"""Limit of rounds; a further round follows if the final verification of the whole plan fails."""
 
 SAVED = "refs/planverify/saved"
+"""Prefix of git references to the uncommitted work that runs saved."""
 _DRIVER = "driver.json"
 _ENDED = "ended"
 
 
 def run_command(plan: Path, options: RunOptions) -> int:
-    """Carry out a plan; return the exit status. Raises :class:`planner.errors.PlannerError`."""
+    """Carry out a plan; return the exit status.
+
+    Raises :class:`planner.errors.PlannerError`, or ``UsageMistake`` for options that do not fit.
+    """
     tree = load_tree(plan)
     root = tree.loaded.root
     agents = parse_agents(options.agents, root)
     jobs = options.jobs or (1 if options.executor == THREADS else count_workers(options.executor))
     is_apart = jobs > 1 or options.executor != THREADS
-    _refuse_wrong_use(options, agents, is_apart=is_apart)
+    _check_options(options, agents, is_apart=is_apart)
     progress = RunProgress(sys.stdout, as_json=options.as_json)
-    part = _part(tree.loaded.plan, options, progress)
+    part = _requested_part(tree.loaded.plan, options, progress)
     log = _choose_log(tree, resume=options.resume, restart=options.restart)
     seen = None
     if not options.resume:
@@ -82,7 +92,8 @@ def run_command(plan: Path, options: RunOptions) -> int:
             is_over = ending is not Ending.COMPLETED or green
             status = _conclude(loop, ending, setup, plan) if is_over else Status.FOUND
             if is_over or number == MOST_ROUNDS:
-                # Only now, as a run killed before this point is resumed and reports it again.
+                # Only after the report: a run that is killed before this point can be resumed, and then
+                # reports its end again.
                 (loop.folder / _ENDED).touch()
             if is_over:
                 return status
@@ -100,7 +111,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
         progress.close()
 
 
-def _refuse_wrong_use(options: RunOptions, agents: Agents, *, is_apart: bool) -> None:
+def _check_options(options: RunOptions, agents: Agents, *, is_apart: bool) -> None:
     if not agents.vectors:
         raise UsageMistake(
             "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
@@ -119,8 +130,11 @@ def _refuse_wrong_use(options: RunOptions, agents: Agents, *, is_apart: bool) ->
         raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
 
 
-def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
-    """Return the requested part of a plan. Raises ``UsageMistake`` for an unknown todo."""
+def _requested_part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
+    """Return the plan with only the requested todos and their dependencies, and with lowered limits.
+
+    Raises ``UsageMistake`` for an unknown todo.
+    """
     names = [todo.id for todo in plan.items]
     for pattern in options.only:
         if not fnmatch.filter(names, pattern):
@@ -139,14 +153,14 @@ def _part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
 def _one_round(
     setup: RunSetup, log: Path, *, resume: bool, seen: OutcomeDocument | None
 ) -> tuple[Ending, bool, Loop]:
-    """Carry out the plan once; return how it ended, whether the whole plan passes then, and the loop.
+    """Carry out the plan once; return how that ended, whether the whole plan passes now, and the loop.
 
     ``seen`` are outcomes for the current files, if known.
     """
     plan, root = setup.tree.loaded.path, setup.root
     folder = root / HOME / "harness" / log.stem
     folder.mkdir(parents=True, exist_ok=True)
-    _take_over(folder, shown=log.name)
+    _register_driver(folder, shown=log.name)
     snapshots = Snapshots(root, log.stem)
     snapshots.forget(AFTER_RUN)
     settings = RunSettings(plan=plan, log=log, jobs=setup.jobs, adjust=lambda _: setup.part)
@@ -167,6 +181,7 @@ def _one_round(
             green = ending is Ending.COMPLETED and loop.holds_as_a_whole()
             return ending, green, loop
         except BaseException:
+            # Also after an interrupt: the user's tree must not keep half of a turn.
             loop.put_back()
             raise
         finally:
@@ -176,7 +191,10 @@ def _one_round(
 
 
 def _is_answered(setup: RunSetup, log: Path, loop: Loop, left: set[str]) -> bool:
-    """Ask at the terminal if there is one; else wait for an answer as long as configured."""
+    """Return whether a question was answered: at the terminal, or else within the configured time.
+
+    ``left`` are the questions that the person has skipped.
+    """
     path, seconds = setup.tree.loaded.path, setup.options.wait
     if setup.progress.is_live and ask_at_terminal(path, log, loop.state.questions, left):
         return True
@@ -189,37 +207,46 @@ def _is_answered(setup: RunSetup, log: Path, loop: Loop, left: set[str]) -> bool
     return wait_for_answer(log, seconds)
 
 
-def _take_over(folder: Path, shown: str) -> None:
-    """End processes of a killed driver; refuse if a driver is still running."""
+def _register_driver(folder: Path, shown: str) -> None:
+    """Register this process as the run's driver, and clean up after a killed one.
+
+    Raises ``UsageMistake`` if the registered driver is still running.
+    """
     path = folder / _DRIVER
     with contextlib.suppress(OSError, ValueError):
-        pid, began = json.loads(path.read_text(encoding="utf-8"))
+        pid, started = json.loads(path.read_text(encoding="utf-8"))
         if psutil.pid_exists(pid):
-            if pid != os.getpid() and _beginning(pid) == began:
+            # The start time tells the driver from another process that was given the same id.
+            if pid != os.getpid() and _start_time(pid) == started:
                 raise UsageMistake(
                     f"process {pid} is at work on the run in {shown}; wait for it, or end it"
                 )
         else:
             end_processes_of(pid)
             delete_trees(folder)
-    replace_file(path, json.dumps([os.getpid(), _beginning(os.getpid())]))
+    replace_file(path, json.dumps([os.getpid(), _start_time(os.getpid())]))
 
 
-def _beginning(pid: int) -> float | None:
+def _start_time(pid: int) -> float | None:
+    """Return the start time of a process, or ``None`` if it has ended."""
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).create_time()
     return None
 
 
 def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
-    """Return the log to resume, or a new one. Raises ``UsageMistake``."""
+    """Return the log to resume, or a new one; create its folder.
+
+    Raises ``UsageMistake`` if there is no run to resume, or if an open run would be abandoned without
+    ``restart``.
+    """
     logs = plan_logs(tree.loaded)
     last = logs[-1]
     folder = last.parent.parent / "harness" / last.stem
     is_open = last.exists() and not is_over(last) and folder.is_dir()
     if resume:
-        # The previous run may have been killed before its first event, or before the final
-        # verification.
+        # A run that was killed before its first event, or before the final verification, can be resumed,
+        # too.
         if not folder.is_dir() or (is_over(last) and (folder / _ENDED).exists()):
             raise UsageMistake("no run of this plan is open; leave --resume out")
         make_log_folder(last)
@@ -234,7 +261,10 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
 
 
 def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress: RunProgress) -> None:
-    """Refuse uncommitted work, or stash it in git, as configured."""
+    """Refuse uncommitted work, or keep it in a git reference, as ``dirty`` demands.
+
+    The plan and our own files do not count. Raises ``UsageMistake`` if it refuses.
+    """
     repository = Repository.around(root)
     if repository is None:
         return
@@ -251,13 +281,15 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
         raise UsageMistake(f"{shown} not committed; commit it, or keep it in git by --dirty save")
     stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
-    if stash:  # tracked files only; untracked ones are in the snapshot before the run
+    # A stash has tracked files only; untracked ones are in the snapshot before the run.
+    if stash:
         git(root, "update-ref", f"{SAVED}/{name}", stash)
     where = f", and is {SAVED}/{name} in git" if stash else ""
     progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
 
 
 def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
+    """Print the result of the run and how to continue; return the exit status."""
     progress, words = setup.progress, shlex.quote(str(plan))
     todos = leaf_todos(loop.state)
     done = sum(record.life.value == "done" for record in todos)

@@ -7,9 +7,9 @@ with the JSON brief of a turn as its argument, and proceeds in this order:
    project if they make the check pass.
 2. The failing test is run alone, with variable values shown. If it passes, its order or another test is
    involved.
-3. All changes since an earlier state are undone. If that makes the test pass, the set of changes is minimized
-   by delta debugging (Zeller's ddmin): undoing the remaining ones makes the test pass, undoing fewer does
-   not. Otherwise the next older state is tried.
+3. All changes since an earlier state are undone. If that makes the test pass, the set of changes is
+   minimized by delta debugging (Zeller's ddmin): undoing the remaining ones makes the test pass, undoing
+   fewer does not. Otherwise the next state is tried.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from planner.catalog.commands import Command
 
 SHARE, MOST_SECONDS = 0.4, 300.0
-"""Upper limits of the debugger's time: a share of the turn's time, and seconds; the coder needs the rest."""
+"""Limits of the debugger's time: a share of the turn's time, and seconds; the coder needs the rest."""
 
 MOST_TRIALS = 80
-"""Number of runs of the failing command in one turn."""
+"""Limit of runs of the failing command during the search."""
 MOST_TURNS = 5
 """Number of earlier turns whose initial states are tried, latest first."""
 
@@ -208,7 +208,7 @@ class Debugger:
         self.command = next((each.command for each in criteria if each.id == failure.check_id), None)
 
     def find(self) -> tuple[str, bool]:
-        """Try repairs, then search for the change; return the findings, and whether the failure is repaired."""
+        """Try repairs, then search for the change; return the findings and whether a repair was applied."""
         if self.command is None:
             return "what has failed is no command that could be run again", False
         single, whole, name = _commands(self.command, self.failure)
@@ -315,10 +315,10 @@ class Debugger:
         return sorted(found, key=rank)
 
     def _earlier_states(self) -> Iterator[EarlierState]:
-        """Yield the states to compare with, the most recent ones first.
+        """Yield the states to compare with.
 
-        These are the states before the latest turns of this run, the last passing verification, the
-        baseline, and the last commit.
+        These are, in this order, the states before the latest turns of this run, the last passing
+        verification, the baseline, and the last commit.
         """
         own = f"before-{self.turn['id']}"
         if (self.root / HOME / "harness/objects.git").is_dir():
@@ -381,7 +381,7 @@ def _since(repository: Repository, commit: str) -> tuple[Sequence[str], Callable
 def main(path: Path) -> int:
     """Perform the turn of the brief at ``path`` in the current folder, and write its result file.
 
-    Returns the exit status, always 0: errors are findings for the next agent.
+    Returns the exit status, always 0: an error is reported in the notes of the result.
     """
     brief: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     failure = brief["brief"].get("failure") or brief.get("seen")

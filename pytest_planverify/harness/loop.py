@@ -1,7 +1,14 @@
 """Loop of ``planverify run``: performs the engine's actions and reports events back.
 
-Turns of work are done by agents; only verifications judge them. A snapshot precedes each turn, so that
-a turn that violates its limits or is interrupted leaves nothing behind.
+The engine decides, the loop executes: it takes the next action, performs it (a turn of an agent, a
+verification, a question) and reports the result as an event, for which the engine returns further actions.
+All state that survives the process is in the event log and in files of the run's folder, so that
+:meth:`Loop.resume` can continue after a kill at any point.
+
+Agents are not trusted. Only a verification decides whether a todo is done, whatever its agent reports. A
+snapshot precedes each turn, so that a turn that violates its limits or is interrupted leaves nothing
+behind. Records of the run that an agent or a test changes are restored, and count as a violation. With a
+pool, several turns run at once, each in a tree of its own; they are merged one by one into the user's tree.
 """
 
 from __future__ import annotations
@@ -81,31 +88,34 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.verification import VerificationRun
 
 TICK_SECONDS = 5.0
-"""Interval, in seconds, of clock events while waiting."""
+"""Longest interval, in seconds, between clock events while waiting; deadlines are noticed that late."""
 
 MOST_REFUSED = 5
 """Limit of refused events in a run, for example because the plan was edited meanwhile."""
 
 REQUESTS = "requests.json"
+"""File with the open questions, in the run's folder."""
 _RECORDS = "which only the verifier writes"
 _TURN = "turn.json"
+# Outcomes of the verification at the start, and the marker that they were reported to the engine.
 _FIRST_LOOK = "first_look.json"
-_IS_TOLD = "first_look.told"
+_IS_REPORTED = "first_look.told"
 
 
 class Ending(StrEnum):
-    """How a run ended."""
+    """The end of a run."""
 
     COMPLETED = "completed"
     HALTED = "halted"
     WAITING = "waiting"
-    """Waiting for a person."""
+    """Only a person can continue it, by answering a question."""
     REJECTED = "rejected"
+    """The engine refused the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of the command line."""
+    """Options of the command line of ``planverify run``."""
 
     agents: Sequence[str] = ()
     resume: bool = False
@@ -116,15 +126,15 @@ class RunOptions:
     turn_seconds: float | None = None
     brief_tokens: int = 800
     wait: float = 0.0
-    """Seconds to wait for a person's answer given elsewhere."""
+    """Seconds to wait for an answer that a person gives by another process."""
     only: Sequence[str] = ()
-    """Ids or patterns of todos."""
+    """Ids or patterns of the todos to carry out; empty means all."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Limits by name of the policy or budget; lower ones of the plan apply, too."""
+    """Limits by their name in the policy or budget; the lower of these and the plan's applies."""
     as_json: bool = False
 
     def to_resume(self, plan: Path) -> str:
-        """Return the command that resumes the run; its todos and limits are in the log."""
+        """Return the command that resumes the run. Todos and limits are in the log and not repeated."""
         words = ["planverify", "run", str(plan), "--resume"]
         words += [word for agent in self.agents for word in ("--agent", agent)]
         words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
@@ -135,11 +145,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """Plan, options and components that all rounds of a run share."""
+    """Plan, options and components that all rounds of a run share.
+
+    A run has a second round if its work did not survive the final verification.
+    """
 
     tree: PlanTree
     part: Plan
-    """The part of the plan that is carried out."""
+    """The plan with only the todos that are carried out."""
     agents: Agents
     options: RunOptions
     jobs: int
@@ -149,12 +162,15 @@ class RunSetup:
 
     @property
     def root(self) -> Path:
-        """The plan's root."""
+        """Root of the plan."""
         return self.tree.loaded.root
 
 
 def plan_files(tree: PlanTree) -> tuple[str, ...]:
-    """Return the plan files, sub-plans included, relative to the root; no turn may change them."""
+    """Return the plan files, sub-plans included, relative to the root; no turn may change them.
+
+    Plan files outside of the root are left out.
+    """
     root = tree.loaded.root
     paths = [tree.loaded.path, *(sub.loaded.path for sub in tree.sub_plans().values())]
     return tuple(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root))
@@ -162,7 +178,7 @@ def plan_files(tree: PlanTree) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Loop:
-    """One round of carrying out a plan with agents."""
+    """One round of carrying out a plan with agents. Not thread-safe; turns run in the pool's workers."""
 
     setup: RunSetup
     folder: Path
@@ -173,51 +189,58 @@ class Loop:
     progress: RunProgress = field(init=False)
     pool: TurnPool | None = field(init=False)
     _pending: deque[Action] = field(default_factory=deque[Any])
+    """Actions that the engine has requested and that are not performed yet."""
     _ending: Ending | None = None
     _refused: int = 0
     _first_look: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    """Outcomes before any work, by todo id; part of an agent's brief."""
     _todo_ids: tuple[str, ...] = field(init=False)
     """Ids of the todos to carry out; empty means all."""
     _protected: tuple[str, ...] = field(init=False)
     _records: Records = field(init=False)
     _tampered: set[str] = field(default_factory=set[str])
-    """Records that an agent or test changed; already restored."""
+    """Names of records that an agent or test changed; they are already restored."""
     _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
+    """Ids and changes of the todos that were merged into the user's tree, in order."""
     _seen_tree: str = ""
+    """Latest snapshot of the user's tree, while turns run in other trees."""
     _clean_tree: str = ""
-    _strays: set[str] = field(default_factory=set[str])
+    """Latest snapshot of the user's tree without stray changes, to restore after a violation."""
+    _stray_changes: set[str] = field(default_factory=set[str])
+    """Files of the user's tree that changed although all running turns have their own trees."""
     halts: list[Halt] = field(default_factory=list[Halt])
-    """Halts of the engine."""
+    """Halts that the engine has requested."""
 
     def __post_init__(self) -> None:
         self.progress, self.pool = self.setup.progress, self.setup.pool
         tree, state = self.setup.tree, self.session.state
-        begun = self.setup.part.items if state is None else state.parts[""].plan.items
-        is_part = len(begun) < len(tree.loaded.plan.items)
-        self._todo_ids = tuple(todo.id for todo in begun) if is_part else ()
-        self._protected = plan_files(tree)  # before any turn can change them
+        chosen = self.setup.part.items if state is None else state.parts[""].plan.items
+        is_part = len(chosen) < len(tree.loaded.plan.items)
+        self._todo_ids = tuple(todo.id for todo in chosen) if is_part else ()
+        self._protected = plan_files(tree)  # read before any turn can change which files these are
         self._records = Records(self.setup.root, self.folder, self.session)
 
     def drop_turns(self) -> None:
-        """End running turns and restore the records that they changed."""
+        """Terminate the running turns of the pool and restore the records that they changed."""
         if self.pool is not None and self.pool.is_busy:
             self.pool.drop_all()
             self._check_records()
 
     def close(self) -> None:
-        """Release what is kept outside of the project."""
+        """Remove the copy of the records that is kept outside of the project."""
         self._records.close()
 
     @property
     def state(self) -> State:
-        """The engine's state."""
+        """State of the engine; only valid once the run has begun."""
         assert self.session.state is not None  # the run has begun
         return self.session.state
 
     def start(self, seen: OutcomeDocument | None = None) -> None:
-        """Start the run, reporting what passes already, so that no agent is sent to do finished work.
+        """Start the run: verify the todos and report passing ones, so that no agent works on them.
 
-        ``seen`` are outcomes for exactly these files, if known.
+        ``seen`` are outcomes of a verification of exactly these files. With them nothing is verified
+        again.
         """
         document, todo_ids = seen, self._todo_ids
         if document is None:
@@ -233,10 +256,10 @@ class Loop:
                 if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
                     self.progress.verified(each)
                     self.progress.line("see to it first, unless that is what the todo is about")
-        self._tell_first_look(document)
+        self._report_first_look(document)
 
     def resume(self) -> None:
-        """Continue at the end of the log; interrupted work is undone and requested again."""
+        """Continue a run at the end of its log; interrupted turns are undone and requested again."""
         self._ending = None
         self.snapshots.unlock()
         if self.session.state is None:  # killed before the first event
@@ -249,44 +272,53 @@ class Loop:
         if self.state.plan_state.is_final:
             return
         self._first_look = _by_todo(document)
-        if not (self.folder / _IS_TOLD).exists():
-            self._tell_first_look(document)
+        if not (self.folder / _IS_REPORTED).exists():
+            self._report_first_look(document)
         if not self.state.plan_state.is_final:
-            self._tell(RunResumed(at=_now()))
+            self._report(RunResumed(at=_now()))
 
     def put_back(self) -> None:
-        """Undo the changes of an interrupted turn in the user's tree."""
-        left = self.folder / _TURN
-        if not left.exists():
+        """Undo what an interrupted turn changed in the user's tree; a snapshot keeps those changes.
+
+        A turn that the engine no longer waits for is complete, and only its mark is removed.
+        """
+        mark = self.folder / _TURN
+        if not mark.exists():
             return
-        turn: dict[str, Any] = json.loads(left.read_text(encoding="utf-8"))
+        turn: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
         if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
             kept = self.snapshots.take(f"cut-off-{turn['id']}")
             self.snapshots.restore(str(turn["before"]))
             self.progress.line(
                 f"{turn['todo_id']}: a turn was cut off; its files are put back ({kept[:12]} has them)"
             )
-        left.unlink()
+        mark.unlink()
 
-    def _tell_first_look(self, document: OutcomeDocument | None) -> None:
+    def _report_first_look(self, document: OutcomeDocument | None) -> None:
+        """Begin the run in the engine, unless it has begun, and report the todos that pass already."""
+
         def tell(event: Event) -> State:
-            self._tell(event, is_shown=False)
+            self._report(event, is_shown=False)
             return self.state
 
         self._first_look = _by_todo(document)
         if document is not None:
-            held = tuple(each for each in document.outcomes if each.success)
-            document = document.model_copy(update={"outcomes": held})
+            passing = tuple(each for each in document.outcomes if each.success)
+            document = document.model_copy(update={"outcomes": passing})
         if self.session.state is None or self.state.plan_state is PlanState.READY:
-            self._tell(RunStarted(at=_now()))
+            self._report(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
             tell_run(self.state, document, (), _now(), tell)
         # Earlier passes may be broken by now, so a resumed run must not report them again.
-        (self.folder / _IS_TOLD).touch()
+        (self.folder / _IS_REPORTED).touch()
         self.progress.state(self.state)
 
     def run(self) -> Ending:
-        """Perform actions until nothing is left to do, or only a person can continue."""
+        """Perform actions until nothing is left to do, or only a person can continue.
+
+        Raises :class:`~pytest_planverify.harness.agents.AgentError` if no agent has the role that a todo
+        needs.
+        """
         while self._ending is None:
             # Finished turns are merged first, so that one verification covers all of them.
             if self.pool is not None and (ended := self.pool.take_ended()) is not None:
@@ -306,7 +338,9 @@ class Loop:
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._tick()
             elif self._refused < MOST_REFUSED:
-                self._tell(RunResumed(at=_now()))  # repeats outstanding requests
+                # Nothing is pending although the plan is not finished. On this event the engine repeats its
+                # outstanding requests.
+                self._report(RunResumed(at=_now()))
             else:
                 self.progress.line("nothing more can be done: what was found is refused again and again")
                 self._ending = Ending.HALTED
@@ -314,7 +348,10 @@ class Loop:
         return self._ending
 
     def holds_as_a_whole(self) -> bool:
-        """Verify the whole plan with cold workers; return whether everything passes."""
+        """Verify the whole plan in new processes; return whether everything passes.
+
+        Records that were tampered with make the result negative.
+        """
         self.progress.phase("verifying everything once more, cold")
         found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
@@ -322,7 +359,7 @@ class Loop:
         return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
-        """Write the plan with all edits of the run; return its path."""
+        """Return the path of the plan with all edits of the run; without edits, of the user's plan file."""
         plan = self.setup.tree.loaded.path
         newest = self.folder / f"plan{plan.suffix}"
         return newest if newest.exists() else plan
@@ -330,21 +367,21 @@ class Loop:
     # -- actions ------------------------------------------------------------------------------------------
 
     def _next(self) -> Action | None:
-        """Take the next action that is due."""
+        """Remove and return the next action that is due, or ``None``."""
         due = self._due()
-        # Start agents before verifying, so that none waits for a verification.
+        # Start agents before verifying, so that they work while the verification runs.
         action = next((each for each in due if not isinstance(each, Verify)), due[0] if due else None)
         if action is not None:
             self._pending.remove(action)
         return action
 
     def _due(self) -> list[Action]:
-        """Return the actions that are due, dropping those that are no longer wanted."""
+        """Return the actions that are due; drop pending ones that the engine no longer wants."""
         self._pending = deque(each for each in self._pending if self._is_current(each))
         return [each for each in self._pending if _seconds_until(each) <= 0]
 
     def _seconds_to_wait(self) -> float:
-        """Return the seconds until an action is due."""
+        """Return the seconds until the next pending action is due; the tick interval if none has a time."""
         return min((each for each in map(_seconds_until, self._pending) if each > 0), default=TICK_SECONDS)
 
     def _perform(self, action: Action) -> None:
@@ -363,7 +400,7 @@ class Loop:
             case PublishPlan():
                 self.progress.line(f"the plan has version {action.version}: {action.because}")
             case LoadSubPlan():
-                self._tell(SubPlanLoaded(at=_now(), todo_id=action.todo_id))
+                self._report(SubPlanLoaded(at=_now(), todo_id=action.todo_id))
             case Halt():
                 self.halts.append(action)
                 self.progress.line(f"halted by {action.rule}: {action.because}")
@@ -375,7 +412,8 @@ class Loop:
                 self._ending = Ending.COMPLETED if action.result == "completed" else Ending.REJECTED
 
     def _implement(self, action: Implement) -> None:
-        if self._holds_already(action):
+        """Have an agent or person perform a turn: here and now, or in the pool if there is one."""
+        if self._passes_already(action):
             return
         agents, options = self.setup.agents, self.setup.options
         if agents.vector(action.role) is None:
@@ -400,12 +438,13 @@ class Loop:
         seen = self._first_look.get(action.todo_id)
         prompt = write_briefs(turn, self.current_plan(), options.brief_tokens, seen=seen)
         before = self.snapshots.take(f"before-{turn_id}")
-        self._records.keep_copy()  # the agent may delete `.planverify` with all snapshots
+        # The agent may delete `.planverify`, and with it all snapshots.
+        self._records.keep_copy()
         if self.pool is not None:
             self._send(self.pool, turn, before)
             return
         self._mark(turn, before)
-        self._tell_started(turn)
+        self._report_started(turn)
         self._records.note()
         head = head_of(self.setup.root)
         self.progress.turn_started(turn)
@@ -417,18 +456,22 @@ class Loop:
         self._check_records()
         after = self.snapshots.take(f"after-{turn_id}")
         changes, violation = self._judge(turn, report, before, after)
-        violation = self._tell_head(head) or violation
+        violation = self._report_head(head) or violation
         if violation is not None:
             self.snapshots.restore(before)
-        self._tell_finished(turn, report, changes, violation)
+        self._report_finished(turn, report, changes, violation)
 
     def _judge(
         self, turn: Turn, report: TurnReport, before: str, after: str
-    ) -> tuple[FileChanges, _Overstep | None]:
-        """Record a turn's changes, and check them against its limits."""
+    ) -> tuple[FileChanges, _LimitViolation | None]:
+        """Record a turn's changes, and compare them with its limits; return both.
+
+        The first of these violations is returned: changed records, protected files, files outside of the
+        allowlist. ``None`` if the turn stayed within its limits.
+        """
         changes = self.snapshots.compare(before, after)
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
-        bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._strays))
+        bounds, changed = turn.action.bounds, (*changes.changed, *sorted(self._stray_changes))
         protected = (*self._protected, *bounds.protected_files)
         outside = (
             each
@@ -436,9 +479,11 @@ class Loop:
             if bounds.allowed_files is not None and not allowed(each, bounds.allowed_files)
         )
         violation = (
-            _overstep(sorted(self._tampered), _RECORDS)
-            or _overstep((each for each in changed if allowed(each, protected)), "which the plan protects")
-            or _overstep(outside, "which its allowed_files do not grant")
+            _limit_violation(sorted(self._tampered), _RECORDS)
+            or _limit_violation(
+                (each for each in changed if allowed(each, protected)), "which the plan protects"
+            )
+            or _limit_violation(outside, "which its allowed_files do not grant")
         )
         self._tampered.clear()
         write_turn_summary(turn, changes, report)
@@ -448,9 +493,11 @@ class Loop:
     # -- turns side by side -------------------------------------------------------------------------------
 
     def _send(self, pool: TurnPool, turn: Turn, before: str) -> None:
+        """Send a turn to the pool, where it starts from the snapshot ``before``."""
         if pool.is_busy:
-            self._note_strays()
+            self._note_stray_changes()
         else:
+            # While no turn is running, the records and the tree are accepted as they are.
             self._records.note()
             self._seen_tree = self._clean_tree = before
         job = make_job(
@@ -460,15 +507,19 @@ class Loop:
         self.progress.turn_started(turn)
 
     def _take_back(self, sent: SentTurn, result: TurnResult | None) -> None:
-        """Judge a turn that ran elsewhere, and merge its changes into the user's tree."""
+        """Judge a turn that ran in the pool, and merge its changes into the user's tree.
+
+        ``result`` is ``None`` if the worker was lost. Results that the engine no longer waits for are
+        dropped. A violation or a conflict leaves the user's tree without the turn's changes.
+        """
         turn = sent.job.turn
         if not self._is_outstanding(turn.action.todo_id, turn.action.seq):
             return
         if result is None:
             report = TurnReport(ended_well=False, message="the workers that were to take the turn are lost")
             self.progress.turn_finished(turn, report, FileChanges(), None)
-            self._tell_started(turn)
-            self._tell_finished(turn, report, FileChanges(), None)
+            self._report_started(turn)
+            self._report_finished(turn, report, FileChanges(), None)
             return
         for name, content in result.files.items():
             (turn.folder / name).write_bytes(content)
@@ -476,35 +527,42 @@ class Loop:
         if result.bundle is not None:
             self.snapshots.unbundle(turn.folder / "bundle", result.bundle)
             (turn.folder / "bundle").unlink()
-        ours = self._note_strays()
+        ours = self._note_stray_changes()
         changes, violation = self._judge(turn, result.report, result.before, result.after)
-        self._tell_started(turn)
+        self._report_started(turn)
         if violation is not None:
             self.snapshots.restore(self._clean_tree)
-            self._tell_finished(turn, result.report, changes, violation)
+            self._report_finished(turn, result.report, changes, violation)
             return
-        # Merged inside of git first, so that the user's tree never contains half of it.
+        # Merge inside git first, so that the user's tree never contains half of a turn.
         merged, clashing = self.snapshots.merge(result.before, ours, result.after)
-        self._strays.clear()
+        self._stray_changes.clear()
         self._seen_tree = self._clean_tree = ours if clashing else merged
         if clashing:
-            self._tell_conflict(sent, result.report, clashing)
+            self._report_conflict(sent, result.report, clashing)
             return
         self._mark(turn, ours)
         self.snapshots.lay_out(merged)
         self._merged.append((turn.action.todo_id, changes))
-        self._tell_finished(turn, result.report, changes, None)
+        self._report_finished(turn, result.report, changes, None)
 
-    def _note_strays(self) -> str:
-        """Record changes in the user's tree although all turns have their own trees."""
+    def _note_stray_changes(self) -> str:
+        """Record changes of the user's tree since the last look; return its snapshot.
+
+        While turns run in their own trees, nothing should change here. Such changes count against the next
+        turn that is judged.
+        """
         now = self.snapshots.take("now")
         if now != self._seen_tree:
-            self._strays.update(self.snapshots.compare(self._seen_tree, now).changed)
+            self._stray_changes.update(self.snapshots.compare(self._seen_tree, now).changed)
         self._seen_tree = now
         return now
 
-    def _tell_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
-        """Report that a turn conflicts with what was merged since it began; its changes are dropped."""
+    def _report_conflict(self, sent: SentTurn, report: TurnReport, files: tuple[str, ...]) -> None:
+        """Report a turn whose changes conflict with those merged since it began; they are dropped.
+
+        The todo is requested again if it has retries left. Otherwise the turn counts as failed.
+        """
         turn = sent.job.turn
         todo_id = turn.action.todo_id
         self.progress.line(f"{todo_id}: what was merged meanwhile changes {', '.join(files[:5])} otherwise")
@@ -512,23 +570,27 @@ class Loop:
             (name for name, changes in self._merged[sent.merges :] if set(files) & {*changes.changed}), None
         )
         record = self.state.records[todo_id]
-        may_be_done_anew = record.is_branch or record.retries < record.todo.max_retries
-        if first in (None, todo_id) or not may_be_done_anew:  # a verification decides how to continue
+        has_retries = record.is_branch or record.retries < record.todo.max_retries
+        if first in (None, todo_id) or not has_retries:  # a verification decides how to continue
             message = f"{', '.join(files)} was changed otherwise meanwhile"
             report = replace(report, ended_well=False, message=message)
-            self._tell_finished(turn, report, FileChanges(), None)
+            self._report_finished(turn, report, FileChanges(), None)
             return
-        self._tell(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
-        self._tell(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
+        self._report(BudgetSpent(at=_now(), todo_id=todo_id, tokens=report.tokens or 0, cycles=1))
+        self._report(ConflictFound(at=_now(), todo_ids=(first, todo_id), files=files))
 
-    def _tell_started(self, turn: Turn) -> None:
-        # The time limit starts here; for turns elsewhere the worker enforces it.
-        self._tell(WorkStarted(at=_now(), todo_id=turn.action.todo_id, answers=turn.action.seq))
+    def _report_started(self, turn: Turn) -> None:
+        # The engine's time limit starts here. A turn in the pool is reported only when it is finished:
+        # there the worker enforces the limit.
+        self._report(WorkStarted(at=_now(), todo_id=turn.action.todo_id, answers=turn.action.seq))
 
     # -- findings -----------------------------------------------------------------------------------------
 
-    def _holds_already(self, action: Implement) -> bool:
-        """Return whether a todo that was blocked at the start now passes without work."""
+    def _passes_already(self, action: Implement) -> bool:
+        """Return whether a todo passes without work, and report it to the engine if so.
+
+        Only a todo that was blocked at the start is verified: its checks did not run then.
+        """
         seen = self._first_look.get(action.todo_id)
         if seen is None or seen.state is not TodoState.BLOCKED or self._lacks_modules(action.todo_id):
             return False
@@ -538,13 +600,13 @@ class Loop:
         if not outcome.success:
             return False
         self.progress.verified(outcome)
-        self._tell(Verified(at=_now(), outcome=outcome))
+        self._report(Verified(at=_now(), outcome=outcome))
         return not self._is_outstanding(action.todo_id, action.seq)
 
     def _lacks_modules(self, todo_id: str) -> bool:
         """Return whether a module that the todo must write is missing, so that verifying is pointless.
 
-        Other files might be created by its tests.
+        Other expected artifacts do not count, because the todo's tests might create them.
         """
         artifacts = self.state.records[todo_id].todo.acceptance_criteria.expected_artifacts
         modules = [each for each in artifacts if each.path.endswith(".py")]
@@ -552,15 +614,18 @@ class Loop:
             return False
         try:
             root = load_flat(self.current_plan()).owner(todo_id).root
-        except PlannerError:  # being edited: the verification reports what is wrong
+        except PlannerError:  # the plan is being edited; the verification reports what is wrong with it
             return False
         return any(check_artifact(each, root).is_red for each in modules)
 
-    def _tell_finished(
-        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: _Overstep | None
+    def _report_finished(
+        self, turn: Turn, report: TurnReport, changes: FileChanges, violation: _LimitViolation | None
     ) -> None:
-        """Report the end of a turn; one that violated its limits has been undone."""
-        self._tell(
+        """Report the end of a turn to the engine, and its violation as a failed verification.
+
+        The changes of a violating turn have been undone by the caller.
+        """
+        self._report(
             WorkFinished(
                 at=_now(),
                 todo_id=turn.action.todo_id,
@@ -575,31 +640,37 @@ class Loop:
             )
         )
         if violation is not None:
-            self._tell(Verified(at=_now(), outcome=violation.outcome(turn.action.todo_id)))
+            self._report(Verified(at=_now(), outcome=violation.outcome(turn.action.todo_id)))
         with self._writing_records():
             (self.folder / _TURN).unlink(missing_ok=True)
 
     def _mark(self, turn: Turn, before: str) -> None:
-        """Record what to restore, before the user's tree changes for a turn."""
-        asked = {"seq": turn.action.seq, "todo_id": turn.action.todo_id}
+        """Write the snapshot to restore if the process is killed, before a turn changes the user's tree."""
+        requested = {"seq": turn.action.seq, "todo_id": turn.action.todo_id}
         with self._writing_records():
-            replace_file(self.folder / _TURN, json.dumps({"id": turn.id, **asked, "before": before}))
+            replace_file(self.folder / _TURN, json.dumps({"id": turn.id, **requested, "before": before}))
 
     def _check_records(self, *, by_people: bool = True) -> None:
-        """Restore records that an agent or test has changed."""
+        """Restore the records that an agent or test has changed, and remember their names.
+
+        With ``by_people`` changes that a person may make, such as answers, are kept.
+        """
         names, was_removed = self._records.put_back(by_people=by_people)
         self._tampered.update(names)
         if was_removed:
             self.progress.line("the records of the run were removed; they are put back")
 
-    def _tell_head(self, before: tuple[str, str] | None) -> _Overstep | None:
-        """Report commits and branch switches of an agent; removing the repository is a violation."""
+    def _report_head(self, before: tuple[str, str] | None) -> _LimitViolation | None:
+        """Print commits and branch switches of an agent; return a violation if it removed the repository.
+
+        ``before`` are branch and commit before the turn.
+        """
         now = head_of(self.setup.root)
         if before is None or now == before:
             return None
         if now is None:
             remedy = "the files are put back; bring the repository back from a copy"
-            return _Overstep((".git",), f"removed .git, the repository itself; {remedy}")
+            return _LimitViolation((".git",), f"removed .git, the repository itself; {remedy}")
         (old_branch, old), (branch, commit) = before, now
         if branch != old_branch:
             self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
@@ -609,7 +680,7 @@ class Loop:
         return None
 
     def _verify_todos(self, first: Verify) -> None:
-        """Run one verification for all pending requests, and report each outcome."""
+        """Perform ``first`` and all due verifications of its kind in one run; report each outcome."""
         # One run of pytest serves all pending requests.
         alike = [each for each in self._due() if isinstance(each, Verify) and each.isolate == first.isolate]
         for each in alike:
@@ -619,12 +690,13 @@ class Loop:
         found = self._verify(self.current_plan(), tuple(asked), cold=first.isolate)
         for todo_id, seq in asked.items():
             outcome = found.outcome(todo_id, self.state.plan_id)
-            if not self._is_outstanding(todo_id, seq):  # another todo's outcome has halted the run
+            # The outcome of another todo may have halted the run.
+            if not self._is_outstanding(todo_id, seq):
                 continue
-            if tampered := _overstep(sorted(self._tampered), _RECORDS, remedy="put back"):
+            if tampered := _limit_violation(sorted(self._tampered), _RECORDS, remedy="put back"):
                 outcome = tampered.outcome(todo_id)
             self.progress.verified(outcome)
-            self._tell(
+            self._report(
                 Verified(
                     at=_now(),
                     outcome=outcome,
@@ -637,9 +709,13 @@ class Loop:
     def _verify(
         self, plan: Path, todo_ids: Sequence[str] = (), *, cold: bool = False, confirms: bool = True
     ) -> VerificationRun:
+        """Verify todos of ``plan``, or all; see :func:`pytest_planverify.harness.verification.verify`.
+
+        Changes that its tests make to records are reverted, and remembered as tampering.
+        """
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
-            self._note_strays()
+            self._note_stray_changes()
         else:
             self._records.note()
         state, outcomes = self.session.state, self.folder / "outcomes.json"
@@ -655,17 +731,21 @@ class Loop:
             confirms=confirms,
         )
         self._check_records(by_people=is_busy)
-        if is_busy:  # writes of the verification are not the agents'
+        if is_busy:  # files that the verification wrote are no stray changes of agents
             self._seen_tree = self.snapshots.take("verified")
-            self._clean_tree = self._clean_tree if self._strays else self._seen_tree
+            self._clean_tree = self._clean_tree if self._stray_changes else self._seen_tree
         return found
 
     # -- the engine ---------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        self._tell(ClockTicked(at=_now()))
+        self._report(ClockTicked(at=_now()))
 
-    def _tell(self, event: Event, *, is_shown: bool = True) -> None:
+    def _report(self, event: Event, *, is_shown: bool = True) -> None:
+        """Report an event to the engine, and enqueue the actions that it requests.
+
+        A refused event is printed and counted. ``is_shown`` updates the progress display.
+        """
         with self._writing_records():
             try:
                 actions = self.session.tell(event)
@@ -681,7 +761,11 @@ class Loop:
 
     @contextlib.contextmanager
     def _writing_records(self) -> Generator[None]:
-        """Context for writing records; agents' changes to them are reverted first."""
+        """Context for writing records while turns may be running in the pool.
+
+        Changes that agents made are reverted first, and the new state is noted afterwards: otherwise our
+        own writes would look like theirs, or theirs like ours.
+        """
         is_busy = self.pool is not None and self.pool.is_busy
         if is_busy:
             self._check_records()
@@ -690,6 +774,7 @@ class Loop:
             self._records.note(own=True)
 
     def _is_outstanding(self, todo_id: str, seq: int) -> bool:
+        """Return whether the engine still waits for the result of action ``seq`` on a todo."""
         record = self.state.records.get(todo_id)
         return (
             record is not None
@@ -698,7 +783,7 @@ class Loop:
         )
 
     def _is_current(self, action: Action) -> bool:
-        """Return whether the engine still wants an action, after what was reported meanwhile."""
+        """Return whether the engine still wants an action, given the events since it was requested."""
         if isinstance(action, Implement):
             return self._is_outstanding(action.todo_id, action.seq)
         if isinstance(action, Verify):
@@ -706,24 +791,24 @@ class Loop:
         return True
 
     def _write_requests(self) -> None:
-        """Write the open questions, for programs that ask people."""
+        """Write the open questions for programs that ask people; remove the file if there are none."""
         path = self.folder / REQUESTS
         questions = [question_facts(each) for each in self.state.questions.values()]
-        held = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
+        document = {"schema_version": 1, "plan": self.state.plan_id, "questions": questions}
         if questions:
-            write_file(path, json.dumps(held, indent=2) + "\n")
+            write_file(path, json.dumps(document, indent=2) + "\n")
         else:
             path.unlink(missing_ok=True)
 
 
-class _Overstep(NamedTuple):
-    """Files that a turn changed without permission."""
+class _LimitViolation(NamedTuple):
+    """Files that a turn changed without permission, with a sentence for the screen and the outcome."""
 
     paths: tuple[str, ...]
     headline: str
 
     def outcome(self, todo_id: str) -> Outcome:
-        """Return the outcome that halts the run, like any allowlist violation."""
+        """Return the outcome for the violating todo. As any allowlist violation, it halts the run."""
         failure = Failure(
             category=Category.ALLOWLIST_VIOLATION,
             owner=Owner.PRODUCT,
@@ -747,15 +832,17 @@ class _Overstep(NamedTuple):
         )
 
 
-def _overstep(paths: Iterable[str], why: str, remedy: str = "the turn is undone") -> _Overstep | None:
-    """Return the violation for changed files, or ``None`` without files."""
+def _limit_violation(
+    paths: Iterable[str], why: str, remedy: str = "the turn is undone"
+) -> _LimitViolation | None:
+    """Return the violation for changed files, or ``None`` if there are none."""
     names = tuple(paths)
     shown = listed([one_line(each, 120) for each in names], 3)
-    return _Overstep(names, f"changed {shown}, {why}; {remedy}") if names else None
+    return _LimitViolation(names, f"changed {shown}, {why}; {remedy}") if names else None
 
 
 def _seconds_until(action: Action) -> float:
-    """Return the seconds until an action may be performed; negative if it is due."""
+    """Return the seconds until an action may be performed; 0 or negative if it is due."""
     not_before: str | None = getattr(action, "not_before", None)
     return 0.0 if not_before is None else (datetime.fromisoformat(not_before) - _now()).total_seconds()
 

@@ -1,4 +1,4 @@
-"""Questions of a run, asked at the terminal; answered as by ``planverify answer`` and ``approve``."""
+"""Questions of a run at the terminal. Answers are stored as by ``planverify answer`` and ``approve``."""
 
 from __future__ import annotations
 
@@ -18,42 +18,45 @@ if TYPE_CHECKING:
 
     from planner.model.actions import AskHuman
 
-_LOOKS = 0.2
-"""Seconds between two looks at the log."""
+_POLL_SECONDS = 0.2
+"""Interval, in seconds, at which the log is polled for an answer."""
 DECISIONS = ("approve", "reject", "modify")
-_CHANGES = {
+_CHANGEABLE = {
     "role": "role",
     "instructions": "instructions",
     "allowed_files": "files, with blanks between",
     "max_debug_attempts": "attempts",
 }
-"""What a person may change in a branch, and what they are asked for."""
+"""Fields of a branch that a person may change, with the labels of their prompts."""
 
 
 def ask_at_terminal(plan: Path, log: Path, questions: Mapping[str, AskHuman], left: set[str]) -> bool:
-    """Ask what is open, and tell the run's log the answers; return whether there was one.
+    """Ask the open questions and write the answers into the run's log; return whether there was an answer.
 
-    Nothing is asked where nobody types. What is ``left`` waiting, by an empty line, is not asked again.
+    Without a terminal nothing is asked. ``left`` are the ids of questions that the person has skipped by an
+    empty line: they are not asked again. Newly skipped ones are added.
     """
     if not sys.stdin.isatty():
         return False
-    asked = [question for name, question in questions.items() if name not in left]
-    waiting = {question.question_id for question in asked if not _ask(plan, log, question)}
+    open_questions = [question for name, question in questions.items() if name not in left]
+    waiting = {question.question_id for question in open_questions if not _ask(plan, log, question)}
     left |= waiting
-    return len(waiting) < len(asked)
+    return len(waiting) < len(open_questions)
 
 
 def wait_for_answer(log: Path, seconds: float) -> bool:
-    """Wait until somebody has answered from elsewhere; return whether that was within so many seconds."""
+    """Wait until another process has written an answer; return whether that was within ``seconds``."""
+    # While the run waits, only answers make the log grow.
     deadline, before = time.monotonic() + seconds, log.stat().st_size
     while time.monotonic() < deadline:
         if log.stat().st_size != before:
             return True
-        time.sleep(_LOOKS)
+        time.sleep(_POLL_SECONDS)
     return False
 
 
 def _ask(plan: Path, log: Path, question: AskHuman) -> bool:
+    """Ask one question until there is a valid answer or an empty line; return whether it was answered."""
     print(f"\n{one_line(f'{question.todo_id}: {question.question}', 1_000)}")
     if question.because:
         print(f"  why: {one_line(question.because, 1_000)}")
@@ -61,23 +64,28 @@ def _ask(plan: Path, log: Path, question: AskHuman) -> bool:
         print(f"  seen: {one_line(question.failure.stack_trace_head, 1_000)}")
     known = DECISIONS if question.kind.is_approval else question.options
     options = ", ".join(known if question.kind.value != "answer" else ("yes", "no, or the reason for a no"))
-    while said := _line(f"{options} (Enter leaves it waiting): "):
+    while answer := _line(f"{options} (Enter leaves it waiting): "):
         try:
             run = PlanRun.open(plan, None, log)
-            told = _tell(run, question, said)
+            messages = _give(run, question, answer)
             run.save()
         except (PlannerError, UsageMistake) as error:
             print(f"  {one_line(str(error), 1_000)}")
             continue
-        print("\n".join(f"  {one_line(each, 1_000)}" for each in told))
+        print("\n".join(f"  {one_line(each, 1_000)}" for each in messages))
         return True
     return False
 
 
-def _tell(run: PlanRun, question: AskHuman, said: str) -> list[str]:
+def _give(run: PlanRun, question: AskHuman, answer: str) -> list[str]:
+    """Give the answer to the run; return the messages to show.
+
+    A decision may be abbreviated, and be followed by its reason. Raises :class:`UsageMistake` for an
+    unknown word.
+    """
     if not question.kind.is_approval:
-        return give_answer(run, question.todo_id or question.question_id, said, login_name())
-    word, _, because = said.partition(" ")
+        return give_answer(run, question.todo_id or question.question_id, answer, login_name())
+    word, _, because = answer.partition(" ")
     decision = next((each for each in DECISIONS if each.startswith(word.lower())), None)
     decision = {"yes": "approve", "no": "reject"}.get(word.lower(), decision)
     if decision is None:
@@ -88,9 +96,12 @@ def _tell(run: PlanRun, question: AskHuman, said: str) -> list[str]:
 
 
 def _changes() -> dict[str, Any]:
-    """Ask what is to be other than proposed; nothing is as proposed."""
-    said = {name: _line(f"  {label} (Enter: as proposed): ") for name, label in _CHANGES.items()}
-    found: dict[str, Any] = {name: text for name, text in said.items() if text}
+    """Ask for the fields to change; return those that were given a value.
+
+    Raises :class:`UsageMistake` if none was.
+    """
+    answers = {name: _line(f"  {label} (Enter: as proposed): ") for name, label in _CHANGEABLE.items()}
+    found: dict[str, Any] = {name: text for name, text in answers.items() if text}
     if "allowed_files" in found:
         found["allowed_files"] = tuple(found["allowed_files"].split())
     if not found:
@@ -99,6 +110,7 @@ def _changes() -> dict[str, Any]:
 
 
 def _line(prompt: str) -> str:
+    """Read one line; empty at the end of input."""
     try:
         return input(prompt).strip()
     except EOFError:

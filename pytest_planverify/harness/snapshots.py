@@ -1,7 +1,9 @@
-"""Snapshots of a work tree, in a git repository of the harness's own, below ``.planverify``.
+"""Snapshots of a work tree, stored in a separate git repository below ``.planverify``.
 
-The user's repository, its index and its branches are never touched, and a project needs none: the files
-that git does not ignore are committed to ``.planverify/harness/objects.git`` before and after each turn.
+The files that git does not ignore are committed to ``.planverify/harness/objects.git`` before and after
+each turn. The user's repository, its index and its branches are never touched, and the project need not be
+a repository at all. Snapshots are identified by commit ids, and found again by labels, which are references
+of git.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK_SECONDS = 5.0
+"""Time that a git process of a killed driver is given to finish."""
 _MOST_ARGUMENTS = 200
+"""Number of paths in one call of git; the length of command lines is limited."""
+# Excluded in addition to what the project's own .gitignore files exclude.
 _IGNORED = """\
 .planverify/
 __pycache__/
@@ -37,7 +42,7 @@ __pycache__/
 node_modules/
 """
 # Contents are stored byte for byte, regardless of the user's git configuration.
-_PLAIN = (
+_GIT_OPTIONS = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.quotePath=false"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.attributesFile=/dev/null"),
     *("-c", "user.name=planverify", "-c", "user.email=planverify@localhost"),
@@ -45,28 +50,29 @@ _PLAIN = (
 
 
 class SnapshotError(PlannerError):
-    """The files cannot be kept or put back; ``str()`` says why, and what to do."""
+    """Files cannot be stored or restored; ``str()`` has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Differences between two snapshots, relative to the root."""
+    """Differences between two snapshots, as paths relative to the root."""
 
     changed: tuple[str, ...] = ()
     """Edited, deleted and new files."""
     new: tuple[str, ...] = ()
-    """New files among them."""
+    """New files; also part of ``changed``."""
 
 
 class Snapshots:
-    """Snapshots of one work tree."""
+    """Snapshots of one work tree. Methods raise :class:`SnapshotError` if git fails, or return ``None``."""
 
     def __init__(
         self, root: Path, name: str, *, store: Path | None = None, index: Path | None = None
     ) -> None:
-        """``name`` separates the runs of a project. Raises :class:`SnapshotError`.
+        """Create the store of the work tree ``root``, unless it exists.
 
-        ``store`` and ``index`` are given for another work tree that shares the store.
+        ``name`` separates the labels of a project's runs. A temporary work tree shares the ``store`` of the
+        project and needs an ``index`` file of its own. Raises :class:`SnapshotError`.
         """
         self._root = root
         self._refs = f"refs/planverify/{name}"
@@ -82,8 +88,12 @@ class Snapshots:
             exclude.write_text(_IGNORED)
 
     def take(self, label: str, *parents: str) -> str:
-        """Store the current files; return the snapshot's id."""
-        # Unreadable files are skipped.
+        """Store the current files under a label; return the snapshot's id.
+
+        If nothing has changed since this object's previous snapshot, its id is returned again. ``parents``
+        are snapshots to record as predecessors, which always makes a new one.
+        """
+        # --ignore-errors skips unreadable files instead of failing.
         self._git("add", "--all", "--ignore-errors", ".")
         tree = self._git("write-tree").strip()
         if self._last[0] != tree or parents:
@@ -92,7 +102,10 @@ class Snapshots:
         return self._last[1]
 
     def unlock(self) -> None:
-        """Remove git's lock of a killed driver; a git process that is still alive ends first."""
+        """Remove the lock that git left when the driver was killed.
+
+        Waits up to ``LOCK_SECONDS`` first, because git itself may still be alive and finish its work.
+        """
         lock = self.store / "index.lock"
         give_up = time.monotonic() + LOCK_SECONDS
         while lock.exists() and time.monotonic() < give_up:
@@ -100,7 +113,7 @@ class Snapshots:
         lock.unlink(missing_ok=True)
 
     def find(self, label: str) -> str | None:
-        """Return the snapshot with that label, or ``None``."""
+        """Return the id of the snapshot with that label, or ``None``."""
         return self.resolve(f"{self._refs}/{label}")
 
     def resolve(self, name: str) -> str | None:
@@ -110,7 +123,7 @@ class Snapshots:
         return None
 
     def labels(self) -> list[str]:
-        """Return the labels of all snapshots."""
+        """Return the labels of all snapshots of this name."""
         listed = self._git("for-each-ref", "--format=%(refname)", self._refs).split()
         return [each.removeprefix(f"{self._refs}/") for each in listed]
 
@@ -119,7 +132,7 @@ class Snapshots:
         self._git("update-ref", "-d", f"{self._refs}/{label}")
 
     def compare(self, before: str, after: str) -> FileChanges:
-        """Return the differing files."""
+        """Return the files that differ between two snapshots; a renamed file is a deleted and a new one."""
         listing = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", before, after)
         fields = listing.split("\0")
         pairs = list(zip(fields[::2], fields[1::2], strict=False))
@@ -128,74 +141,93 @@ class Snapshots:
         )
 
     def diff(self, before: str, after: str) -> str:
-        """Return the unified diff."""
+        """Return the unified diff between two snapshots."""
         return self._git("diff-tree", "-p", "--no-color", "--no-renames", before, after)
 
     def read(self, snapshot: str, path: str) -> bytes | None:
-        """Return the content of a file, or ``None``."""
+        """Return the content of a file in a snapshot, or ``None`` if it has no such file."""
         with suppress(SnapshotError):
-            return self._ask("cat-file", "blob", f"{snapshot}:{path}")
+            return self._run_git("cat-file", "blob", f"{snapshot}:{path}")
         return None
 
     def files(self, snapshot: str) -> frozenset[str]:
-        """Return all paths."""
+        """Return the paths of all files of a snapshot."""
         listing = self._git("ls-tree", "-r", "-z", "--name-only", snapshot)
         return frozenset(path for path in listing.split("\0") if path)
 
     def restore(self, snapshot: str) -> None:
-        """Restore all files; files created since are removed."""
+        """Restore all files of a snapshot, and remove files created since.
+
+        The current files are stored first, under the label ``before-restore``.
+        """
         if self.take("before-restore") != snapshot:
             self.lay_out(snapshot)
 
     def lay_out(self, snapshot: str) -> None:
-        """Write a snapshot's files over a work tree that equals the latest one, or is empty."""
+        """Write a snapshot's files into the work tree.
+
+        The tree must equal the latest snapshot, or be empty: git only removes files that are in its index.
+        """
         self._git("read-tree", "--reset", "-u", snapshot)
 
     def merge(self, before: str, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
-        """Return the snapshot with both sides' changes, and the conflicting files."""
+        """Merge two snapshots that started from ``before``; return the result and the conflicting files.
+
+        The work tree is not changed. Raises :class:`SnapshotError`, also for git before 2.38.
+        """
+        # Commits with `before` as their only parent, so that git takes it as the base of the merge.
         sides = [self._commit(f"{side}^{{tree}}", "side", before) for side in (ours, theirs)]
         try:
-            told = self._git(
+            output = self._git(
                 "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides, accepted=(0, 1)
             )
         except SnapshotError as error:
             raise SnapshotError(f"{error}; turns side by side need git 2.38") from None
-        tree, *files = told.rstrip("\0").split("\0")
+        tree, *files = output.rstrip("\0").split("\0")
         return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
 
     def bundle(self, path: Path, snapshot: str, *without: str) -> bytes:
-        """Return a snapshot as a git bundle, given that the receiver has ``without``."""
+        """Return a snapshot as a git bundle; the receiver must have the snapshots ``without``.
+
+        ``path`` is a temporary file, which the caller deletes.
+        """
         ref = f"{self._refs}/bundle-{snapshot[:12]}"
         self._git("update-ref", ref, snapshot)
         self._git("bundle", "create", "--quiet", str(path), ref, *(f"^{each}" for each in without))
         return path.read_bytes()
 
     def unbundle(self, path: Path, content: bytes) -> None:
-        """Import a bundle of :meth:`bundle`."""
+        """Import the content of a bundle; ``path`` is a temporary file, which the caller deletes."""
         path.write_bytes(content)
         self._git("bundle", "unbundle", str(path))
 
     def _commit(self, tree: str, label: str, *parents: str) -> str:
+        """Commit a tree of git without touching the work tree; return the id."""
         named = [word for parent in parents for word in ("-p", parent)]
         return self._git("commit-tree", tree, *named, "-m", label).strip()
 
     def restore_files(self, snapshot: str, changes: FileChanges) -> None:
-        """Restore the files changed since a snapshot, leaving others alone."""
+        """Restore the files of ``changes`` to their state in a snapshot; all others stay as they are."""
         for path in changes.new:
             (self._root / path).unlink(missing_ok=True)
-        there = [path for path in changes.changed if path not in changes.new]
-        for start in range(0, len(there), _MOST_ARGUMENTS):
-            some = there[start : start + _MOST_ARGUMENTS]
-            self._git("--literal-pathspecs", "checkout", "--quiet", snapshot, "--", *some)
+        existing = [path for path in changes.changed if path not in changes.new]
+        for start in range(0, len(existing), _MOST_ARGUMENTS):
+            batch = existing[start : start + _MOST_ARGUMENTS]
+            self._git("--literal-pathspecs", "checkout", "--quiet", snapshot, "--", *batch)
 
     def _git(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> str:
-        return os.fsdecode(self._ask(*words, accepted=accepted, bare=bare))
+        return os.fsdecode(self._run_git(*words, accepted=accepted, bare=bare))
 
-    def _ask(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> bytes:
+    def _run_git(self, *words: str, accepted: Sequence[int] = (0,), bare: bool = False) -> bytes:
+        """Run git on the store and the work tree; return its output.
+
+        ``accepted`` are the exit statuses of success; ``bare`` omits store and work tree. Raises
+        :class:`SnapshotError`.
+        """
         own = {} if self._index is None else {"GIT_INDEX_FILE": str(self._index)}
         where = () if bare else (f"--git-dir={self.store}", f"--work-tree={self._root}")
         try:
-            return git(self._root, *where, *_PLAIN, *words, env=own, accepted=accepted)
+            return git(self._root, *where, *_GIT_OPTIONS, *words, env=own, accepted=accepted)
         except GitFailed as error:
             raise SnapshotError(
                 f"{self._root}: git {words[0]} failed ({error}); the files of a turn cannot be kept"
@@ -203,6 +235,7 @@ class Snapshots:
 
 
 def _home_store(root: Path) -> Path:
+    """Return the path of the project's store; create its folder. Raises :class:`SnapshotError`."""
     try:
         folder = make_home(root) / "harness"
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,8 +1,9 @@
-"""Command ``planverify hook``: holds a coding agent back until the plan is verified.
+"""Command ``planverify hook``: makes a coding agent continue until the plan is verified.
 
-Claude Code, Codex and Gemini CLI call a hook with JSON on standard input; exit status 2 makes the agent
-continue with standard error as message. Cursor reads ``followup_message`` on standard output instead.
-An agent is held a limited number of times in a row, so that it cannot loop for ever.
+Claude Code, Codex and Gemini CLI call a hook with JSON on standard input when the agent wants to stop. Exit
+status 2 makes the agent continue, with standard error as its message. Cursor reads ``followup_message`` on
+standard output instead. An agent is made to continue a limited number of times in a row, so that it cannot
+loop for ever.
 """
 
 from __future__ import annotations
@@ -28,32 +29,36 @@ from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import run_planverify, verify_plan
 
 MOST_INPUT = 1_000_000
+"""Limit of the agent's JSON in bytes."""
 INPUT_SECONDS = 5.0
+"""Time limit for reading it."""
 COMMAND = "planverify hook"
 
 _COUNT = "stop_hook.json"
-_HELD = 2
+_CONTINUE = 2
 _STANDARD_INPUT = 0
 _PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
-_AGENTS_CAN_MEND = (
+_FIXABLE_BY_AGENT = (
     Status.FOUND,
     Status.UNREADABLE,
     Status.SECURITY_HALT,
     None,  # stopped at its limit
     5,  # nothing left to verify
 )
-"""Exit statuses of a verification that an agent can fix; others need a person."""
+"""Exit statuses of a verification whose cause an agent can fix; others need a person."""
 
 
 class HookPlace(NamedTuple):
     """Location and form of an agent's hooks in a project."""
 
     file: str
+    """Settings file, relative to the project."""
     event: str
+    """The agent's name for the event that it wants to stop."""
     entry: dict[str, Any]
     """Entry template; ``command`` is at its top level or in the first of its ``hooks``."""
     rest: dict[str, Any]
-    """Further contents of a new file."""
+    """Other members of a settings file that does not exist yet."""
 
 
 def _nested(timeout: int) -> dict[str, Any]:
@@ -77,40 +82,51 @@ in favour of ours.
 
 
 def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
-    """Verify, and decide whether the agent may stop; return the hook's exit status."""
-    told = _read_call()
-    is_cursor = "loop_count" in told or "cursor_version" in told
+    """Verify the plan and decide whether the agent may stop; return the hook's exit status.
+
+    The agent is made to continue at most ``times`` times in a row; ``seconds`` limits the verification.
+    """
+    call = _read_call()
+    is_cursor = "loop_count" in call or "cursor_version" in call
     _enter_project()
     status, text, root = _verify(plan, seconds)
     head = text.partition("\n\n")[0]
     if status == Status.OK:
-        _write_count(root, told, 0)
-        return _let_go(None, is_cursor=is_cursor)
-    if status not in _AGENTS_CAN_MEND:
-        return _let_go(f"not done, and a person is needed: {head}", is_cursor=is_cursor)
-    held = _read_count(root, told)
-    if held >= times or not _write_count(root, told, held + 1):  # without a count it would loop for ever
-        _write_count(root, told, 0)
-        return _let_go(f"not done, though the agent was told {held} times: {head}", is_cursor=is_cursor)
+        _write_count(root, call, 0)
+        return _allow_stop(None, is_cursor=is_cursor)
+    if status not in _FIXABLE_BY_AGENT:
+        return _allow_stop(f"not done, and a person is needed: {head}", is_cursor=is_cursor)
+    count = _read_count(root, call)
+    # If the count cannot be written, the agent may stop: otherwise it would loop for ever.
+    if count >= times or not _write_count(root, call, count + 1):
+        _write_count(root, call, 0)
+        return _allow_stop(
+            f"not done, though the agent was told {count} times: {head}", is_cursor=is_cursor
+        )
     if is_cursor:
         say(json.dumps({"followup_message": f"planverify: not done.\n{text}"}))
         return Status.OK
     complain(f"not done.\n{text}", many=True)
-    return _HELD
+    return _CONTINUE
 
 
 def install_hook(agent: str, plan: Path | None) -> int:
-    """Add the hook to an agent's settings in this project."""
+    """Add the hook to an agent's settings in this project; return the exit status.
+
+    Other settings are kept, and an existing entry is not added again. Raises ``UsageMistake`` for an
+    unknown agent, and :class:`planner.errors.PlannerError` for settings of an unknown form or an unusable
+    plan.
+    """
     place = PLACES.get(agent)
     if place is None:
         raise UsageMistake(f"--install {agent}: {nearest(agent, PLACES, 'known are')}")
     load_plan(choose_plan(plan).path)  # refuse a hook without a usable plan
     path = Path(place.file)
     command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
-    held = _object(path.read_bytes()) if path.exists() else dict(place.rest)
-    if held is None:
+    settings = _object(path.read_bytes()) if path.exists() else dict(place.rest)
+    if settings is None:
         raise PlannerError(f"{path}: holds no JSON object; fix it first")
-    hooks: Any = held.setdefault("hooks", {})
+    hooks: Any = settings.setdefault("hooks", {})
     entries: Any = (
         cast("dict[str, Any]", hooks).setdefault(place.event, []) if isinstance(hooks, dict) else None
     )
@@ -122,13 +138,13 @@ def install_hook(agent: str, plan: Path | None) -> int:
         return Status.OK
     cast("list[Any]", entries).append(entry)
     path.parent.mkdir(exist_ok=True)
-    write_file(path, json.dumps(held, indent=2) + "\n", mode=None)
+    write_file(path, json.dumps(settings, indent=2) + "\n", mode=None)
     say(f"wrote {path}: {agent} stops when {command} says that all is done")
     return Status.OK
 
 
 def _program() -> str:
-    """Return the word that starts planverify: its path, if it is not on ``PATH``."""
+    """Return the command that starts planverify: a path if it is not on ``PATH``."""
     if shutil.which("planverify") is not None:
         return "planverify"
     program, here = Path(sys.executable).with_name("planverify"), Path.cwd()
@@ -138,7 +154,8 @@ def _program() -> str:
 def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
     """Return the verification's status, the message to the agent, and the plan's root.
 
-    A plan that is gone or unreadable does not pass, as the agent may have caused that.
+    The message ends with the brief of the first failed todo. A plan that is missing or unreadable does not
+    pass, as the agent may have caused that.
     """
     here = Path.cwd()
     try:
@@ -153,12 +170,13 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
         words = [f"--brief={first}", "--", str(choose_plan(plan).path)]
         brief = run_planverify(["next", *words], here)
         text = text if brief.is_error else f"{text}\n\n{brief.text}"
+    # A status of success without new outcomes proves nothing.
     is_unproved = found.document is None and found.status == Status.OK
     return Status.UNREADABLE if is_unproved else found.status, text, root
 
 
 def _enter_project() -> None:
-    """Change to the project's folder, as the agent may be in another."""
+    """Change to the project's folder, because the agent may have changed to another."""
     for name in _PROJECT_VARIABLES:
         if (folder := os.environ.get(name)) and os.path.isdir(folder):
             os.chdir(folder)
@@ -166,11 +184,12 @@ def _enter_project() -> None:
 
 
 def _read_call() -> dict[str, Any]:
-    """Return the agent's call; empty if a person calls from a terminal."""
+    """Return the JSON object with which the agent calls; empty if a person calls from a terminal."""
     data, give_up = b"", time.monotonic() + INPUT_SECONDS
     with suppress(OSError):  # standard input may be closed
         while not os.isatty(_STANDARD_INPUT) and len(data) < MOST_INPUT:
-            left = max(give_up - time.monotonic(), 0)  # the agent may keep its end open
+            # Do not wait for the end of input: the agent may keep its end of the pipe open.
+            left = max(give_up - time.monotonic(), 0)
             if not select.select([_STANDARD_INPUT], [], [], left)[0]:
                 break
             if not (part := os.read(_STANDARD_INPUT, 65_536)):
@@ -182,39 +201,43 @@ def _read_call() -> dict[str, Any]:
 def _object(data: bytes) -> dict[str, Any] | None:
     """Parse a JSON object; ``None`` for anything else."""
     try:
-        held: Any = json.loads(data)
+        value: Any = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, Any]", held) if isinstance(held, dict) else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def _session(told: dict[str, Any]) -> str:
-    return one_line(told.get("session_id") or told.get("conversation_id") or "", limit=200)
+def _session(call: dict[str, Any]) -> str:
+    """Return the id of the agent's session; empty if it has none."""
+    return one_line(call.get("session_id") or call.get("conversation_id") or "", limit=200)
 
 
-def _read_count(root: Path, told: dict[str, Any]) -> int:
-    """Return how often this agent was held since a person last wrote to it."""
-    if isinstance(told.get("loop_count"), int):
-        return told["loop_count"]
-    if told.get("stop_hook_active") is False:  # first stop since the person's message
+def _read_count(root: Path, call: dict[str, Any]) -> int:
+    """Return how often this agent was made to continue since a person last wrote to it.
+
+    Cursor counts itself. For others the count is in a file, and valid for one session.
+    """
+    if type(call.get("loop_count")) is int:
+        return call["loop_count"]
+    if call.get("stop_hook_active") is False:  # first stop since the person's message
         return 0
     with suppress(OSError, ValueError, TypeError):
-        held = _object((root / HOME / _COUNT).read_bytes()) or {}
-        return int(held.get("times", 0)) if held.get("session") == _session(told) else 0
+        stored = _object((root / HOME / _COUNT).read_bytes()) or {}
+        return int(stored.get("times", 0)) if stored.get("session") == _session(call) else 0
     return 0
 
 
-def _write_count(root: Path, told: dict[str, Any], times: int) -> bool:
-    """Record how often the agent was held; return whether that succeeded."""
+def _write_count(root: Path, call: dict[str, Any], times: int) -> bool:
+    """Store how often the agent was made to continue; return whether that succeeded."""
     with suppress(OSError, PlannerError):
         make_home(root)
-        replace_file(root / HOME / _COUNT, json.dumps({"session": _session(told), "times": times}))
+        replace_file(root / HOME / _COUNT, json.dumps({"session": _session(call), "times": times}))
         return True
     return False
 
 
-def _let_go(why: str | None, *, is_cursor: bool) -> int:
-    """Let the agent stop, with a message to the person where the agent supports it."""
+def _allow_stop(why: str | None, *, is_cursor: bool) -> int:
+    """Allow the agent to stop, with a message to the person where the agent supports it."""
     if is_cursor:
         say("{}")
     elif why is not None:

@@ -1,7 +1,8 @@
-"""Concurrent turns: submitted to a ``concurrent.futures.Executor`` and taken back in order.
+"""Concurrent turns, submitted to a ``concurrent.futures.Executor``.
 
 The executor has threads of this process, or is a dask cluster, which resubmits a turn if its worker is
-lost; results are handed out at most once.
+lost. Each result is returned at most once. Turns that may change the same files are returned in the order
+of their submission; all others as they finish.
 """
 
 from __future__ import annotations
@@ -21,38 +22,48 @@ if TYPE_CHECKING:
     from pytest_planverify.harness.turns import TurnJob, TurnResult
 
 THREADS = "threads"
+"""Name of the executor with threads of this process."""
 MOST_LOST = 3
 """Number of times that a cluster resubmits a turn before its workers count as lost."""
 
 
 class _Stopped(Exception):
-    """The turn is no longer wanted."""
+    """Raised inside a turn whose result is no longer wanted; ends its agent."""
 
 
 @dataclass(slots=True)
 class SentTurn:
-    """A submitted turn."""
+    """A submitted turn with its future result."""
 
     job: TurnJob
     merges: int
-    """Number of turns merged when its snapshot was taken."""
+    """Number of turns that had been merged when its snapshot was taken."""
     future: Future[TurnResult] = field(default_factory=Future[Any])
     stop: threading.Event = field(default_factory=threading.Event)
 
     def may_touch_those_of(self, other: SentTurn) -> bool:
-        """Return whether both may change the same file. The engine separates todos only by the files
+        """Return whether both turns may change the same file, because one of them has no allowlist.
+
+        Turns with overlapping allowlists are not sent together: the engine separates todos by the files
         that they name.
         """
         return None in (each.job.turn.action.bounds.allowed_files for each in (self, other))
 
 
 class TurnPool:
-    """The submitted turns, in order of submission."""
+    """Executor of turns, with those that are submitted and not returned yet, in order of submission.
+
+    All methods are called by the loop's thread.
+    """
 
     def __init__(self, jobs: int, executor: str, on_output: Callable[[str], None]) -> None:
-        """``executor`` is ``threads`` or ``dask://HOST:PORT``; raises :class:`PlannerError`."""
+        """Start the executor, ``threads`` or ``dask://HOST:PORT``, for ``jobs`` concurrent turns.
+
+        ``on_output`` is called with agents' output, from the threads of their turns; a cluster returns no
+        output meanwhile. Raises :class:`PlannerError` if the cluster cannot be reached.
+        """
         self.is_shared = executor == THREADS
-        """Workers share the files of this machine."""
+        """Whether the workers share the files of this machine."""
         self.jobs = jobs
         self._on_output = on_output
         self._sent: list[SentTurn] = []
@@ -66,11 +77,11 @@ class TurnPool:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a turn is running."""
+        """Return whether any submitted turn has not been returned yet."""
         return bool(self._sent)
 
     def send(self, sent: SentTurn) -> None:
-        """Submit a turn."""
+        """Submit a turn, and set its future."""
 
         def watch() -> None:
             if sent.stop.is_set():
@@ -83,14 +94,15 @@ class TurnPool:
         self._sent.append(sent)
 
     def wait(self, seconds: float) -> None:
-        """Wait until a turn has ended, at most ``seconds``."""
+        """Wait until any turn has finished, at most ``seconds``."""
         wait([each.future for each in self._sent], seconds, FIRST_COMPLETED)
 
     def take_ended(self) -> tuple[SentTurn, TurnResult | None] | None:
         """Return a finished turn with its result (``None`` if its workers were lost), or ``None``.
 
-        Plan order decides. A turn that may change the same files as an earlier one waits for that.
-        Raises :class:`PlannerError` if a turn could not be run.
+        The turn that was submitted first has precedence. A turn that may change the same files as an
+        earlier one is not returned before that. Raises :class:`PlannerError` or ``OSError`` if a turn could
+        not be run.
         """
         for at, sent in enumerate(self._sent):
             waits = any(sent.may_touch_those_of(other) for other in self._sent[:at])
@@ -105,28 +117,29 @@ class TurnPool:
         return None
 
     def drop(self, todo_id: str) -> bool:
-        """End the turn on a todo whose result is not wanted; return whether an agent was at work here.
+        """Cancel the turn on a todo; return whether its agent was running on this machine.
 
-        The agent has ended when this returns.
+        That agent has ended when this returns. A turn that a cluster already runs is only forgotten.
         """
-        begun: list[Future[TurnResult]] = []
+        running: list[Future[TurnResult]] = []
         for sent in [each for each in self._sent if each.job.turn.action.todo_id == todo_id]:
             self._sent.remove(sent)
             sent.stop.set()
             if not sent.future.cancel() and self.is_shared:
-                begun.append(sent.future)
-        wait(begun)
-        return bool(begun)
+                running.append(sent.future)
+        wait(running)
+        return bool(running)
 
     def drop_all(self) -> None:
-        """End all running turns concurrently."""
+        """Cancel all turns, and wait until their agents on this machine have ended."""
+        # All are asked to stop before the first is waited for, so that they end concurrently.
         for sent in self._sent:
             sent.stop.set()
         for sent in tuple(self._sent):
             self.drop(sent.job.turn.action.todo_id)
 
     def close(self) -> None:
-        """Shut the executor down."""
+        """Cancel all turns and shut the executor down."""
         self.drop_all()
         self._executor.shutdown(wait=self.is_shared)
         if self._client is not None:
@@ -134,7 +147,10 @@ class TurnPool:
 
 
 def count_workers(executor: str) -> int:
-    """Return the number of concurrent turns of a cluster. Raises :class:`PlannerError`."""
+    """Return the number of turns that a cluster can run concurrently, one for each of its threads.
+
+    Raises :class:`PlannerError` if the cluster cannot be reached.
+    """
     client = _connect(executor)
     try:
         return max(1, sum(client.nthreads().values()))
@@ -143,7 +159,10 @@ def count_workers(executor: str) -> int:
 
 
 def _connect(executor: str) -> Any:
-    """Return a cluster's client. Raises :class:`PlannerError`."""
+    """Return a client of the cluster ``dask://HOST:PORT``.
+
+    Raises :class:`PlannerError` for another name, without dask, or if no scheduler answers.
+    """
     address = executor.removeprefix("dask://")
     if address == executor or ":" not in address:
         raise PlannerError(f"--executor {executor}: write {THREADS} or dask://HOST:PORT")

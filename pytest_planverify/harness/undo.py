@@ -1,4 +1,7 @@
-"""Command ``planverify undo``: restores the files from before the last run, losing nothing."""
+"""Command ``planverify undo``: restores the files from before the last run.
+
+The current files are stored as a snapshot first, so that an undo can itself be undone.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,13 @@ if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
     from pytest_planverify.harness.snapshots import FileChanges
 
+# Labels of the snapshots before and after a run, and after its undo.
 BEFORE_RUN = "before-run"
 AFTER_RUN = "after-run"
 UNDONE = "undone"
 _SNAPSHOT = re.compile(r"[0-9a-f]{7,64}")
 _DIGITS = 12
+"""Number of digits of a snapshot's id that are shown."""
 _MOST_NAMED = 5
 
 
@@ -34,17 +39,18 @@ class LastRun(NamedTuple):
     snapshots: Snapshots
     before: str
     after: str | None
-    """Final snapshot; ``None`` for a killed run, where the current files count."""
+    """Final snapshot; ``None`` for a killed run, for which the current files count."""
     at: float
-    """Time of the last event in its log, epoch seconds."""
+    """Modification time of its latest log, in epoch seconds."""
 
 
 def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     """Undo the work of the last run; return the messages to show.
 
-    ``None`` if there is no run, if an edit by ``planverify next --in-place`` is newer, or if the plan
-    is unreadable. Only files that the run changed are restored. Raises ``PlannerError`` if one of them
-    was edited since, unless forced; the current files are kept as a snapshot in any case.
+    Returns ``None`` if there is no run to undo, if an edit by ``planverify next --in-place`` is newer, or
+    if the plan is unreadable. Only files that the run changed are restored. Raises
+    :class:`planner.errors.PlannerError` if one of them was edited since, unless ``force`` is set. The
+    current files are stored as a snapshot in any case.
     """
     try:
         loaded = load_plan(plan)
@@ -56,6 +62,7 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     snapshots = run.snapshots
     now = snapshots.take("before-undo")
     changes = snapshots.compare(run.before, run.after or now)
+    # Files that the run changed, and that somebody has changed again since.
     edited = sorted({*changes.changed} & {*snapshots.compare(run.after or now, now).changed})
     if edited and not force:
         raise PlannerError(
@@ -64,18 +71,19 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     snapshots.restore_files(run.before, changes)
     snapshots.take(UNDONE)
     if (newest := plan_logs(loaded)[-1]).exists() and newest.stat().st_size:
-        log = next_log(loaded)  # a new empty log, so that nobody resumes the undone run
+        log = next_log(loaded)  # a new empty log, so that the undone run cannot be resumed
         make_log_folder(log)
         log.touch(mode=0o600)
     if not changes.changed:
         return [f"the run {run.name} has changed no file: there is nothing to undo"]
-    return [f"undone is the work of the run {run.name}: {_shown(changes)}", _kept(plan, now)]
+    return [f"undone is the work of the run {run.name}: {_summary(changes)}", _restore_hint(plan, now)]
 
 
 def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
-    """Restore all files of a snapshot; return the messages to show.
+    """Restore all files of a snapshot, given by digits of its id; return the messages to show.
 
-    Raises :class:`planner.errors.PlannerError` if there is no such snapshot.
+    The current files are stored as a snapshot first. Raises :class:`planner.errors.PlannerError` if there
+    is no such snapshot.
     """
     snapshots = Snapshots(load_plan(plan).root, UNDONE)
     found = snapshots.resolve(snapshot) if _SNAPSHOT.fullmatch(snapshot) else None
@@ -86,22 +94,26 @@ def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
     now = snapshots.take("before-undo")
     changes = snapshots.compare(now, found)
     snapshots.restore(found)
-    return [f"put back as in {snapshot[:_DIGITS]}: {_shown(changes)}", _kept(plan, now)]
+    return [f"put back as in {snapshot[:_DIGITS]}: {_summary(changes)}", _restore_hint(plan, now)]
 
 
-def _shown(changes: FileChanges) -> str:
+def _summary(changes: FileChanges) -> str:
+    """Return the number and the first names of changed files, for a message."""
     if not changes.changed:
         return "no file"
     return f"{counted(len(changes.changed), 'file')}, {listed(changes.changed, _MOST_NAMED)}"
 
 
-def _kept(plan: Path, snapshot: str) -> str:
+def _restore_hint(plan: Path, snapshot: str) -> str:
+    """Return the message on how to restore the files that were replaced."""
     words = shlex.join(["planverify", "undo", str(plan), "--to", snapshot[:_DIGITS]])
     return f"what was there is kept; to have it back: {words}"
 
 
 def _last_run(loaded: LoadedPlan) -> LastRun | None:
-    """Return the newest run that was not undone. Further rounds have their own logs."""
+    """Return the newest run that was not undone, or ``None``."""
+    # Further rounds of a run have logs and snapshots of their own: the run begins at the oldest of them,
+    # the first that has a snapshot before the run, and ends with the newest.
     after: str | None = None
     at = 0.0
     for log in reversed(plan_logs(loaded)):

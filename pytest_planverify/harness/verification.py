@@ -1,4 +1,7 @@
-"""Verifications of the loop: ``pytest --planverify`` in a child process, and its outcomes."""
+"""Verifications of the loop: ``pytest --planverify`` in a child process, and its outcomes.
+
+The verifier runs in a process of its own, so that the loop survives whatever the project's tests do.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,11 @@ LIMIT_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class VerificationRun:
-    """One run of the verifier."""
+    """Result of one run of the verifier."""
 
     document: OutcomeDocument | None
     exit_status: int | None
+    """``None`` if a signal ended the process."""
     problem: str | None = None
     """Reason why there are no outcomes."""
 
@@ -51,7 +55,7 @@ class VerificationRun:
         return self.exit_status == 0 and self.document is not None
 
     def outcome(self, todo_id: str, plan: str) -> Outcome:
-        """Return a todo's outcome; a failure of the harness if there is none."""
+        """Return a todo's outcome; if there is none, one that reports a failure of the harness."""
         if self.document is not None:
             for each in self.document.outcomes:
                 if each.todo_id == todo_id:
@@ -69,7 +73,7 @@ class VerificationRun:
         )
 
     def causes(self) -> tuple[tuple[str, ...], ...]:
-        """Return the groups of signatures with a common root cause."""
+        """Return the groups of failure signatures that have a common root cause."""
         if self.document is None:
             return ()
         return tuple(each.signatures for each in self.document.causes if len(each.signatures) > 1)
@@ -85,11 +89,12 @@ def verify(
     cold: bool = False,
     confirms: bool = True,
 ) -> VerificationRun:
-    """Verify todos of a plan, or all of it; ``cold`` starts a new interpreter for each command.
+    """Verify the todos of a plan (all without ``todo_ids``) and return the outcomes.
 
-    Without ``confirms`` failures are not run again, for callers that only need to know whether
-    everything passes. ``worked`` are further todos whose work is in the tree and was judged before;
-    ``baseline`` is used if the project has none.
+    ``outcomes`` is the file that the verifier writes. ``worked`` are further todos whose work is in the
+    tree and was judged before. ``baseline`` is a baseline file for projects that have none. ``cold`` starts
+    a new interpreter for each command. Without ``confirms`` failures are not run again, for callers that
+    only need to know whether everything passes.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
     # -P: a pytest.py in the project must not shadow the real one.
@@ -105,24 +110,25 @@ def verify(
         command.append("--planverify-confirm=0")
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         command += ["-p", "pytest_planverify.plugin"]
+    # A verifier that crashes must not leave the outcomes of the previous run in place.
     outcomes.unlink(missing_ok=True)
     ended = run_process(command, cwd=Path.cwd(), env=os.environ, timeout_seconds=LIMIT_SECONDS)
     try:
         document = read_outcomes(outcomes)
     except OutcomeFileError:
         lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
-        said = one_line(redact(lines[-1]), 300) if lines else "it wrote nothing"
-        problem = f"the verifier ended with {ended.signal or ended.exit_code} and no outcomes: {said}"
+        last_line = one_line(redact(lines[-1]), 300) if lines else "it wrote nothing"
+        problem = f"the verifier ended with {ended.signal or ended.exit_code} and no outcomes: {last_line}"
         return VerificationRun(None, ended.exit_code, problem)
     return VerificationRun(document, ended.exit_code)
 
 
 def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str | None]:
-    """Record the current results in a file, for a project without its own baseline.
+    """Record the current results as a baseline in the file ``path``, unless the project has a baseline.
 
-    Comparison with it detects product code written to trick the tests. An existing baseline of exactly
-    these files is kept. Returns the outcomes of its recording, if still current, and why there is no
-    baseline.
+    Comparison with it detects product code written to trick the tests. A baseline that was recorded for
+    exactly the current files is kept. Returns the outcomes of the recording, or ``None`` if they do not
+    describe the current files, and the reason why there is no baseline, or ``None``.
     """
     flat = load_flat(plan)
     root, plan_id = flat.loaded.root, flat.loaded.plan.todo_list_id
@@ -148,7 +154,7 @@ def record_baseline(plan: Path, path: Path) -> tuple[OutcomeDocument | None, str
 
 
 def _is_of_now(known: Baseline, flat: FlatPlan, seen: SeenTree) -> bool:
-    """Return whether a baseline matches the current files, plan and interpreter."""
+    """Return whether a baseline matches the current files, plan, Python and pytest."""
     made_with = known.plan_digest, known.python, known.pytest
     return made_with == (flat.loaded.digest, platform.python_version(), metadata.version("pytest")) and {
         path: file.sha256 for path, file in known.files.items()
@@ -156,7 +162,8 @@ def _is_of_now(known: Baseline, flat: FlatPlan, seen: SeenTree) -> bool:
 
 
 def _first_look(flat: FlatPlan, place: Path, baseline: Baseline) -> OutcomeDocument | None:
-    """Return the outcomes of a baseline's recording, if they are complete."""
+    """Return the outcomes of a baseline's recording; ``None`` if they are unknown or incomplete."""
+    # Such todos are judged by comparison with the baseline, which its own recording cannot do.
     if any(todo.must_turn_green or todo.must_stay_green for todo in flat.loaded.plan.items):
         return None
     with contextlib.suppress(OutcomeFileError):
