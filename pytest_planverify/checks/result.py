@@ -72,7 +72,7 @@ class CheckRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCommand:
-    """What judging needs to know of a command criterion."""
+    """A command criterion, as far as judging needs it."""
 
     check_id: str
     limit_seconds: float

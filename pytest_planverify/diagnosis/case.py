@@ -105,7 +105,7 @@ class Case:
 
     @lazy
     def process(self) -> ProcessEnd:
-        """How the process ended; empty if unknown."""
+        """The end of the process; empty if unknown."""
         return self.evidence.process or _NO_PROCESS
 
     @property

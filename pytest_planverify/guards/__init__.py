@@ -1,4 +1,9 @@
-"""Guards that apply to every todo: hygiene, allowlist, sandbox and budget."""
+"""Guards that apply to every todo of a plan: hygiene, allowlist, sandbox and budget.
+
+A guard fails a todo whatever its criteria say: hygiene if its tests or configuration were tampered with,
+allowlist if files were changed without permission, sandbox if tests attempted forbidden access, budget if
+the run exceeded its limits.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ class Guard(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A violation that a guard found for a todo."""
+    """A guard's finding that fails one todo."""
 
     todo_id: str
     guard: Guard
@@ -31,8 +36,9 @@ class Violation:
     evidence: Evidence
 
     def check(self) -> tuple[Check, Evidence]:
-        """Return the failed check that represents the violation in the todo, with its evidence."""
-        from planner.model.outcome import Check  # imported late: workers load this package, not the models
+        """Return the failed check that the violation adds to the todo, with its evidence."""
+        # Imported late: workers load this package, but need no models.
+        from planner.model.outcome import Check
         from planner.model.verdicts import CheckKind, Verdict
 
         check = Check(id=self.guard, kind=CheckKind.GUARD, verdict=Verdict.FAILED, reason=self.reason)

@@ -1,4 +1,7 @@
-"""Allowlist guard: changed files that no todo may change, and the todo to blame. Pure functions."""
+"""Allowlist guard: changed files that no todo may change, and the todos that are blamed for them.
+
+All functions are pure; :mod:`pytest_planverify.guards.plan_guards` determines the changed files.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SHOWN = 3
+"""Number of files that a reason names."""
 
 _CACHES = frozenset(
     {".git", ".hg", ".planverify", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
@@ -32,21 +36,27 @@ class Author(NamedTuple):
     root: Path
     """Root of its paths."""
     allowed_files: tuple[str, ...] | None
+    """Globs of the files that it may change; ``None`` if it has no allowlist."""
 
 
 class Ground(NamedTuple):
-    """One root of the plan, with its protected files and the files that are not anybody's work."""
+    """One root of the plan, with its protected files and the files that are nobody's work."""
 
     root: Path
     expected: tuple[str, ...] = ()
-    """Artifacts that todos are expected to create."""
+    """Globs of files that are nobody's work, such as the artifacts that todos have to create."""
     protected: tuple[str, ...] = ()
+    """Globs of files that nobody may change."""
 
 
 def violations(
     authors: Sequence[Author], grounds: Iterable[Ground], touched: Mapping[Path, Collection[str]]
 ) -> Iterator[Violation]:
-    """Yield the violations. ``touched`` are the changed files by root, relative to it."""
+    """Yield the violations: all of them have the same reason, which names all files.
+
+    ``touched`` are the changed files by root, relative to it. A file that no allowlist grants may be the
+    work of any author, so each author with an allowlist is blamed, or each author if none has one.
+    """
     from planner.model.evidence import Evidence
 
     outside: dict[str, None] = {}
@@ -63,7 +73,7 @@ def violations(
         (outside, "changed, which no todo's allowed_files grants"),
         (protected, "changed, which the plan protects"),
     )
-    reason = "; ".join(f"{listed(files, SHOWN)} {said}" for files, said in parts if files)
+    reason = "; ".join(f"{listed(files, SHOWN)} {suffix}" for files, suffix in parts if files)
     limited = [author for author in authors if author.allowed_files is not None]
     for author in (limited or authors) if reason else ():
         evidence = Evidence(
@@ -92,6 +102,7 @@ def is_expected(file: str, expected: Iterable[str]) -> bool:
 
 
 def _is_granted(file: Path, authors: Iterable[Author]) -> bool:
+    """Return whether any author may change a file; one without an allowlist may change every file."""
     return any(
         author.allowed_files is None
         or (

@@ -1,4 +1,4 @@
-"""Budget guard: watches time, memory and new files while the run proceeds."""
+"""Budget guard: checks the limits on time, memory and new files while the run proceeds."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MEMORY_SECONDS = 0.2
 """Interval, in seconds, of memory measurements."""
 
 FILES_SECONDS = 1.0
-"""Minimum interval, in seconds, of searches for new files; longer in large trees."""
+"""Minimum interval, in seconds, of searches for new files; it grows with the size of the tree."""
 
 _MIB = 1024 * 1024
 _EXAMPLES = 5
-_SAID = {
+_MESSAGES = {
     "wall_seconds": "the run took {used:.1f} s of the {limit:g} s that budget.wall_seconds grants",
     "memory_mb": "its processes used {used:.0f} MiB of the {limit:g} MiB that budget.memory_mb grants",
     "new_files": "there are {used:g} new files where budget.new_files grants {limit:g}",
@@ -36,7 +36,7 @@ _SAID = {
 
 
 class BudgetExceeded(Exception):
-    """Raised when a limit is exceeded; ends the run."""
+    """A limit is exceeded, which ends the run; ``fact`` has the limit and the use."""
 
     def __init__(self, fact: BudgetFact) -> None:
         super().__init__(said_of(fact))
@@ -44,7 +44,7 @@ class BudgetExceeded(Exception):
 
 
 class BudgetWatch:
-    """Watches the budget of one plan."""
+    """Watch over the budget of one plan."""
 
     def __init__(
         self,
@@ -54,8 +54,10 @@ class BudgetWatch:
         spared: Callable[[], Collection[int]] = frozenset,
         expected: Sequence[str] = (),
     ) -> None:
-        """``spared`` returns process ids of our own; ``expected`` are globs of files that the plan
-        expects.
+        """Create the watch for the files below ``root``.
+
+        ``spared`` returns the ids of our own processes, whose memory does not count. ``expected`` are globs
+        of files that the plan expects, which do not count as new.
         """
         self._budget = budget
         self._root = root
@@ -67,7 +69,10 @@ class BudgetWatch:
         self._added: frozenset[str] = frozenset()
 
     def start(self, added: Iterable[str] = ()) -> None:
-        """Start the clock. ``added`` are files that the work had added before the run."""
+        """Start the clock and store the existing files. Raises :class:`BudgetExceeded`.
+
+        ``added`` are files that the work had added before the run; they count as new.
+        """
         self._started = time.monotonic()
         if self._budget.new_files is not None:
             self._added = frozenset(file for file in added if not is_expected(file, self._expected))
@@ -77,22 +82,27 @@ class BudgetWatch:
     def check(self) -> None:
         """Raise :class:`BudgetExceeded` if a limit is exceeded. Called many times a second."""
         now = time.monotonic()
-        self._hold("wall_seconds", now - self._started)
+        self._check_limit("wall_seconds", now - self._started)
         if self._budget.memory_mb is not None and now >= self._memory_at:
             self._memory_at = now + MEMORY_SECONDS
-            self._look_at_memory(self._budget.memory_mb)
+            self._check_memory(self._budget.memory_mb)
         if self._budget.new_files is not None and now >= self._files_at:
             self.finish()
-            # The search must not dominate the run in a large tree.
+            # At most about a twentieth of the time is spent on searches, so that they do not dominate the
+            # run in a large tree.
             self._files_at = now + max(FILES_SECONDS, 20 * (time.monotonic() - now))
 
     def finish(self) -> None:
-        """Check the persistent limits once more after the run. Raises :class:`BudgetExceeded`."""
+        """Check the number of new files, which the run may have exceeded after the last regular check.
+
+        Time and memory are not checked again. Raises :class:`BudgetExceeded`.
+        """
         if self._budget.new_files is not None:
             new = self._added | (frozenset(self._files()) - self._before)
-            self._hold("new_files", len(new), sorted(new))
+            self._check_limit("new_files", len(new), sorted(new))
 
-    def _hold(self, name: str, used: float, examples: Sequence[str] = ()) -> None:
+    def _check_limit(self, name: str, used: float, examples: Sequence[str] = ()) -> None:
+        """Raise :class:`BudgetExceeded` if ``used`` exceeds the limit of that name in the budget."""
         limit = getattr(self._budget, name)
         if limit is not None and used > limit:
             from planner.model.evidence import (
@@ -103,7 +113,8 @@ class BudgetWatch:
                 BudgetFact(name=name, limit=limit, used=used, examples=tuple(examples[:_EXAMPLES]))
             )
 
-    def _look_at_memory(self, limit: float) -> None:
+    def _check_memory(self, limit: float) -> None:
+        """Check the memory of all child processes against ``limit``, in MiB."""
         import psutil
 
         try:
@@ -114,23 +125,25 @@ class BudgetWatch:
         processes = [process for process in below if process.pid not in spared]
         sizes = {process: _memory(process) for process in processes}
         if sum(sizes.values()) > limit * _MIB:
-            # Shared memory was counted for each process. The exact measurement takes ten times as long.
+            # The sum counts shared memory once for each process. The exact measurement takes ten times as
+            # long, so it is made only if the rough one exceeds the limit.
             sizes = {process: _memory(process, exact=True) for process in processes}
         if sum(sizes.values()) > limit * _MIB:
             largest = sorted(sizes, key=lambda each: -sizes[each])[:_EXAMPLES]
-            examples = [f"{_named(each)}: {sizes[each] / _MIB:.0f} MiB" for each in largest]
-            self._hold("memory_mb", sum(sizes.values()) / _MIB, examples)
+            examples = [f"{_describe(each)}: {sizes[each] / _MIB:.0f} MiB" for each in largest]
+            self._check_limit("memory_mb", sum(sizes.values()) / _MIB, examples)
 
     def _files(self) -> Iterator[str]:
+        """Yield the files below the root, without caches and expected ones."""
         from planner.planfile.project_files import walk
 
         return (file for file in walk(self._root) if not is_expected(file, self._expected))
 
 
 def said_of(fact: BudgetFact) -> str:
-    """Return one sentence on an exceeded limit."""
-    said = _SAID.get(fact.name, "{used:g} of {limit:g}").format(used=fact.used, limit=fact.limit)
-    return f"{said}: {', '.join(fact.examples)}" if fact.examples else said
+    """Return one sentence on an exceeded limit, with examples."""
+    text = _MESSAGES.get(fact.name, "{used:g} of {limit:g}").format(used=fact.used, limit=fact.limit)
+    return f"{text}: {', '.join(fact.examples)}" if fact.examples else text
 
 
 def violation(todo_id: str, fact: BudgetFact) -> Violation:
@@ -143,8 +156,10 @@ def violation(todo_id: str, fact: BudgetFact) -> Violation:
 
 
 def _memory(process: psutil.Process, *, exact: bool = False) -> int:
-    """Return a process's memory in bytes; with ``exact`` only its share of shared memory, where
-    available.
+    """Return a process's memory in bytes; 0 if it has ended.
+
+    With ``exact``, memory shared between processes is counted proportionally (PSS), where the platform
+    reports it.
     """
     import psutil
 
@@ -154,7 +169,8 @@ def _memory(process: psutil.Process, *, exact: bool = False) -> int:
     return 0
 
 
-def _named(process: psutil.Process) -> str:
+def _describe(process: psutil.Process) -> str:
+    """Return a process's id with the first words of its command line, for people."""
     import psutil
 
     with contextlib.suppress(psutil.Error):

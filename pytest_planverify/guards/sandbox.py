@@ -1,5 +1,6 @@
-"""Sandbox guard: fails a criterion whose tests accessed what the plan denies, whatever the tests
-reported.
+"""Sandbox guard: fails a criterion whose tests attempted access that the plan denies.
+
+The verdict does not depend on the results of the tests: a test may catch the exception of a denied access.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import Judgement
 
 MOST_EVENTS = 50
-"""Limit of events in a check; denied ones come first."""
+"""Limit of the events stored with a check; denied ones come first."""
 
 _DENIED = {
     "connect": "reached for {target}",
@@ -28,9 +29,10 @@ _DENIED = {
 def hold(
     judgement: Judgement, records: Iterable[dict[str, Any]], *, check_id: str, nodeids: Collection[str]
 ) -> Judgement:
-    """Add a worker's audit events to its judgement; denied ones fail it.
+    """Add the audit events of a worker to the judgement of its criterion; a denied event fails it.
 
-    ``nodeids`` are its tests.
+    ``records`` are the events in the worker's journal, ``nodeids`` the tests of the criterion. A criterion
+    that was not run keeps its verdict. Returns the same judgement.
     """
     events = merged(records, nodeids)
     judgement.events = events[:MOST_EVENTS]
@@ -43,28 +45,29 @@ def hold(
 
 
 def merged(records: Iterable[dict[str, Any]], nodeids: Collection[str]) -> tuple[AuditEvent, ...]:
-    """Return the events, denied first, with equal ones of several processes merged.
+    """Return the events, denied ones first; equal events are merged and counted.
 
-    An event outside of tests, for example of a session fixture, carries the file that caused it.
+    An event of a test in ``nodeids`` names the test. Any other event, for example of a session fixture,
+    names the file that caused it, and is left out if a test has the same event.
     """
     found: dict[AuditEvent, int] = {}
     for record in records:
         fields = {name: record.get(name) for name in ("event", "target", "nodeid", "path", "phase")}
-        own = fields["nodeid"] in nodeids
-        fields |= {"path": None} if own else {"nodeid": None, "phase": None}
+        is_of_test = fields["nodeid"] in nodeids
+        fields |= {"path": None} if is_of_test else {"nodeid": None, "phase": None}
         event = AuditEvent.model_validate({**fields, "denied": bool(record.get("denied"))})
         found[event] = found.get(event, 0) + max(int(record.get("count", 1)), 1)
-    own_doing = {(each.event, each.target, each.denied) for each in found if each.nodeid is not None}
+    by_tests = {(each.event, each.target, each.denied) for each in found if each.nodeid is not None}
     events = [
         event.model_copy(update={"count": count})
         for event, count in found.items()
-        if event.nodeid is not None or (event.event, event.target, event.denied) not in own_doing
+        if event.nodeid is not None or (event.event, event.target, event.denied) not in by_tests
     ]
     return tuple(sorted(events, key=lambda event: not event.denied))
 
 
 def said_of(denied: Sequence[AuditEvent]) -> str:
-    """Return one sentence on denied events."""
+    """Return one sentence on denied events: the first, and the number of others."""
     first = denied[0]
     who = first.nodeid or first.path or "the session"
     more = len({(event.event, event.target) for event in denied}) - 1
@@ -74,6 +77,7 @@ def said_of(denied: Sequence[AuditEvent]) -> str:
 
 
 def _evidence(denied: Sequence[AuditEvent], check_id: str) -> Evidence:
+    """Return the evidence for the failed check; its place is that of the first denied event."""
     first = denied[0]
     tests = tuple(dict.fromkeys(event.nodeid for event in denied if event.nodeid))
     phase: Phase | None = first.phase

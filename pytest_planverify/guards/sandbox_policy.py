@@ -1,7 +1,10 @@
 """Sandbox policy: interpretation of audit events, and what the plans grant.
 
-All functions of ``os`` used here are bound when the session begins, so that monkeypatches in tests are
-neither called nor counted.
+:func:`readers` translates the arguments of an audit event into accesses (:class:`Reached`): connections,
+started programs, and writes. :func:`grants_of` decides whether the policies of all plans grant an access.
+The audit hook in :mod:`pytest_planverify.observe.audit` calls both inside a worker, while tests run. All
+functions of ``os`` used here are therefore bound when the module is imported, before any test: replacements
+by monkeypatches are neither called nor counted as accesses.
 """
 
 from __future__ import annotations
@@ -36,12 +39,13 @@ C_FUNCTIONS = {
     **dict.fromkeys(("system", "popen", "execl", "execle", "execlp", "execv", "execve", "execvp"), PROCESS),
     **dict.fromkeys(("execvpe", "fexecve", "execveat", "posix_spawn", "posix_spawnp"), PROCESS),
 }
-"""C functions whose lookup (by ctypes) means that they will be called past the interpreter."""
+"""C functions by kind of access. Called by ctypes they raise no audit event; only their lookup does."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _MOST_LINKS = 40
 _LOCAL_NAMES = ("", "localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "0.0.0.0", "0")
 _MAPPED_LOOPBACK = bytes(10) + b"\xff\xff\x7f"
+# Modules of multiprocessing that start processes without an audit event of their own.
 _LAUNCHERS = frozenset(
     os.path.join(os.path.dirname(os.__file__), "multiprocessing", name)
     for name in ("popen_spawn_posix.py", "popen_forkserver.py")
@@ -56,27 +60,27 @@ _interpreter, _own_name, _look_up, _which = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The rules of one plan for each kind of access: ``record``, ``deny``, or granted names."""
+    """Rules of one plan by kind of access: ``record`` (grant all), ``deny`` (none), or granted names."""
 
     root: str
-    """Root of granted paths."""
+    """Folder that relative paths in grants are below."""
     network: str | tuple[str, ...] = "record"
     processes: str | tuple[str, ...] = "record"
     writes: str | tuple[str, ...] = "record"
 
 
 class Reached(NamedTuple):
-    """One access."""
+    """One access that code attempted."""
 
     kind: str
     """``connect``, ``process`` or ``write``."""
     target: str
-    """Shown to people: ``host:port``, program, or resolved path."""
+    """Text for people: ``host:port``, program, or resolved path."""
     name: str
-    """Compared with grants: host, program or path."""
+    """Host, program or path that is compared with grants."""
     port: int | None = None
     is_lookup: bool = False
-    """Only a name lookup."""
+    """Whether a host name was only resolved, not connected to."""
 
 
 if TYPE_CHECKING:
@@ -84,9 +88,10 @@ if TYPE_CHECKING:
 
 
 def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
-    """Return functions from an audit event's arguments to accesses, by event name.
+    """Return by event name a function that translates the event's arguments into accesses.
 
-    ``is_outside`` tells whether a resolved path lies outside of what any test may write.
+    ``is_outside`` returns whether a resolved path lies outside of the folders that any test may write to;
+    other writes are no accesses.
     """
     return {
         **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), _connected),
@@ -102,7 +107,7 @@ def readers(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
 
 
 def _c_function(args: tuple[Any, ...]) -> Sequence[Reached]:
-    """Interpret the lookup of a C function: the later call itself cannot be observed."""
+    """Interpret the lookup of a C function as access, because the call itself cannot be observed."""
     name: Any = args[1] if len(args) > 1 else None
     text: Any = name.decode("ascii", "replace") if isinstance(name, bytes) else name
     kind = C_FUNCTIONS.get(text) if isinstance(text, str) else None
@@ -120,6 +125,7 @@ def _connected(args: tuple[Any, ...]) -> Sequence[Reached]:
 
 
 def _looked_up(args: tuple[Any, ...]) -> Sequence[Reached]:
+    """Interpret a name lookup; addresses and this machine's own name need no network."""
     host: Any = args[0]
     if isinstance(host, tuple):
         host = cast("tuple[Any, ...]", host)[0]
@@ -128,6 +134,7 @@ def _looked_up(args: tuple[Any, ...]) -> Sequence[Reached]:
 
 
 def _host(host: object, port: object, *, lookup: bool) -> Sequence[Reached]:
+    """Return the access to a host; none for this machine and for values that are no host."""
     if isinstance(host, (bytes, bytearray)):
         host = bytes(host).decode("ascii", "replace")
     if not isinstance(host, str) or is_loopback(host):
@@ -143,7 +150,7 @@ def _is_address(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address is this machine's own, which is always granted."""
+    """Return whether a name or address is this machine's own; connections to it are always granted."""
     name = host.lower().rstrip(".")
     if name in _LOCAL_NAMES or name.endswith(".localhost"):
         return True
@@ -152,6 +159,7 @@ def is_loopback(host: str) -> bool:
             packed = _socket.inet_pton(_socket.AF_INET6, name.partition("%")[0])
         except OSError:
             return False
+        # ``::``, ``::1``, and IPv4 loopback addresses mapped to IPv6.
         return (packed[:15] == bytes(15) and packed[15] < 2) or packed[:13] == _MAPPED_LOOPBACK
     return name.startswith("127.") and _is_address(name)
 
@@ -160,12 +168,13 @@ def is_loopback(host: str) -> bool:
 
 
 def _program(program: Any, argv: Any) -> Sequence[Reached]:
+    """Return the start of a program; for ``sh -c`` people also see the first word of the command."""
     words: tuple[Any, ...] = (argv,) if isinstance(argv, (str, bytes, os.PathLike)) else tuple(argv)  # pyright: ignore
     name = fsdecode(program if program is not None else words[0])
     target = name
     if name.rpartition("/")[2] in _SHELLS and len(words) > 2 and fsdecode(words[1]) == "-c":
-        said = fsdecode(words[2]).split()
-        target = f"{name} -c {said[0][:60]}" if said else name
+        command_words = fsdecode(words[2]).split()
+        target = f"{name} -c {command_words[0][:60]}" if command_words else name
     return (Reached(PROCESS, target, name),)
 
 
@@ -173,14 +182,19 @@ def _program(program: Any, argv: Any) -> Sequence[Reached]:
 
 
 def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
+    """Return the readers of all events that write to the file system."""
+
     def written(
         path: Any, folder: Any = -1, *, follow: bool = True, there: bool | None = None
     ) -> Sequence[Reached]:
-        """Interpret a write to a path. ``there`` restricts it to existing (or missing) paths, as others
-        have no effect.
+        """Interpret a write to a path.
+
+        ``folder`` and ``follow`` are those of :func:`resolve_path`. ``there`` is whether the path must
+        exist for the call to have an effect: with ``True`` a missing path is no write (removal), with
+        ``False`` an existing one is none (creation of a folder).
         """
         if isinstance(path, int) or path is None:
-            return ()  # a descriptor
+            return ()  # a descriptor, not a path
         found = resolve_path(fspath(path), folder, follow)
         if found is None or not is_outside(found) or (there is not None and _is_there(found) is not there):
             return ()
@@ -190,8 +204,8 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
         if not args[2] & WRITING:
             return ()
         if isinstance(args[0], int):
-            # multiprocessing's spawn raises no event of subprocess, but it opens the pipe that carries
-            # the child's instructions.
+            # The start methods spawn and forkserver of multiprocessing raise no event of subprocess, but
+            # they open the pipe that carries the child's instructions.
             if frame_of(2).f_code.co_filename not in _LAUNCHERS:
                 return ()
             return (Reached(PROCESS, f"{_interpreter}, by multiprocessing", _interpreter),)
@@ -202,6 +216,7 @@ def _writes(is_outside: Callable[[str], bool]) -> dict[str, Reader]:
         return (*source, *written(args[1], args[3], follow=False))
 
     def database(args: tuple[Any, ...]) -> Sequence[Reached]:
+        # SQLite opens its file in C, without an event of open().
         name = fsdecode(args[0])
         if name.startswith("file:"):
             if "mode=memory" in name or "mode=ro" in name:
@@ -236,8 +251,9 @@ def _is_there(path: str) -> bool:
 def resolve_path(path: Any, folder: Any = -1, follow: bool = True) -> str | None:
     """Return the absolute path without symbolic links.
 
-    ``folder`` is a directory descriptor for relative paths, below 0 for the working directory;
-    ``follow`` also resolves a link in the last component. ``None`` if the descriptor is not open.
+    ``folder`` is the directory descriptor that a relative path starts from; below 0 it is the working
+    directory. ``follow`` also resolves a link in the last component. Returns ``None`` if the descriptor is
+    not open.
     """
     name = fsdecode(path)
     name = "".join((name,))  # a plain str even for instances of subclasses
@@ -274,7 +290,10 @@ def resolve_path(path: Any, folder: Any = -1, follow: bool = True) -> str | None
 
 
 def outside_of(folders: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate: whether a resolved path lies outside of the folders, devices and caches."""
+    """Return a predicate: whether a resolved path lies outside of ``folders``, devices and caches.
+
+    Bytecode caches and data files of coverage.py count as caches.
+    """
     exact = frozenset(folder.rstrip("/") for folder in folders)
     starts = (*(f"{folder}/" for folder in exact), "/dev/", "/proc/")
     starts += (sys.pycache_prefix + "/",) if sys.pycache_prefix else ()
@@ -289,7 +308,7 @@ def outside_of(folders: Sequence[str]) -> Callable[[str], bool]:
 
 
 def temporary_folders() -> list[str]:
-    """Return the folders for temporary files: from the environment, and the usual ones."""
+    """Return the folders for temporary files: those of the environment, and the usual ones."""
     named = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
     return [folder for folder in (*named, "/tmp", "/var/tmp", "/usr/tmp") if posixpath.isabs(folder)]
 
@@ -298,7 +317,7 @@ def temporary_folders() -> list[str]:
 
 
 def grants_of(sandboxes: Sequence[Sandbox]) -> Callable[[Reached], bool]:
-    """Return a predicate: whether every policy grants an access."""
+    """Return a predicate: whether every policy that restricts this kind of access grants it."""
     grants: dict[str, tuple[Callable[[Reached], bool], ...]] = {}
     for kind, make in ((CONNECT, _hosts), (PROCESS, _programs), (WRITE, _folders)):
         policies = dict.fromkeys((_policy(each, kind), each.root) for each in sandboxes)
@@ -311,20 +330,26 @@ def grants_of(sandboxes: Sequence[Sandbox]) -> Callable[[Reached], bool]:
 
 
 def denies_anything(sandboxes: Sequence[Sandbox]) -> bool:
-    """Return whether any policy denies something instead of recording it."""
+    """Return whether any policy restricts an access instead of only recording it."""
     return any(_policy(each, kind) != RECORD for each in sandboxes for kind in (CONNECT, PROCESS, WRITE))
 
 
 def _policy(sandbox: Sandbox, kind: str) -> str | tuple[str, ...]:
+    """Return the rule for a kind of access."""
     return {CONNECT: sandbox.network, PROCESS: sandbox.processes, WRITE: sandbox.writes}[kind]
 
 
 def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
+    """Return a predicate: whether the named hosts, given as ``HOST[:PORT]`` or patterns, grant an access.
+
+    A connection is to an address, a grant usually to a name. If an address is not granted itself, the
+    granted names are resolved and their addresses compared.
+    """
     hosts = tuple(_host_and_port(text) for text in named)
     names = {pattern: port for pattern, port in hosts if not _is_pattern(pattern)}
-    """Names whose addresses are granted: those listed, and those whose lookup a pattern granted."""
+    """Names whose addresses are granted: listed ones, and those whose lookup matched a pattern."""
     ports: dict[str, set[int | None]] = {}
-    """Granted ports by address."""
+    """Granted ports by address; ``None`` is any port."""
 
     def is_granted(reached: Reached) -> bool:
         for pattern, port in hosts:
@@ -350,6 +375,7 @@ def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
 
 
 def _host_and_port(text: str) -> tuple[str, int | None]:
+    """Split ``HOST:PORT``; a bare IPv6 address, which has colons, has no port."""
     text = text.strip().lower()
     name, separator, port = text.rpartition(":")
     if not separator or not port.isdigit() or (":" in name and not name.endswith("]")):
@@ -362,6 +388,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
+    """Return a predicate: whether named programs, given as names, paths or patterns, grant an access."""
     names = frozenset(name for name in named if "/" not in name)
     paths = tuple(_absolute(name, root) for name in named if "/" in name)
     pythons = names & {"python", "python3"}
@@ -376,7 +403,8 @@ def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
         if _matches(given, paths):
             return True
         base = name.rpartition("/")[2]
-        # A program of that name inside of the project is not the granted one.
+        # A path is granted by a name only if PATH leads to the same file: a program of that name inside the
+        # project is another one.
         meant = _which(base) if base in names else None
         return meant is not None and resolve_path(meant) == resolve_path(given)
 
@@ -384,12 +412,14 @@ def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
 
 
 def _folders(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
+    """Return a predicate: whether named paths or patterns, or folders above, grant a write."""
     paths = tuple(_absolute(text, root) for text in named)
     real = tuple(path if _is_pattern(path) else resolve_path(path) or path for path in paths)
     return lambda reached: _matches(reached.name, real)
 
 
 def _matches(path: str, granted: Sequence[str]) -> bool:
+    """Return whether a path is granted itself, matches a pattern, or is below a granted folder."""
     return any(path.startswith(f"{each.rstrip('/')}/") or fnmatchcase(path, each) for each in granted) or (
         path in granted
     )

@@ -97,8 +97,8 @@ def file_of_module(thing: object) -> str | None:
     return file if isinstance(file, str) else None
 
 
-# Modules whose functions decide verdicts. All of _JUDGES are watched; those of _INSTALLED only where the
-# process has imported them.
+# Modules whose functions decide verdicts. Those of _JUDGES_IF_IMPORTED are watched only if the process has
+# imported them before the snapshot.
 _JUDGES = ("builtins", "math", "operator", "pytest", "unittest.case", "unittest.suite", "unittest.result")
 _JUDGES_IF_IMPORTED = frozenset(
     {

@@ -79,7 +79,7 @@ class CannotFork(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """How a worker's process ended: its exit code, or the number of the signal that killed it.
+    """The end of a worker's process: its exit code, or the number of the signal that killed it.
 
     Both are ``None`` if nobody could observe the end.
     """

@@ -1,4 +1,7 @@
-"""Hygiene: comparison of two snapshots of a tree for signals of tampering."""
+"""Hygiene: compares two snapshots of a tree for signals of tampering.
+
+:func:`compare` returns the signals, :func:`violations` the todos that are responsible for them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences between two snapshots of a tree, read lazily, and findings in them."""
+"""Differences between two snapshots of a tree, and the type of the findings in them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pytest_planverify.guards.hygiene.source import Module
 
 PYTHON_JUDGES = (JudgeKind.TEST, JudgeKind.CONFTEST, JudgeKind.TEST_SUPPORT)
+# Kinds of files that are the product of work, in contrast to those that judge it.
 WORK = (JudgeKind.PRODUCT, JudgeKind.START_UP, JudgeKind.ARTIFACT)
 SERVES_TESTS = re.compile(r"pytest|testing|plugin|fixture|conftest|(^|/)tests?[_/]|_tests?[./]")
-"""Files that serve other projects' tests, such as plugins and fixtures."""
+"""Paths of files that serve the tests of other projects, such as plugins and fixtures."""
 
 _SCRIPT_FOLDERS = frozenset(
     {"tools", "bin", "scripts", "script", "examples", "benchmarks", "docs", "doc", "ci"}
@@ -31,21 +32,24 @@ _SCRIPTS = frozenset({"setup.py", "noxfile.py", "tasks.py", "fabfile.py", "conf.
 
 @dataclass(frozen=True, slots=True)
 class SignalFinding:
-    """A tampering signal in one file."""
+    """Finding in one file, before permissions are considered."""
 
     sign: str
+    """Name of the kind of tampering."""
     message: str
     path: str
     _: KW_ONLY
     line: int | None = None
     before: str | None = None
+    """Excerpt of the earlier content."""
     after: str | None = None
+    """Excerpt of the current content."""
     nodeid: str | None = None
-    """The affected test by its earlier node id."""
+    """The affected test, by its earlier node id."""
 
 
 class TreeDifferences:
-    """Differences between two snapshots; contents are read on demand."""
+    """Differences between two snapshots; contents are read and parsed on demand, once each."""
 
     def __init__(
         self,
@@ -55,6 +59,11 @@ class TreeDifferences:
         grants: Grants,
         accepted: Callable[[str, str | None], bool] | None = None,
     ) -> None:
+        """Compare the digests of the snapshots ``before`` and ``now``.
+
+        ``kinds`` are the kinds of the earlier files by path; other files are classified by their names.
+        ``accepted(path, sha256)`` returns whether a person has accepted a content, which is no change then.
+        """
         self.before, self.now, self.grants = before, now, grants
         self._kinds = kinds
         self.old, self.new = before.digests(), now.digests()
@@ -67,7 +76,7 @@ class TreeDifferences:
         self._parsed: dict[tuple[str, bool], Module | None] = {}
 
     def kind(self, path: str) -> JudgeKind:
-        """Return a file's role in verdicts."""
+        """Return the role of a file in verdicts, such as test, conftest or product."""
         known = self._kinds.get(path)
         return known if known is not None else self._judges_by_name.kind_of(path)
 
@@ -76,20 +85,23 @@ class TreeDifferences:
         return sorted(path for path in self.changed if self.kind(path) in kinds)
 
     def module(self, path: str, *, now: bool) -> Module | None:
-        """Return a parsed source file, of now or of before."""
+        """Return a parsed source file of the current or the earlier tree.
+
+        Returns ``None`` if the file does not exist there or cannot be parsed.
+        """
         key = path, now
         if key not in self._parsed:
             self._parsed[key] = parse(path, (self.now if now else self.before).read(path))
         return self._parsed[key]
 
     def python(self, *kinds: JudgeKind) -> list[tuple[Module | None, Module | None]]:
-        """Return the changed source files of these kinds as pairs of before and now."""
+        """Return the changed Python files of these kinds, as pairs of the earlier and the current one."""
         paths = [path for path in self.of_kind(*kinds) if path.endswith(".py")]
         return [(self.module(path, now=False), self.module(path, now=True)) for path in paths]
 
     @cached_property
     def data(self) -> frozenset[str]:
-        """Current data files of criteria and tests."""
+        """Data files of criteria and of tests, in the current tree."""
         named = {path for reach in self.grants.todos for path in reach.data}
         return frozenset(named | {path for path in self.new if self.kind(path) is JudgeKind.FIXTURE})
 
@@ -105,6 +117,6 @@ class TreeDifferences:
 
 
 def is_script(path: str) -> bool:
-    """Return whether a source file is executed rather than imported."""
+    """Return whether a source file is usually executed rather than imported, judged by its path."""
     *folders, name = path.split("/")
     return name in _SCRIPTS or any(folder in _SCRIPT_FOLDERS for folder in folders)

@@ -1,4 +1,9 @@
-"""Tampering signals between two snapshots: which of them count, and which todos are responsible."""
+"""Tampering signals between two snapshots: which findings count, and which todos are responsible.
+
+:func:`compare` collects the findings of the other modules of this package and drops those that a permission
+covers. :func:`violations` assigns the remaining signals to todos. :class:`HygieneWatch` does both for the
+tree of a run and its baseline.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +38,20 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.work_tree import Snapshot
 
 MOST_SIGNALS = 50
-"""Limit of signals kept as evidence."""
+"""Limit of the signals that are stored as evidence of one violation."""
 
 _RED_LOSSES = frozenset({"test-deleted", "test-skipped", "test-xfailed", "assertions-fewer"})
-"""Signs that are forbidden for failing tests even with permission, as these tests have to pass.
-Changing what they assert is a legitimate edit.
+"""Signs that count even with permission if the test failed at the baseline: the work has to make it pass.
+Changing what such a test asserts is a legitimate edit.
 """
 _UNGRANTED = _RED_LOSSES | {
     "judge-changed", "judge-removed", "judge-unreadable", "assertion-lost", "data-changed"
 }  # fmt: skip
-"""Signs that are acceptable if a todo may change the file; all others always count."""
-_OF_WORKERS = TRICKS | {
+"""Signs that are no signal if a todo may change the file; all others always count."""
+_HELD_AGAINST_AUTHORS = TRICKS | {
     "start-up-file", "shadows-module", "records-touched", "patches-judge"
 }  # fmt: skip
-"""Signs held against todos that may have caused them, not against those that the file judges."""
+"""Signs that count against the todos that may have caused them, not those that the file judges."""
 
 _LONGEST_EXCERPT = 300
 
@@ -60,23 +65,24 @@ def compare(
     accepted: Callable[[str, str | None], bool] | None = None,
     is_red: Callable[[str], bool] | None = None,
 ) -> tuple[HygieneSignal, ...]:
-    """Return the tampering signals in the difference of two trees.
+    """Return the tampering signals in the difference of two trees, each once.
 
     ``kinds`` are the kinds of the earlier files; new files are classified by name. ``accepted(path,
-    sha256)`` tells whether a person accepted a content, ``is_red`` whether a test (without parameters)
-    failed before.
+    sha256)`` returns whether a person has accepted a content. ``is_red(nodeid)`` returns whether a test,
+    without parameters, failed before.
     """
     changes = TreeDifferences(before, now, kinds, grants, accepted)
     found: dict[tuple[str, str | None, int | None, str], HygieneSignal] = {}
-    # Syntax trees are many small objects without cycles, so collections only cost time.
+    # Syntax trees consist of many small objects without cycles, so that garbage collection only costs time.
     with collector_paused(), room_for_deep_trees():
         for finding in _findings(changes) if changes.changed else ():
-            if signal := _weighed(finding, grants.permission(finding.path), is_red):
+            if signal := _signal(finding, grants.permission(finding.path), is_red):
                 found[signal.sign, signal.path, signal.line, signal.message] = signal
     return tuple(found.values())
 
 
 def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
+    """Yield the findings of all modules: judges, product, configuration, paths and plans."""
     yield from judge_findings(changes)
     yield from product_findings(changes)
     tests = [path for path in changes.old if path in changes.new and changes.kind(path) is JudgeKind.TEST]
@@ -88,30 +94,30 @@ def _findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
             for content in (changes.before.read(path), changes.now.read(path))
         )
         if before is not None and now is None:
-            said = "The plan is gone or cannot be read"
-            yield SignalFinding("judge-unreadable", said, path)
+            message = "The plan is gone or cannot be read"
+            yield SignalFinding("judge-unreadable", message, path)
         elif before is not None and now is not None:
             yield from plan_findings(before, now, path)
 
 
 def _path_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield findings from the names of new and changed files."""
+    """Yield new and changed files whose name alone is a signal."""
     for path in sorted(changes.changed & changes.new.keys()):
         if ".planverify" in path.split("/")[:-1]:
-            said = f"{path} is a record of the verifier"
-            yield SignalFinding("records-touched", said, path)
+            message = f"{path} is a record of the verifier"
+            yield SignalFinding("records-touched", message, path)
         elif posixpath.basename(path) in START_UP or path.endswith((".pth", ".start")):
-            said = f"{path} runs when an interpreter starts"
-            yield SignalFinding("start-up-file", said, path)
+            message = f"{path} runs when an interpreter starts"
+            yield SignalFinding("start-up-file", message, path)
 
 
-def _weighed(
+def _signal(
     finding: SignalFinding, permission: Permission, is_red: Callable[[str], bool] | None
 ) -> HygieneSignal | None:
-    """Return the signal of a finding; ``None`` if permission covers it."""
+    """Return the signal of a finding; ``None`` if the permission to change its file covers it."""
     if finding.sign in _UNGRANTED and permission is Permission.GRANTED:
-        about = finding.nodeid if finding.sign in _RED_LOSSES else None
-        if about is None or is_red is None or not is_red(about):
+        test = finding.nodeid if finding.sign in _RED_LOSSES else None
+        if test is None or is_red is None or not is_red(test):
             return None
     where = f"{finding.path}:{finding.line}" if finding.line else finding.path
     return HygieneSignal(
@@ -127,7 +133,7 @@ def _weighed(
 
 
 def _excerpt(text: str | None) -> str | None:
-    """Return at most two lines of a text."""
+    """Return the first two lines of a text that are not blank, in limited length."""
     if text is None:
         return None
     shown = "\n".join([line.strip() for line in text.strip().splitlines() if line.strip()][:2])
@@ -144,17 +150,17 @@ def violations(
     passed: Collection[str],
     present: Collection[str] | None = None,
 ) -> Iterator[Violation]:
-    """Yield the violations that the signals mean for each todo; one signal suffices.
+    """Yield a violation for each todo that is responsible for at least one signal.
 
-    ``passed`` todos are responsible for what nobody was permitted to do. ``present`` are the todos of
-    the run, all if ``None``.
+    ``passed`` are the ids of the todos that are responsible if no todo of the run can be identified.
+    ``present`` are the ids of the run's todos; ``None`` means all.
     """
     here = {reach.todo_id for reach in grants.todos} if present is None else set(present)
-    held: dict[str, list[HygieneSignal]] = {reach.todo_id: [] for reach in grants.todos}
+    by_todo: dict[str, list[HygieneSignal]] = {reach.todo_id: [] for reach in grants.todos}
     for signal in signals:
-        for todo_id in _answering(signal, grants, passed, here):
-            held[todo_id].append(signal)
-    for todo_id, found in held.items():
+        for todo_id in _responsible(signal, grants, passed, here):
+            by_todo[todo_id].append(signal)
+    for todo_id, found in by_todo.items():
         if found:
             reason = found[0].message + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
             evidence = Evidence(
@@ -163,16 +169,17 @@ def violations(
             yield Violation(todo_id=todo_id, guard=Guard.HYGIENE, reason=reason, evidence=evidence)
 
 
-def _answering(
+def _responsible(
     signal: HygieneSignal, grants: Grants, passed: Collection[str], present: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the todos of the run that a signal is held against.
+    """Return the ids of the run's todos that are responsible for a signal.
 
-    A changed judge concerns the todos that it judges and that may change it. A trick concerns its
-    possible author, and if that is not part of the run, everyone who benefits.
+    For a changed judge these are the todos that may change it and those that it judges, as far as they are
+    part of the run. For a trick it is its possible author. If that is not part of the run, or nobody is
+    identified, all ``passed`` todos are responsible.
     """
     named: tuple[str, ...] = ()
-    if signal.path is not None and signal.sign in _OF_WORKERS:
+    if signal.path is not None and signal.sign in _HELD_AGAINST_AUTHORS:
         named = grants.owners(signal.path)
     elif signal.path is not None:
         owners = (reach.todo_id for reach in grants.todos if reach.may_change(signal.path))
@@ -187,9 +194,13 @@ def _answering(
 
 
 class HygieneWatch:
-    """Hygiene of the tree, read before the run, so that the run itself is not part of it."""
+    """Hygiene of the tree, compared before the run, so that files written by tests are not part of it."""
 
     def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot) -> None:
+        """Compare ``tree``, a snapshot of the current files, with the baseline.
+
+        Also removes bytecode caches that may be forged, see :func:`remove_young_caches`.
+        """
         self._baseline = baseline
         self.grants = Grants.of(flat, _plan_of(flat, baseline))
         tests = baseline.document.tests
@@ -207,27 +218,28 @@ class HygieneWatch:
             accepted=baseline.accepted,
             is_red=self._is_red,
         )
-        self.notes = list(self._unknown(tree))
+        self.notes = list(self._unchecked(tree))
         files, root = tree.digests().keys(), flat.loaded.root
-        self.signals = (*self._beside(files, root), *found)
+        self.signals = (*self._beyond_snapshots(files, root), *found)
         remove_young_caches(root, files, _since(baseline))
 
     @property
     def said(self) -> str:
-        """Hygiene as written into the outcome file."""
+        """Sentence on the comparison for the outcome file: the baseline's time and revision."""
         revision = self._baseline.document.revision
         return f"checked against the baseline of {self._baseline.document.made_at}" + (
             f" ({revision[:12]})" if revision else ""
         )
 
-    def _beside(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:
-        """Yield what snapshots cannot show: a baseline file that differs from git's copy, and ignored
-        packages.
+    def _beyond_snapshots(self, files: Collection[str], root: Path) -> Iterator[HygieneSignal]:
+        """Yield signals that a comparison of snapshots cannot find.
+
+        These are baseline files that differ from the copy in git, and packages that git ignores.
         """
         for doubt in self._baseline.doubts:
             yield HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
         for finding in ignored_packages(root, files):
-            if signal := _weighed(finding, self.grants.permission(finding.path), None):
+            if signal := _signal(finding, self.grants.permission(finding.path), None):
                 yield signal
 
     def _is_red(self, nodeid: str) -> bool:
@@ -235,8 +247,8 @@ class HygieneWatch:
         path = nodeid.partition("::")[0]
         return nodeid in self._red or (path not in self._collected and bool(self.grants.dependants(path)))
 
-    def _unknown(self, tree: Snapshot) -> Iterator[str]:
-        """Yield changed files whose earlier content is lost."""
+    def _unchecked(self, tree: Snapshot) -> Iterator[str]:
+        """Yield a note on changed files whose earlier content is not stored, so that they are unchecked."""
         before, now = self._baseline, tree.digests()
         lost = [
             path
@@ -251,9 +263,9 @@ class HygieneWatch:
 
 
 def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFinding]:
-    """Yield git-ignored packages that shadow a module beside them.
+    """Yield packages that git ignores and that shadow a module: Python prefers ``x/`` to ``x.py``.
 
-    ``known`` are the files of the tree.
+    ``known`` are the files of the tree, in which ignored files are missing.
     """
     for path in sorted(known):
         if not path.endswith(".py") or path.startswith(("../", "/")):
@@ -261,26 +273,29 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFindi
         package = posixpath.join(path.removesuffix(".py"), "__init__.py")
         is_module = posixpath.basename(path) != "__init__.py"
         if is_module and package not in known and (root / package).is_file():
-            said = f"{package} is ignored by git, and is imported instead of {path}"
-            yield SignalFinding("shadows-module", said, package)
+            message = f"{package} is ignored by git, and is imported instead of {path}"
+            yield SignalFinding("shadows-module", message, package)
 
 
 def remove_young_caches(root: Path, sources: Iterable[str], since: float) -> None:
-    """Remove bytecode caches beside sources that were written after ``since`` (epoch seconds).
+    """Remove the bytecode caches of ``sources`` that were written after ``since`` (epoch seconds).
 
-    Python and pytest execute a cache instead of its source, so a forged cache would be judged in its
-    place. The next import recreates it.
+    Python and pytest execute a cache instead of its source. A forged cache would run in place of the source
+    that was compared. The next import recreates it.
     """
     for folder in {posixpath.dirname(path) for path in sources if path.endswith(".py")}:
         with suppress(OSError), os.scandir(root / folder / "__pycache__") as entries:
             for entry in entries:
-                # All timestamps can be forged except the ctime.
+                # The ctime is the only timestamp that a program cannot set.
                 if entry.name.endswith(".pyc") and entry.stat(follow_symlinks=False).st_ctime >= since:
                     os.unlink(entry)
 
 
 def _since(baseline: KeptBaseline) -> float:
-    """Return the time after which caches count as work; for a baseline of a commit it is unknown."""
+    """Return the time, in epoch seconds, after which a cache may be forged.
+
+    Returns 0, for any time, if it is unknown, as for the baseline of a commit.
+    """
     document = baseline.document
     if document.revision and baseline.path.name.startswith(document.revision):
         return 0.0
@@ -291,7 +306,7 @@ def _since(baseline: KeptBaseline) -> float:
 
 
 def _plan_of(flat: FlatPlan, baseline: KeptBaseline) -> Plan | None:
-    """Return the plan as of the baseline."""
+    """Return the plan as it was at the baseline; ``None`` if its file is not part of it."""
     path = flat.loaded.path
     if not path.is_relative_to(flat.loaded.root):
         return None

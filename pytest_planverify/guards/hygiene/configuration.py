@@ -1,4 +1,8 @@
-"""pytest's effective configuration, compared option by option."""
+"""Changes of pytest's configuration that make it run fewer tests or weaken their failures.
+
+The effective options are compared, not the text of the files: a project may move its configuration from one
+file to another, or reformat it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_planverify.baseline.work_tree import Snapshot
 
+# pytest reads only the first of these files that has a section for it.
 _PRECEDENCE = (
     "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"
 )  # fmt: skip
@@ -28,8 +33,10 @@ _NARROWING = frozenset(
      "--picked", "--suppress-no-test-exit-code", "--suppress-tests-failed-exit-code"}
 )  # fmt: skip
 """Options that reduce the tests that run, or the effect of their failures."""
+# Options whose value may be the next word.
 _WITH_VALUE = _NARROWING | {"-p", "-W", "-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--dist",
     "--timeout", "--capture", "--import-mode", "--junitxml", "--numprocesses"}  # fmt: skip
+# pytest's defaults: a project that sets an option for the first time is compared with them.
 _DEFAULTS: dict[str, tuple[str, ...]] = {
     "python_files": ("test_*.py", "*_test.py"),
     "python_classes": ("Test",),
@@ -43,14 +50,17 @@ _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
 def configuration_findings(
     before: Snapshot, now: Snapshot, changed: Collection[str], tests: Sequence[str]
 ) -> Iterator[SignalFinding]:
-    """Yield configuration changes that make pytest run fewer tests; ``tests`` are the files with tests."""
+    """Yield changes of the configuration that make pytest run fewer tests, or load another plugin.
+
+    ``changed`` are the paths of all changed files, ``tests`` the test files that exist before and now.
+    """
     files = sorted(path for path in changed if posixpath.basename(path) in CONFIGURATIONS | {"setup.py"})
     for folder in dict.fromkeys(posixpath.dirname(path) for path in files):
         old_path, old = read_options(before, folder)
         path, new = read_options(now, folder)
         if new is None:
-            said = "pytest's configuration can no longer be parsed"
-            yield SignalFinding("judge-unreadable", said, path)
+            message = "pytest's configuration can no longer be parsed"
+            yield SignalFinding("judge-unreadable", message, path)
             continue
         below = [test for test in tests if not folder or test.startswith(f"{folder}/")]
         for name in sorted({*(old or ()), *new}):
@@ -62,19 +72,21 @@ def configuration_findings(
                 sign = "configuration-narrowed"
             else:
                 continue
-            said, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
-            yield SignalFinding(sign, said, path or old_path, before=texts[0], after=texts[1])
+            message, texts = f"pytest's option {name} was changed", (" ".join(was), " ".join(value))
+            yield SignalFinding(sign, message, path or old_path, before=texts[0], after=texts[1])
     for path in files:
-        # The entry-point group of pytest plugins, however a project declares it.
+        # The name of the entry-point group of pytest plugins is searched for in the text, because projects
+        # declare entry points in several ways.
         if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
-            said = "The project makes itself a plugin of pytest"
-            yield SignalFinding("pytest-entry-point", said, path)
+            message = "The project makes itself a plugin of pytest"
+            yield SignalFinding("pytest-entry-point", message, path)
 
 
 def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[str, ...]] | None]:
-    """Return pytest's configuration file for a folder, and its options as lists of words.
+    """Return the path of pytest's configuration file in a folder, and its options as tuples of words.
 
-    The options are ``None`` if the file cannot be parsed.
+    Without such a file the path is empty and there are no options. The options are ``None`` if the file
+    cannot be parsed.
     """
     for name in _PRECEDENCE:
         path = posixpath.join(folder, name)
@@ -91,6 +103,11 @@ def read_options(snapshot: Snapshot, folder: str) -> tuple[str, dict[str, tuple[
 
 
 def _section(name: str, text: str) -> dict[str, Any] | None:
+    """Return pytest's section of a configuration file; ``None`` if the file has none.
+
+    Files that are only pytest's (``pytest.ini``, ``pytest.toml``) count even if they are empty. Raises
+    ``ValueError`` or ``configparser.Error`` if the file cannot be parsed.
+    """
     if name.endswith(".toml"):
         table: Any = tomllib.loads(text)
         if name != "pyproject.toml":
@@ -106,6 +123,7 @@ def _section(name: str, text: str) -> dict[str, Any] | None:
 
 
 def _words(value: object) -> tuple[str, ...]:
+    """Return a list as strings, or a text split as by a shell; by blanks if its quotes are unbalanced."""
     if isinstance(value, list):
         return tuple(str(each) for each in cast("list[object]", value))
     try:
@@ -117,19 +135,22 @@ def _words(value: object) -> tuple[str, ...]:
 def _is_narrower(
     name: str, old: tuple[str, ...], new: tuple[str, ...], folder: str, tests: list[str]
 ) -> bool:
-    """Return whether a changed option runs fewer of the tests, or weakens their failures."""
+    """Return whether a changed option may make pytest run fewer of the ``tests``, or weaken their failures.
+
+    Options without influence on either are never narrower.
+    """
     then, now = old or _DEFAULTS.get(name, ()), new or _DEFAULTS.get(name, ())
     if name == "addopts":
-        had, has = _options(old), _options(new)
-        added = {word.partition(" ")[0].partition("=")[0] for word in has - had}
-        is_less_strict = any("doctest" in word or "strict" in word for word in had - has)
+        old_options, new_options = _options(old), _options(new)
+        added = {word.partition(" ")[0].partition("=")[0] for word in new_options - old_options}
+        is_less_strict = any("doctest" in word or "strict" in word for word in old_options - new_options)
         return is_less_strict or any(
             word in _NARROWING or word[:2] in ("-k", "-m") or not word.startswith("-") for word in added
         )
     if name == "testpaths":
         return bool(_covered(old, folder, tests) - _covered(new, folder, tests))
     if name == "python_files":
-        return any(_is_named(test, then) and not _is_named(test, now) for test in tests)
+        return any(_matches_any(test, then) and not _matches_any(test, now) for test in tests)
     if name in ("python_classes", "python_functions"):
         return not set(then) <= set(now)
     if name == "norecursedirs":
@@ -141,7 +162,7 @@ def _is_narrower(
 
 
 def _options(words: tuple[str, ...]) -> set[str]:
-    """Return options joined with their values."""
+    """Return the options of a command line, each joined with its value, and its other words."""
     found: list[str] = []
     for word in words:
         if found and found[-1] in _WITH_VALUE and not word.startswith("-"):
@@ -152,6 +173,7 @@ def _options(words: tuple[str, ...]) -> set[str]:
 
 
 def _covered(paths: tuple[str, ...], folder: str, tests: list[str]) -> set[str]:
+    """Return the tests below ``paths``, which are relative to ``folder``; no path means everything."""
     tops = [posixpath.normpath(posixpath.join(folder, path)) for path in paths] or ["."]
     return {
         test
@@ -161,6 +183,7 @@ def _covered(paths: tuple[str, ...], folder: str, tests: list[str]) -> set[str]:
     }
 
 
-def _is_named(path: str, patterns: tuple[str, ...]) -> bool:
+def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:
+    """Return whether the path or file name matches a pattern of ``python_files``."""
     name = posixpath.basename(path)
     return any(fnmatch.fnmatch(each, pattern) for each in (name, path) for pattern in patterns)

@@ -1,4 +1,8 @@
-"""Permissions: which todos may change a file, and whose verdict depends on it."""
+"""Permissions: which todos may change a file, and whose verdict depends on it.
+
+Both are derived from the plan: what a todo may change from its ``allowed_files``, what judges it from its
+criteria. Paths are relative to the plan's root.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Permission(Enum):
-    """Permission to change a file."""
+    """Permission to change a file; the values describe when it is given."""
 
     FORBIDDEN = "no todo's allowed_files grants it, or the plan protects it"
     DEFAULT = "no todo names it, some todo has no allowlist, and the plan has no protected_files"
@@ -34,24 +38,30 @@ class TodoReach:
 
     todo_id: str
     allowed_files: tuple[str, ...] | None = None
-    """``None``: it has no allowlist."""
+    """Globs of its allowlist, relative to ``folder``; ``None`` if it has none."""
     selections: tuple[str, ...] = ()
     """Test files and folders that its criteria select; ``.`` means all."""
     data: tuple[str, ...] = ()
+    """Fixture files and JSON schemas that its criteria use."""
     artifacts: tuple[str, ...] = ()
+    """Artifacts that it has to create."""
     scripts: tuple[str, ...] = ()
     """Scripts that its commands run."""
     contract: str | None = None
     folder: str = ""
-    """Root of its plan, if it differs."""
+    """Root of its own plan; empty if that is the root of the whole plan."""
 
     def may_change(self, path: str) -> bool:
-        """Return whether its allowlist includes the file."""
+        """Return whether its allowlist includes the file; never without an allowlist."""
         below = _below(path, self.folder)
         return self.allowed_files is not None and below is not None and allowed(below, self.allowed_files)
 
     def depends_on(self, path: str) -> bool:
-        """Return whether a judging file influences its verdict."""
+        """Return whether a judging file influences its verdict.
+
+        Files are its data and contract, the selected tests, conftests and configuration in folders above
+        them, and support files beside or below them.
+        """
         if path in self.data or path == self.contract:
             return True
         folder, name = posixpath.split(path)
@@ -72,11 +82,11 @@ class TodoReach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grants:
-    """The permissions of all todos of a plan."""
+    """Permissions of all todos of a plan and its sub-plans."""
 
     todos: tuple[TodoReach, ...] = ()
     protected: tuple[str, ...] | None = None
-    """Globs of protected files; ``None`` means all judging files of the baseline."""
+    """Globs of protected files; ``None`` protects all judging files of the baseline by default."""
     plans: tuple[str, ...] = ()
     """Paths of the plan files."""
 
@@ -84,8 +94,9 @@ class Grants:
     def of(cls, flat: FlatPlan, before: Plan | None = None) -> Grants:
         """Return the permissions of a plan and its sub-plans.
 
-        ``before`` is the plan as of the baseline: later grants do not count, so that nobody can permit
-        themselves to change their judges. A todo added since has its parent's grants, or none.
+        ``before`` is the plan as it was at the baseline. Grants that were added since do not count, so that
+        no agent can permit itself to change its judges. A todo that was added since has the grants of its
+        parent, or none.
         """
         root = flat.loaded.root
         reaches: list[TodoReach] = []
@@ -93,7 +104,7 @@ class Grants:
             owner = flat.owner(todo.id)
             folder = _relative(str(owner.root), str(root))
             if folder is None:
-                continue  # a root that this plan's baseline does not cover
+                continue  # the baseline does not cover roots outside of the plan's
             criteria = owner.criteria.get(todo.id.rpartition("/")[2]) or flat.loaded.criteria.get(todo.id)
             reaches.append(reach_of(_as_it_was(todo, before), criteria or (), folder))
         plans = tuple(
@@ -107,12 +118,12 @@ class Grants:
 
     @classmethod
     def of_plan(cls, plan: Plan, path: str = "") -> Grants:
-        """Return the permissions of a single plan; ``path`` is its file."""
+        """Return the permissions of a single plan without sub-plans; ``path`` is its file."""
         reaches = tuple(reach_of(todo, criteria_of(todo, tools=plan.metadata.tools)) for todo in plan.items)
         return cls(todos=reaches, protected=_protected_files(plan), plans=(path,) if path else ())
 
     def permission(self, path: str) -> Permission:
-        """Return whether any todo may change a file."""
+        """Return whether the todos may change a file, see :class:`Permission`."""
         if self.protected and allowed(path, self.protected):
             return Permission.FORBIDDEN
         if any(each.may_change(path) for each in self.todos):
@@ -123,19 +134,22 @@ class Grants:
         return Permission.DEFAULT if self.protected is None else Permission.GRANTED
 
     def owners(self, path: str) -> tuple[str, ...]:
-        """Return the todos whose allowlist includes a file, else the todos without an allowlist."""
+        """Return the ids of the todos whose allowlist includes a file, else of those without one."""
         named = tuple(each.todo_id for each in self.todos if each.may_change(path))
         return named or tuple(each.todo_id for each in self.todos if each.allowed_files is None)
 
     def dependants(self, path: str) -> tuple[str, ...]:
-        """Return the todos whose verdict a file influences; a plan file influences all."""
+        """Return the ids of the todos whose verdict a file influences; a plan file influences all."""
         if path in self.plans:
             return tuple(each.todo_id for each in self.todos)
         return tuple(each.todo_id for each in self.todos if each.depends_on(path))
 
 
 def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> TodoReach:
-    """Return the reach of one todo; ``folder`` is the root of its paths."""
+    """Return the files that one todo may change and that judge it.
+
+    ``folder`` is the root of its paths, relative to the root of the whole plan.
+    """
     selections: dict[str, None] = {}
     data: list[str] = []
     artifacts: list[str] = []
@@ -163,6 +177,7 @@ def reach_of(todo: Todo, criteria: Iterable[Criterion], folder: str = "") -> Tod
 
 
 def _selected(criterion: Criterion, folder: str) -> Iterator[str]:
+    """Yield the files and folders that a pytest command selects; for a glob, the folder before it."""
     pytest = criterion.command.pytest if criterion.command is not None else None
     if pytest is None:
         return
@@ -174,12 +189,16 @@ def _selected(criterion: Criterion, folder: str) -> Iterator[str]:
 
 
 def _protected_files(plan: Plan) -> tuple[str, ...] | None:
+    """Return the protected globs of a plan; ``None`` if it does not mention them, unlike an empty list."""
     metadata = plan.metadata
     return metadata.protected_files if "protected_files" in metadata.model_fields_set else None
 
 
 def _as_it_was(todo: Todo, before: Plan | None) -> Todo:
-    """Return a todo with its grants as of the baseline."""
+    """Return a todo with its allowlist as it was at the baseline.
+
+    Todos of sub-plans, which the baseline's plan does not contain, keep theirs.
+    """
     if before is None:
         return todo
     known = {each.id: each for each in before.items}
@@ -190,17 +209,19 @@ def _as_it_was(todo: Todo, before: Plan | None) -> Todo:
 
 
 def _joined(folder: str, path: str) -> str:
+    """Return a path of a sub-plan relative to the plan's root, with slashes."""
     return posixpath.normpath(posixpath.join(folder, path.replace("\\", "/")))
 
 
 def _below(path: str, folder: str) -> str | None:
+    """Return a path relative to a folder, or ``None`` if it is not below it."""
     if not folder:
         return path
     return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else None
 
 
 def _relative(path: str, root: str) -> str | None:
-    """Return a path relative to the root, if it lies below."""
+    """Return a path relative to the root, or ``None`` if it is not below it; empty for the root."""
     if path == root:
         return ""
     return path.removeprefix(f"{root}/").replace("\\", "/") if path.startswith(f"{root}/") else None

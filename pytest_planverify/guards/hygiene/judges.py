@@ -87,7 +87,8 @@ def judge_findings(changes: TreeDifferences) -> Iterator[SignalFinding]:
                 found = list(_difference(changes, path))
             yield from found
         if path not in changes.new:
-            # A file with the same content elsewhere was renamed; one whose tests all reappear was split up.
+            # If a new file has the same content, this one was renamed; if all its tests reappear, it was
+            # split up.
             contents = {changes.new.get(each) for each in changes.changed - changes.old.keys()}
             is_elsewhere = old and all({each.node.name, each.body} & added for each in old.values())
             if changes.old[path] not in contents and not is_elsewhere:
@@ -109,7 +110,7 @@ class _TestUnit:
     checks: Counter[str]
     """Assertions and calls that check something, as source; those that always hold are excluded."""
     burdens: dict[str, frozenset[str]]
-    """Code that keeps it from failing, by sign (see ``_BURDENS``)."""
+    """Code that keeps it from failing, by sign (see ``_DISARMED``)."""
 
 
 def _python_findings(
@@ -133,8 +134,8 @@ def _python_findings(
         if now is not None and name in new:
             yield from _losses(nodeid, test, new[name], now)
         elif not (is_rewritten or {test.node.name, test.body} & added):
-            said = f"The test {name} is gone, or no longer collected"
-            yield SignalFinding("test-deleted", said, path, nodeid=nodeid)
+            message = f"The test {name} is gone, or no longer collected"
+            yield SignalFinding("test-deleted", message, path, nodeid=nodeid)
     if now is not None:
         yield from _hook_findings(before, now)
         if changes.kind(path) is JudgeKind.CONFTEST:
@@ -145,19 +146,19 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
     """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks."""
 
     def finding(
-        sign: str, said: str, after: Iterable[str] = (), before: str | None = None
+        sign: str, problem: str, after: Iterable[str] = (), before: str | None = None
     ) -> SignalFinding:
-        return SignalFinding(sign, f"{unit.node.name} {said}", now.path, line=unit.node.lineno,
+        return SignalFinding(sign, f"{unit.node.name} {problem}", now.path, line=unit.node.lineno,
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
     missing, extra = was.checks - unit.checks, unit.checks - was.checks
-    for sign, said in _DISARMED.items():
+    for sign, problem in _DISARMED.items():
         new = unit.burdens[sign] - was.burdens[sign]
         # A check that always holds is a loss only if it took the place of another one: a new comparison of
         # a value with itself may test reflexivity.
         if new and (missing or sign != "assertion-void"):
-            yield finding(sign, said, new)
+            yield finding(sign, problem, new)
     checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
     if checks_nothing and not _calls_a_check(unit.node, now):
         yield finding("assertion-void", "asserts nothing any more")
@@ -191,11 +192,13 @@ def _tests_of(
             continue  # deleted, rebound, or marked with __test__ = False
         marks = inherited | _marks(each.decorator_list, module)
         if isinstance(each, ast.ClassDef):
+            # A class with a base may be a unittest.TestCase, which is collected under any name.
             if each.name.startswith("Test") or each.bases:
                 yield from _tests_of(module, each.body, f"{owner}{each.name}::", marks)
         elif each.name.startswith("test") and not _fixture_decorator(each, module):
             marks |= _marks(each.body, module)
             checks = list(_checks(each, module))
+            # Checks behind a return or raise at the top level of the test are never reached.
             ends = [at for at, one in enumerate(each.body) if isinstance(one, ast.Return | ast.Raise)]
             after = each.body[ends[0] + 1 :] if ends else []
             unreached = {node for statement in after for node in ast.walk(statement)}
@@ -316,14 +319,14 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[SignalFinding
         parts = ast.walk(node) if name.startswith("pytest_") else ()
         place = next((each for each in parts if _decides(name, each, node)), None)
         if place is not None:
-            said = f"The hook {name} changes outcomes, or which tests are run"
+            message = f"The hook {name} changes outcomes, or which tests are run"
             line, after = getattr(place, "lineno", node.lineno), ast.unparse(place)
-            yield SignalFinding("outcome-hook", said, now.path, line=line, after=after)
+            yield SignalFinding("outcome-hook", message, now.path, line=line, after=after)
     for node in now.tree.body:
         text = ast.unparse(node)
-        for start, (sign, said) in _LISTS.items():
+        for start, (sign, message) in _LISTS.items():
             if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in known:
-                yield SignalFinding(sign, said, now.path, line=node.lineno, after=text)
+                yield SignalFinding(sign, message, now.path, line=node.lineno, after=text)
 
 
 def _decides(name: str, node: ast.AST, hook: Function) -> bool:
@@ -376,9 +379,9 @@ def _fixture_findings(
     for node in _fixtures(now) if serves_protected else ():
         is_for_all = "autouse=True" in _fixture_decorator(node, now) and _PATCHES.search(ast.unparse(node))
         if shape(node) not in known and (node.name in overridable or is_for_all):
-            said = f"The fixture {node.name} is another one for tests that may not be changed"
+            text = f"The fixture {node.name} is another one for tests that may not be changed"
             line, after = node.lineno, now.line(node)
-            yield SignalFinding("fixture-overridden", said, now.path, line=line, after=after)
+            yield SignalFinding("fixture-overridden", text, now.path, line=line, after=after)
 
 
 def _fixtures(module: Module | None) -> list[Function]:
@@ -409,21 +412,21 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[SignalFinding]:
     if path not in changes.old:
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests weaken nothing
-            said = f"{path} was added without permission"
-            yield SignalFinding("judge-changed", said, path)
+            message = f"{path} was added without permission"
+            yield SignalFinding("judge-changed", message, path)
     elif before is None or not _only_adds(before.tree.body, now.tree.body):
         yield _changed(changes, path, "judge-changed", "was changed without permission")
 
 
-def _changed(changes: TreeDifferences, path: str, sign: str, said: str) -> SignalFinding:
+def _changed(changes: TreeDifferences, path: str, sign: str, what: str) -> SignalFinding:
     """Return a finding at the first differing line, with that line before and now."""
     old, new = (
         [*(text.read(path) or b"").decode("utf-8", "replace").splitlines(), ""]
         for text in (changes.before, changes.now)
     )
-    shared = min(len(old), len(new)) - 1
+    shared = min(len(old), len(new)) - 1  # both end with an empty line, for files that only grew or shrank
     at = next((at for at in range(shared) if old[at] != new[at]), shared)
-    message, line = f"{path} {said}", at + 1
+    message, line = f"{path} {what}", at + 1
     return SignalFinding(sign, message, path, line=line, before=old[at], after=new[at])
 
 

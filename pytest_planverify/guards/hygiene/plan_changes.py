@@ -1,4 +1,8 @@
-"""Changes of the plan that demand less or grant more."""
+"""Changes of the plan that demand less or permit more.
+
+A plan is reduced to named demands and permissions, which are compared by name. A demand is a number of
+which more is stricter (limits are negated), or a text that has to stay the same.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
     Demands: TypeAlias = Iterator[tuple[str, float | str]]
-    """What is asked for by name: a number of which more is stricter, or a text that must stay."""
+    """Pairs of a demand's name and its value."""
 
 _MORE_IS_STRICTER = {Operator.GE: 1, Operator.GT: 1, Operator.LE: -1, Operator.LT: -1}
 _COMMANDS = ("verify", "test_command", "test_file")
@@ -26,49 +30,53 @@ _POLICIES = ("network", "processes", "writes")
 def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]:
     """Yield removed or loosened criteria, and widened allowlists and policies.
 
-    New todos, claims, and criteria moved to another todo weaken nothing.
+    New todos, claims of todos, and criteria that moved to another todo weaken nothing.
     """
 
-    def loose(said: str, old: object = None, new: object = None) -> SignalFinding:
+    def loose(message: str, old: object = None, new: object = None) -> SignalFinding:
         texts = ["" if each is None else str(each) for each in (old, new)]
-        return SignalFinding("plan-loosened", said, path, before=texts[0], after=texts[1])
+        return SignalFinding("plan-loosened", message, path, before=texts[0], after=texts[1])
 
     todos = {todo.id: todo for todo in now.items}
     elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}
     for todo in before.items:
-        twin = todos.get(todo.id)
+        twin = todos.get(todo.id)  # the same todo in the current plan
         commands = {_command(spec.cmd) for spec in todo.acceptance_criteria.tests}
         if twin is None:
+            # A removed todo weakens nothing if others took over all of its commands.
             if not commands or not commands <= elsewhere:
                 yield loose(f"The todo {todo.id} is gone from the plan", todo.title)
             continue
-        held = dict(_demands(twin))
+        current = dict(_demands(twin))
         for name, value in _demands(todo):
-            is_moved = name not in held and name.partition(": ")[2] in elsewhere
-            if not is_moved and _is_lost(name, value, held):
-                yield loose(f"The todo {todo.id} asks for less ({name})", value, held.get(name))
+            # The name of a command's demand ends with the command itself.
+            is_moved = name not in current and name.partition(": ")[2] in elsewhere
+            if not is_moved and _is_lost(name, value, current):
+                yield loose(f"The todo {todo.id} asks for less ({name})", value, current.get(name))
         if todo.allowed_files is not None and not _is_within(twin.allowed_files, todo.allowed_files):
             yield loose(f"The todo {todo.id} may change more files", todo.allowed_files, twin.allowed_files)
-    held = dict(_policy(now))
+    current = dict(_policy(now))
     for name, value in _policy(before):
-        if _is_lost(name, value, held):
-            yield loose(f"The plan asks for less ({name})", value, held.get(name))
+        if _is_lost(name, value, current):
+            yield loose(f"The plan asks for less ({name})", value, current.get(name))
     known = dict(_permits(before))
     for name, value in _permits(now):
         if name not in known or value > known[name]:
             yield loose(f"The plan permits more ({name})", known.get(name), value)
 
 
-def _is_lost(name: str, value: float | str, held: Mapping[str, float | str]) -> bool:
-    if name.startswith("must_") and f"{name.partition(': ')[0]}: all" in held:
-        return False  # "all" includes each test
-    now = held.get(name)
+def _is_lost(name: str, value: float | str, current: Mapping[str, float | str]) -> bool:
+    """Return whether a demand is missing in the current ones (``held``), or weaker there."""
+    if name.startswith("must_") and f"{name.partition(': ')[0]}: all" in current:
+        return False  # "all" includes the test that was named before
+    now = current.get(name)
     if isinstance(value, str) or isinstance(now, str) or now is None:
         return now is None or (value != "" and value != now)
     return now < value
 
 
 def _demands(todo: Todo) -> Demands:
+    """Yield the demands of a todo; an empty text demands only that the name stays."""
     criteria = todo.acceptance_criteria
     for spec in criteria.tests:
         yield f"command: {_command(spec.cmd)}", spec.fixture or ""
@@ -99,6 +107,7 @@ def _demands(todo: Todo) -> Demands:
 
 
 def _policy(plan: Plan) -> Demands:
+    """Yield the demands that a plan makes on all todos: restrictions, protected files and budget."""
     yield "root", plan.root
     policy = plan.metadata
     for name in _POLICIES:
@@ -114,6 +123,7 @@ def _policy(plan: Plan) -> Demands:
 
 
 def _permits(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what a plan permits: granted accesses, tools, and tests in quarantine with their last day."""
     for name in _POLICIES:
         value: str | tuple[str, ...] = getattr(plan.metadata, name)
         for each in () if isinstance(value, str) else value:
@@ -125,7 +135,12 @@ def _permits(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
-    """Return whether nothing is granted but what was: the same globs, or plain paths among them."""
+    """Return whether ``globs`` grant no more than ``granted`` did.
+
+    Globs are not compared by the files that they match: each must be one of the earlier globs, an
+    exclusion, or a plain path that these include. All earlier exclusions must remain. ``None`` grants
+    everything.
+    """
     if globs is None or any(glob.startswith("!") and glob not in globs for glob in granted):
         return False
     return all(
@@ -137,7 +152,7 @@ def _is_within(globs: tuple[str, ...] | None, granted: tuple[str, ...]) -> bool:
 
 
 def _command(cmd: str) -> str:
-    """Return a command in normalized quoting."""
+    """Return a command without differences in quoting, to compare it."""
     # Tools that rewrite a plan, such as the planner, may quote differently.
     try:
         return " ".join(shlex.split(cmd))

@@ -526,7 +526,10 @@ def _answer_literals(body: list[ast.stmt], module: Module) -> frozenset[str]:
 
 
 def _compared_literals(test: ast.expr, module: Module) -> frozenset[str]:
-    """Return the literals that a condition compares with for equality, membership or a prefix."""
+    """Return the literals in a condition's comparisons for equality, membership, prefix or suffix.
+
+    The left operand counts for every operator.
+    """
     sides: list[ast.expr] = []
     for each in ast.walk(test):
         if isinstance(each, ast.Compare):

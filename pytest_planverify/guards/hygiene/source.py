@@ -1,4 +1,8 @@
-"""Python source as compared by guards: syntax tree, meaning of names, constant values."""
+"""Python source as guards compare it: syntax trees, meanings of names, values of constant expressions.
+
+Nothing of the source is executed. Constant expressions are folded, so that a value is recognized even if
+it is assembled from parts or encoded. Sizes and depths are limited, because the source is not trusted.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,12 @@ if TYPE_CHECKING:
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 UNKNOWN = object()
-"""Result for an expression that is not constant."""
+"""Value of an expression that is not constant."""
 
 _LARGEST_SOURCE = 2_000_000
 _USUAL_DEPTH = 1_000
 _DEEPEST = 60_000
+# Fields of syntax nodes that do not influence behaviour.
 _NO_MEANING = frozenset({"annotation", "returns", "type_comment", "kind", "type_params", "ctx"})
 _TEXT_METHODS = frozenset(
     {"lower", "upper", "title", "strip", "replace", "join", "decode", "encode", "format", "removeprefix",
@@ -38,22 +43,22 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Not: operator.not_,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}")
-"""Large field widths, with which a short template could produce gigabytes."""
+"""Field widths of three digits or more, with which a short template could produce gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """A node with its enclosing function and class."""
+    """A node of a syntax tree with its enclosing function and class."""
 
     node: ast.AST
     function: Function | None
     owner: ast.ClassDef | None
     is_spoken: bool
-    """Part of a docstring or an error message."""
+    """Whether it is part of a docstring, or of a raise statement and thereby of an error message."""
 
     @property
     def place(self) -> str:
-        """Name of the enclosing function."""
+        """Name of the enclosing function; empty outside of functions."""
         return self.function.name if self.function else ""
 
 
@@ -67,12 +72,12 @@ class Module:
 
     @cached_property
     def statements(self) -> frozenset[str]:
-        """Shapes of the statements at module and class level."""
+        """Shapes (see :func:`shape`) of the statements at module and class level."""
         return frozenset(shape(node) for node in _members(self.tree.body))
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """Meaning of names by imports and plain assignments: ``{"o": "os", "leave": "os._exit"}``."""
+        """Dotted names that names refer to by imports and assignments: ``{"leave": "os._exit"}``."""
         found: dict[str, str] = {}
         nodes = list(ast.walk(self.tree))
         for node in nodes:
@@ -107,7 +112,7 @@ class Module:
         return {name: values[0] for name, values in found.items() if len(values) == 1}
 
     def sites(self, before: Module | None = None) -> Iterator[Site]:
-        """Yield the nodes of all statements that the other version does not have."""
+        """Yield the nodes of all statements that an earlier version does not have; without one, of all."""
         known = before.statements if before is not None else frozenset[str]()
         yield from self._sites(self.tree.body, None, known)
 
@@ -120,13 +125,13 @@ class Module:
             if isinstance(statement, ast.ClassDef):
                 yield Site(statement, None, owner, False)
                 for part in (*statement.bases, *statement.keywords, *statement.decorator_list):
-                    yield from _below(part, owner)
+                    yield from _sites_below(part, owner)
                 yield from self._sites(statement.body, statement, known)
             else:
-                yield from _below(statement, owner)
+                yield from _sites_below(statement, owner)
 
     def line(self, node: ast.AST) -> str:
-        """Return the first source line of a node."""
+        """Return the first source line of a node, stripped; empty if it has no position."""
         lines = self.text.split("\n")
         at = getattr(node, "lineno", 0)
         return lines[at - 1].strip() if 0 < at <= len(lines) else ""
@@ -144,12 +149,13 @@ def room_for_deep_trees() -> Generator[None]:
 
 
 def parse(path: str, content: bytes | None) -> Module | None:
-    """Parse a source file; ``None`` if that fails."""
+    """Parse a source file; return ``None`` without content, if it is too large, or if parsing fails."""
     if content is None or len(content) > _LARGEST_SOURCE:
         return None
     limit = sys.getrecursionlimit()
     try:
-        # The parser's own depth limit depends on Python's recursion limit.
+        # The parser's own depth limit depends on Python's recursion limit, so that the raised limit of
+        # `room_for_deep_trees` must not be in effect here.
         sys.setrecursionlimit(_USUAL_DEPTH)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -163,7 +169,7 @@ def parse(path: str, content: bytes | None) -> Module | None:
 
 
 def has_same_tree(path: str, before: bytes | None, now: bytes | None) -> bool:
-    """Return whether two versions differ in formatting, comments or annotations only."""
+    """Return whether two versions of a Python file differ in formatting, comments or annotations only."""
     if not path.endswith(".py"):
         return False
     with room_for_deep_trees():
@@ -172,7 +178,10 @@ def has_same_tree(path: str, before: bytes | None, now: bytes | None) -> bool:
 
 
 def shape(node: ast.AST) -> str:
-    """Return a tree as text without positions, annotations and docstrings: equal shapes behave equally."""
+    """Return a tree as text without positions, annotations and docstrings.
+
+    Code with equal shapes behaves equally.
+    """
     if isinstance(node, ast.AnnAssign) and node.value is not None:
         return f"Assign([{shape(node.target)}],{shape(node.value)})"
     parts: list[str] = []
@@ -183,7 +192,7 @@ def shape(node: ast.AST) -> str:
         if isinstance(value, list):
             items = cast("list[Any]", value)
             kept = [shape(each) if isinstance(each, ast.AST) else repr(each) for each in items if not (
-                name == "body" and _says_nothing(each)
+                name == "body" and _has_no_effect(each)
             )]  # fmt: skip
             parts.append(f"[{','.join(kept)}]")
         elif value is not None:
@@ -192,7 +201,10 @@ def shape(node: ast.AST) -> str:
 
 
 def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
-    """Return the resolved dotted name of an expression, for example ``os._exit``; empty if it is none."""
+    """Return the dotted name that an expression refers to, for example ``os._exit``; empty if none.
+
+    Aliases are resolved, as are ``getattr`` with a constant name and imports by function.
+    """
     if isinstance(node, ast.Name):
         return aliases.get(node.id, node.id)
     if isinstance(node, ast.Attribute):
@@ -211,14 +223,15 @@ def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
 
 
 def name_of(node: ast.AST) -> str:
-    """Return the last component of a dotted name; empty if it is none."""
+    """Return the last component of a name or attribute; empty for other expressions."""
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None) -> Any:
     """Return the value of a constant expression, or :data:`UNKNOWN`.
 
-    ``names`` are the module's constants, which are resolved.
+    ``names`` are constants of the module, see :attr:`Module.constants`; their names in the expression are
+    replaced by their values.
     """
     try:
         return _value(node, names or {}, 0)
@@ -227,6 +240,8 @@ def fold(node: ast.AST | None, names: Mapping[str, ast.expr] | None = None) -> A
 
 
 def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> Any:
+    """Evaluate an expression. Raises any exception if it is not constant, too deep, or too large."""
+
     def of(inner: ast.AST) -> Any:
         return _value(inner, names, depth + 1)
 
@@ -274,9 +289,7 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
 
 
 def truth(node: ast.expr) -> bool | None:
-    """Return whether a condition always holds or always fails, whatever the code under test does; else
-    ``None``.
-    """
+    """Return the value of a condition that does not depend on the code under test, or ``None``."""
     value = fold(node)
     if value is not UNKNOWN:
         return bool(value)
@@ -300,20 +313,23 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _says_nothing(node: object) -> bool:
+def _has_no_effect(node: object) -> bool:
+    """Return whether a statement has no effect: a docstring or an annotation without a value."""
     if isinstance(node, ast.AnnAssign):
         return node.value is None
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _members(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, and of classes at any depth, but not of functions."""
     for statement in body:
         yield statement
         if isinstance(statement, ast.ClassDef):
             yield from _members(statement.body)
 
 
-def _below(node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:
+def _sites_below(node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:
+    """Yield a node and all nodes below it, in the order of the source; iterative, for deep trees."""
     pending: list[Site] = [Site(node, None, owner, False)]
     while pending:
         site = pending.pop()
@@ -321,6 +337,6 @@ def _below(node: ast.AST, owner: ast.ClassDef | None) -> Iterator[Site]:
         each = site.node
         function = each if isinstance(each, FUNCTIONS) else site.function
         owner = each if isinstance(each, ast.ClassDef) else site.owner
-        is_spoken = site.is_spoken or isinstance(each, ast.Raise) or _says_nothing(each)
+        is_spoken = site.is_spoken or isinstance(each, ast.Raise) or _has_no_effect(each)
         children = list(ast.iter_child_nodes(each))
         pending.extend(Site(child, function, owner, is_spoken) for child in reversed(children))
