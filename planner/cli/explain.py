@@ -1,4 +1,9 @@
-"""``planner explain``: what a word or rule means, and the story of a run."""
+"""``planner explain``: the meaning of a word or rule, the story of a run, and the review of a run.
+
+Words come from :mod:`planner.cli.glossary`. The story is rendered by :func:`tell` from the recorded
+steps of a run: each event, the changes of state that it caused, and the actions that followed. The
+review comes from :mod:`planner.cli.figures`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
     from planner.store.run_log import RecordedRun, Step
 
 _TIME_ROOM = 10
-"""Columns of the time beside a sentence."""
+"""Columns to the left of a sentence, where its time is printed."""
 
 
 @command(
@@ -90,6 +95,7 @@ def explain(
 
 
 def _show_topics() -> int:
+    """Print the topics with the number of their words, and how to call the command."""
     screen = Screen()
     called = f"{program()} explain"
     screen.line(f"{called} WORD tells what a word means, {called} TOPIC lists its words:")
@@ -101,6 +107,7 @@ def _show_topics() -> int:
 
 
 def _explain_word(word: str) -> int:
+    """Print every meaning of a word, and all words of the topic that it names; ``FOUND`` if unknown."""
     known, screen = load_glossary(), Screen()
     for position, each in enumerate(known.find(word)):
         if position:
@@ -139,6 +146,11 @@ def _show(screen: Screen, each: Explanation) -> None:
 
 
 def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
+    """Print what happened in a run, step by step, with the time since its start.
+
+    ``plan`` is ``None`` where a log was named. With ``todo``, only what concerns it is printed; return
+    ``FOUND`` if the run has no such todo.
+    """
     screen, since, state = Screen(), 0.0, None
     for step in run.steps:
         event, state = step.event, step.after
@@ -155,11 +167,13 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
             title = screen.style(screen.one_line(whose), "strong")
             screen.line(f"{title}  times count from {began}{run_id}")
         label = elapsed(state.now - since)
-        for each in tell(step, todo):  # the time stands beside the first
+        for each in tell(step, todo):  # the time is printed beside the first line of a step
             first = screen.style(f"{label:<{max(_TIME_ROOM, len(label) + 1)}}", "quiet")
             screen.paragraph(each.text, indent=_TIME_ROOM, first=first)
             label = ""
-        if todo is None:  # of a todo that is not in the run nothing is shown
+        # With a todo, the lines are kept back until it is known that the run has it. Otherwise they are
+        # written step by step.
+        if todo is None:
             screen.show()
     assert state is not None  # there is a first step
     if todo is not None and todo not in state.records:
@@ -175,6 +189,7 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
 
 
 def _show_review(run: RecordedRun) -> int:
+    """Print each figure of the review with a mark for met, missed or unknown, and what was spent."""
     screen = Screen()
     figures, _ = count_run(run.steps)
     marks = {True: (screen.glyphs.done, "good"), False: (screen.glyphs.failed, "bad"), None: ("-", "quiet")}
@@ -188,7 +203,7 @@ def _show_review(run: RecordedRun) -> int:
 
 
 def elapsed(seconds: float) -> str:
-    """Return a time since the beginning: ``+0:00:04``, ``+1d 02:00:00``."""
+    """Return the time since the start of a run: ``+0:00:04``, ``+1d 02:00:00``."""
     days, rest = divmod(int(seconds), 86_400)
     hours, rest = divmod(rest, 3_600)
     minutes, rest = divmod(rest, 60)
@@ -198,7 +213,7 @@ def elapsed(seconds: float) -> str:
 # -- the story ----------------------------------------------------------------------------------------
 
 _LONGEST = 200
-"""Characters of one fact."""
+"""The most characters that are shown of one fact."""
 
 _ENDS = {
     TodoLife.DONE: "done",
@@ -208,42 +223,43 @@ _ENDS = {
 }
 
 _SUBJECTS = ("outcome", "todo_ids", "todo_id", "approval_id", "question_id", "topic", "within")
-"""Fields that say whom or what an event or action is about, the first that is there."""
+"""Fields that name the subject of an event or action; the first that is set is shown."""
 
 _FACTS = (
     *("role", "attempt", "decision", "answer", "success", "message", "question", "options", "not_before"),
     *("edits", "tokens", "cycles", "files", "touched_files", "new_files", "category", "problems", "result"),
     "by",
 )
-"""Fields that are told where something stands in them."""
+"""Fields that are shown where they have a value, in this order."""
 
 _OF_EVERYBODY = ("plan_submitted", "run_started", "stop_requested", "halt", "finish")
+"""Events and actions that concern all todos: shown even where the story is restricted to one."""
 
 
 class Line(NamedTuple):
-    """One thing that happened in a run, clean, with the rule that made it in brackets."""
+    """One sentence of the story: sanitized, with the rule that decided it in brackets."""
 
     text: str
     about: frozenset[str] = frozenset()
-    """The qualified ids of the todos that it concerns; none where it concerns all."""
+    """The qualified ids of the todos that it concerns; empty where it concerns all."""
 
 
 def tell(step: Step, only: str | None = None) -> Iterator[Line]:
-    """Yield what happened in a step of a run, what came of it, and what was asked for then.
+    """Yield the event of a step, the changes of state that it caused, and the actions that it led to.
 
-    With ``only``, the qualified id of a todo, what concerns neither it nor its branches is left out; what
-    concerns everybody stays.
+    With ``only``, the qualified id of a todo, lines that concern neither it nor its branches are left
+    out; lines that concern all todos are kept.
     """
     event, actions, before, after = step
     family = {only}
     for run in (before, after):
         if only is not None and run is not None and only in run.records:
             family |= {*run.records[only].branches}
-    told = [(event, event.event), *((action, action.action) for action in actions)]
+    shown = [(event, event.event), *((action, action.action) for action in actions)]
     lines = [
         Line(_describe(thing, kind), frozenset() if kind in _OF_EVERYBODY else _about(thing, before))
-        for thing, kind in told
-        if kind != "clock_ticked"  # what comes of it is told
+        for thing, kind in shown
+        if kind != "clock_ticked"  # of no interest itself: only what it caused is shown
     ]
     changes = () if before is None else _changes(before, after)
     for line in (*lines[:1], *changes, *lines[1:]):
@@ -252,7 +268,7 @@ def tell(step: Step, only: str | None = None) -> Iterator[Line]:
 
 
 def _describe(thing: Any, kind: str) -> str:
-    """Return ``implement t1_branch_01: coder, attempt 1, because … [a-rule]``."""
+    """Return an event or action as ``implement t1_branch_01: coder, attempt 1, because … [a-rule]``."""
     subject = next((value for name in _SUBJECTS if (value := getattr(thing, name, None))), "")
     facts: list[str] = []
     if kind == "verified":
@@ -279,7 +295,7 @@ def _describe(thing: Any, kind: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a fact from outside, clean, on one line and short."""
+    """Return a value from outside as sanitized text on one line, at most ``_LONGEST`` characters long."""
     if isinstance(value, tuple):
         return listed(map(_text, value))  # pyright: ignore[reportUnknownArgumentType]
     line = " ".join(clean(str(value), limit=20 * _LONGEST).split())
@@ -287,7 +303,7 @@ def _text(value: object) -> str:
 
 
 def _finding(outcome: Outcome) -> str:
-    """Return what a verification found."""
+    """Return the verdict of a verification with the failing tests or the checks that did not pass."""
     verdict, failure = verdict_of(outcome)
     if failure is not None:
         tests = failure.tests or failure.top_failing_tests
@@ -304,13 +320,13 @@ def _finding(outcome: Outcome) -> str:
 
 
 def _about(thing: Any, before: State | None) -> frozenset[str]:
-    """Return the todos that an event or action concerns."""
+    """Return the qualified ids of the todos that an event or action concerns."""
     names: set[str] = set(getattr(thing, "todo_ids", ()))
     for name in ("todo_id", "parent_id", "question_id", "approval_id"):
-        if held := getattr(thing, name, None):
-            names.add(held)
-            if before is not None and held in before.questions:
-                names.add(before.questions[held].todo_id)
+        if todo_id := getattr(thing, name, None):
+            names.add(todo_id)
+            if before is not None and todo_id in before.questions:
+                names.add(before.questions[todo_id].todo_id)
     if outcome := getattr(thing, "outcome", None):
         names.add(outcome.todo_id)
     for edit in getattr(thing, "edits", ()):
@@ -320,7 +336,7 @@ def _about(thing: Any, before: State | None) -> frozenset[str]:
 
 
 def _changes(before: State, after: State) -> Iterator[Line]:
-    """Yield which todos came to an end, were blocked or freed."""
+    """Yield which todos reached a final state, became blocked, or are no longer blocked."""
     ended: dict[str, list[str]] = {}
     for name, record in after.records.items():
         earlier = before.records.get(name)

@@ -1,7 +1,8 @@
-"""The figures of runs: what a run adds up to, and how well the way of working did in it.
+"""Totals of runs, and the review of a run against limits.
 
-:func:`count_run` goes once through a run; the :class:`Figures` of several runs can be added.
-:func:`review` holds them against the limits at which the way of working should be looked at again.
+:func:`count_run` reads the steps of a run once and returns its :class:`Figures`; those of several runs
+can be added. :func:`review` compares them with :data:`LIMITS`, beyond which the way of working should be
+reconsidered. Everything is derived from the recorded events and states; nothing is measured here.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
     from planner.store.run_log import Step
 
 _CONVENTION = "convention"
-"""The id of a check whose tests were looked for by convention."""
+"""The id of a check whose tests were searched for by naming convention, as the plan names none."""
 
 
 def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
-    """Return what a verification said of a todo, and the failure that decides.
+    """Return the verdict of a verification of a todo, and the failure that decided it, if there is one.
 
-    ``passed``, ``failed``, ``flaky``, ``needs_human`` or ``inconclusive``. Where only the environment or
-    the verifier failed, or where the outcome contradicts itself, it is inconclusive.
+    The verdict is ``passed``, ``failed``, ``flaky``, ``needs_human`` or ``inconclusive``. It is
+    inconclusive where only the environment or the verifier failed, or the outcome contradicts itself.
     """
     state = state_of(outcome)
     if state is TodoState.DONE:
@@ -71,38 +72,39 @@ class Figures:
 
     branches: int = 0
     turns: Counter[str] = field(default_factory=Counter[str])
-    """By role."""
+    """Turns of work that were requested, by role."""
     retries: int = 0
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """By verdict and category."""
+    """Verifications by verdict and category of the deciding failure, ``none`` where there is none."""
     halts: Counter[str] = field(default_factory=Counter[str])
-    """By the rule that halted."""
+    """Halts by the rule that decided them."""
     resolutions: list[tuple[bool, float]] = field(default_factory=list[tuple[bool, float]])
-    """Of each branch that ended: it passed, and its seconds."""
+    """For each branch that ended: whether it passed, and the seconds since it was created."""
     repairs: int = 0
-    """Verifications of a todo after a retry, and of branches, that came to a verdict."""
+    """Verifications of retried todos and of branches that passed or failed (not inconclusive ones)."""
     passed_repairs: int = 0
     tokens: int = 0
-    """As drivers told them; 0 where none did. Likewise the cycles of patching."""
+    """As drivers reported them; 0 where none did."""
     cycles: int = 0
+    """Cycles of patching, as drivers reported them; 0 where none did."""
     work_seconds: float = 0.0
     verification_seconds: float = 0.0
     failed_todos: int = 0
-    """Todos that failed a verification, and of which it is known how that ended."""
+    """Todos that failed a verification and whose repair has ended, one way or the other."""
     recovered_todos: int = 0
-    """Failed todos that were done without a person."""
+    """Failed todos that were done in the end without help of a person."""
     decisions: int = 0
     """Approvals, answers, edits and stops of people."""
     overrides: int = 0
     """Decisions against what the engine had proposed."""
     conventional_todos: int = 0
-    """Todos whose tests were looked for by convention."""
+    """Todos whose tests were searched for by naming convention."""
     missed_todos: int = 0
-    """Todos whose tests were not found there."""
+    """Todos of these whose tests were not found."""
     levels: int = 0
-    """Of plans within plans; 1 is a plan without sub-plans. Of several runs the most."""
+    """Levels of nested plans; 1 is a plan without sub-plans. Of several runs, the maximum."""
     done_while_red: int = 0
-    """Done todos with a red check in their last verification."""
+    """Done todos with a failed check in their last verification."""
 
     def add(self, other: Figures) -> None:
         """Add the figures of another run."""
@@ -113,7 +115,10 @@ class Figures:
 
 
 def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
-    """Return the figures of a run and its last state. Raises what ``steps`` raises; it is not empty."""
+    """Return the figures of a run and its last state.
+
+    ``steps`` must not be empty. Errors of reading the log are raised by its iterator, and pass through.
+    """
     count, after = _Count(), None
     for event, actions, before, after in steps:
         count.add_event(event, before, after)
@@ -129,24 +134,24 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
 
 
 class _Count:
-    """Counts of one run, kept while its log is read."""
+    """Counters of one run, updated step by step while its log is read."""
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)
-        self.opened: dict[str, float] = {}  # when each branch was made that has not come to its end
+        self.opened: dict[str, float] = {}  # when each branch that is still open was created
         self._failed: set[str] = set()
-        self._helped: set[str] = set()  # todos in whose repair a person had a hand, or was asked for one
-        self._red: dict[str, bool] = {}  # the last verification of a todo had a red check
-        self._cost_told: set[str] = set()  # todos whose last turn has told what it cost
-        self._missed: dict[str, bool] = {}  # the tests of a convention were missing
+        self._helped: set[str] = set()  # todos in whose repair a person took part, or was asked to
+        self._red: dict[str, bool] = {}  # whether the last verification of a todo had a failed check
+        self._cost_told: set[str] = set()  # todos whose last turn has already reported its cost
+        self._missed: dict[str, bool] = {}  # whether the tests of a convention were missing
         self._work_since: dict[str, float] = {}
         self._verify_since: dict[str, float] = {}
         self._verified_until = 0.0
 
     def finish(self, run: State) -> Figures:
-        """Return the figures, with what only the end of a run tells."""
+        """Return the figures, completed by those that depend on how the run ended."""
         done = {name for name, each in run.records.items() if each.life is TodoLife.DONE}
-        # It is known how a repair ended: by a person, by itself, or not at all.
+        # A repair has ended if a person took part in it, the todo is in a final state, or the run is over.
         ended = {
             name
             for name in self._failed
@@ -162,7 +167,7 @@ class _Count:
         return figures
 
     def add_event(self, event: Event, before: State | None, after: State) -> None:
-        """Count an event."""
+        """Count an event; ``before`` is ``None`` for the first event of a run."""
         figures = self.figures
         match event:
             case SubPlanLoaded(plan=plan) if plan is not None and not event.problems:
@@ -186,7 +191,8 @@ class _Count:
                 self._decide(before, overruled, [event.approval_id] if overruled else [])
             case QuestionAnswered():
                 gave_up = event.answer in ("give_up", "stop")
-                overruled = gave_up or event.answer == "go_on"  # or went on with what was to end
+                # The engine asks whether to end: to go on overrules it as much as to give up a repair.
+                overruled = gave_up or event.answer == "go_on"
                 self._decide(before, overruled, [event.question_id] if gave_up else [])
             case PlanRevised():
                 names = [getattr(edit, "todo_id", "") for edit in event.edits]
@@ -207,7 +213,7 @@ class _Count:
             case Implement():
                 self._work_since[action.todo_id] = after.now
                 earlier = None if before is None else before.records.get(action.todo_id)
-                # A driver that begins again is asked again for the turn that is outstanding.
+                # A driver that restarts is sent the outstanding action once more; that is no new turn.
                 is_new = earlier is None or after.records[action.todo_id].turns > earlier.turns
                 figures.turns[action.role.value] += is_new
                 if action.role is Role.HUMAN:
@@ -225,8 +231,9 @@ class _Count:
 
     def _verify(self, outcome: Outcome, before: State | None, after: State) -> None:
         figures, name = self.figures, outcome.todo_id
-        # A run takes longer than its tests: what counts is the time in which a verification was under way,
-        # however many todos share it. The sum of the tests stands in where no time went by.
+        # A verification takes longer than its tests, and several todos can share one: the time during which
+        # any verification was under way is counted once. Where the events carry no time difference, the
+        # duration of the tests is used instead.
         since = self._verify_since.pop(name, after.now)
         if after.now > since:
             figures.verification_seconds += max(after.now - max(since, self._verified_until), 0.0)
@@ -251,7 +258,7 @@ class _Count:
         if (record.is_branch or record.retries) and (verdict is Verdict.PASSED or verdict.is_red):
             figures.repairs += 1
             figures.passed_repairs += verdict is Verdict.PASSED
-        # What is older than the work is not the todo's failure.
+        # Failures that existed before the work began are not counted against the todo.
         if verdict.is_red and not record.is_branch and sorted_failures(record.todo, outcome)[0]:
             self._failed.add(name)
 
@@ -267,7 +274,7 @@ class _Count:
             self._help(name if question is None else question.todo_id, before)
 
     def _help(self, todo_id: str, run: State | None) -> None:
-        """Remember that a person had a hand in a repair: it is not the engine's doing."""
+        """Record that a person took part in a repair, which is then not counted as automatic."""
         record = None if run is None else run.records.get(todo_id)
         primary = todo_id if record is None or record.parent_id is None else record.parent_id
         if primary in self._failed:
@@ -278,19 +285,19 @@ class _Count:
 
 
 class Reviewed(NamedTuple):
-    """One figure held against its limit."""
+    """One figure compared with its limit."""
 
     id: str
     met: bool | None
-    """``None`` where there is no figure yet."""
+    """Whether the goal is met; ``None`` where there is no figure yet."""
     sentence: str
 
 
 class _Limit(NamedTuple):
     part: str
-    """The field of :class:`Figures`."""
+    """The field of :class:`Figures` that is limited."""
     whole: str | None
-    """Of a share, the field that it is a share of."""
+    """The field that ``part`` is a share of; ``None`` where the number itself is limited."""
     goal: str
     """``at least``, ``more than`` or ``at most``."""
     limit: float
@@ -320,11 +327,11 @@ LIMITS: Mapping[str, _Limit] = {
         "done_while_red", None, "at most", 0, "done todos whose last verification was red"
     ),
 }
-"""Every figure of the review; ``planner explain`` says what each means."""
+"""Every figure of the review by its id; ``planner explain ID`` prints what it means."""
 
 
 def review(figures: Figures) -> Iterator[Reviewed]:
-    """Hold every figure against its limit, in the order of :data:`LIMITS`."""
+    """Compare every figure with its limit; yield the results in the order of :data:`LIMITS`."""
     for name, each in LIMITS.items():
         is_share = each.whole is not None
         part, whole = getattr(figures, each.part), getattr(figures, each.whole) if each.whole else 1
@@ -341,13 +348,13 @@ def review(figures: Figures) -> Iterator[Reviewed]:
 
 
 def spent(figures: Figures) -> str:
-    """Return ``1200 tokens and 3 cycles`` as drivers told them; empty where none did."""
+    """Return ``1200 tokens and 3 cycles`` as drivers reported them; empty where none did."""
     known = ((figures.tokens, "token"), (figures.cycles, "cycle"))
     return " and ".join(counted(count, noun) for count, noun in known if count)
 
 
 def _number(value: float) -> str:
-    """Return ``529``, ``0.089``, ``1,204.5``: whole where it is whole, else three digits that count."""
+    """Return ``529``, ``0.089``, ``1,204.5``: integers in full, else three significant digits below 100."""
     if value == int(value):
         return f"{int(value):,}"
     return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,8 @@
-"""Glossary of plans, outcomes, decisions and screens, from data files and the rules."""
+"""Glossary of the words of plans, outcomes, decisions and screens.
+
+:func:`load_glossary` collects the entries from three kinds of sources: the TOML and JSON files in
+``data``, the JSON Schema of plans, and the tables of rules in the engine, revision and lint packages.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 FOLDER = Path(__file__).parent / "data"
-"""Where the data files are, in the package."""
+"""The folder of the data files in the package."""
 
 LEARNED = "learned"
-"""What a diagnosis says of its rule where corrections have changed it."""
+"""The rule that a diagnosis names where corrections have overridden the rules."""
 
 PLAN_KEY = "key of a plan"
 KEYS_PAGE = "docs/reference/plan-keys.md"
 PAGE = "docs/reference/diagnosis-rules.md"
-"""The page that tells of every rule of the diagnosis, below the project's root."""
+"""The page that documents every rule of the diagnosis, relative to the project's root."""
 
 
 class Explanation(NamedTuple):
@@ -35,29 +39,29 @@ class Explanation(NamedTuple):
 
     word: str
     kind: str
-    """What it is a name of: ``category``, ``verdict``, ``rule of the diagnosis`` …"""
+    """What the word names: ``category``, ``verdict``, ``rule of the diagnosis`` …"""
     means: str
     facts: tuple[tuple[str, str], ...] = ()
-    """Further things to know, each with its name."""
+    """Further facts, as pairs of a label and a text."""
     do: str | None = None
     check: tuple[str, ...] = ()
-    """What to look at."""
+    """What to inspect."""
     steps: tuple[str, ...] = ()
     """What to do about it, the first step first."""
     examples: tuple[str, ...] = ()
-    """Real cases: what was wrong, and what it said."""
+    """Real cases: what was wrong, and the message that it produced."""
     page: str | None = None
-    """Where more is told, below the project's root."""
+    """The page of the documentation, relative to the project's root."""
 
 
 class Glossary:
-    """Everything that can be explained by its name."""
+    """All words that ``planner explain`` can explain."""
 
     def __init__(self, entries: tuple[Explanation, ...]) -> None:
         self.entries = entries
 
     def find(self, word: str) -> list[Explanation]:
-        """Return all that the word is a name of; case, ``-``, ``_`` and blanks do not matter."""
+        """Return all meanings of a word; case is ignored, and ``-``, ``_`` and blanks are the same."""
         return [each for each in self.entries if _folded(each.word) == _folded(word)]
 
     def words(self) -> tuple[str, ...]:
@@ -65,14 +69,14 @@ class Glossary:
         return tuple(dict.fromkeys(each.word for each in self.entries))
 
     def kinds(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the names by what they are names of."""
+        """Return the words by kind."""
         found: dict[str, dict[str, None]] = {}
         for each in self.entries:
             found.setdefault(each.kind, {})[each.word] = None
         return {kind: tuple(words) for kind, words in found.items()}
 
     def topic(self, word: str) -> str | None:
-        """Return the kind of names that a word means: ``role``, ``verdicts``, ``rules of the engine``."""
+        """Return the kind that a word names, in singular or plural: ``role``, ``rules of the engine``."""
         for kind in self.kinds():
             first, blank, rest = kind.partition(" ")
             plural = f"{first[:-1]}ies" if first.endswith("ry") else f"{first}s"
@@ -83,7 +87,7 @@ class Glossary:
 
 @cache
 def load_glossary() -> Glossary:
-    """Read all of it."""
+    """Return the whole glossary; the files are read on the first call."""
     sources = (_categories, _words, _plan_keys, _diagnosis_rules, _rules_of_the_planner)
     return Glossary(tuple(each for source in sources for each in source()))
 
@@ -105,6 +109,7 @@ def _categories() -> Iterator[Explanation]:
 
 
 def _words() -> Iterator[Explanation]:
+    """Yield the verdicts, states, roles and further words of ``words.toml``, and the recipes."""
     for kind, texts in _toml("words.toml").items():
         yield from (
             Explanation(word, kind, text["means"], do=text.get("do")) for word, text in texts.items()
@@ -115,7 +120,7 @@ def _words() -> Iterator[Explanation]:
 
 
 def _plan_keys() -> Iterator[Explanation]:
-    """Yield the keys of plans, as the schema and the file of meanings tell them."""
+    """Yield the keys of plans that have a description in the schema, or else in ``keys.toml``."""
     document, told = schema("plan"), meanings()
     for part, about in {"Plan": document, **document["$defs"]}.items():
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
@@ -153,6 +158,7 @@ def _diagnosis_rules() -> Iterator[Explanation]:
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
+    # A rule can be in more than one table; it is explained once, by the first.
     seen: set[str] = set()
     for kind, table in (
         ("rule of the revision", REVISION_RULES),
@@ -167,7 +173,7 @@ def _rules_of_the_planner() -> Iterator[Explanation]:
 
 
 def meanings() -> dict[str, dict[str, str]]:
-    """Return what keys mean where the schemas do not say, by part and key."""
+    """Return the meanings of the keys that the schemas do not describe, by part of the plan and key."""
     return _toml("keys.toml")
 
 

@@ -18,7 +18,7 @@ from planner.engine.repair import (
     work_again,
 )
 from planner.engine.requests import start_clock, verify
-from planner.engine.scheduler import ask_again, end, halt, settle
+from planner.engine.scheduler import apply_consequences, end, halt, repeat_requests
 from planner.engine.state import PendingStep, PlanPart, State
 from planner.engine.transaction import (
     BUDGET_QUESTION,
@@ -148,7 +148,7 @@ def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction
         expire(tx)
         tx.check_budget()
         _HANDLERS[kind](tx, event)
-        settle(tx)
+        apply_consequences(tx)
     except Stop as stop:
         halt(tx, stop)
     return tx
@@ -179,7 +179,7 @@ def _run_started(tx: Transaction, _event: Event) -> None:
     A driver may have been killed between storing ``run_started`` and acting on it.
     """
     if tx.plan_state is not PlanState.READY:
-        ask_again(tx)
+        repeat_requests(tx)
         return
     tx.started = tx.now
     tx.plan_to(PlanState.EXECUTING)
@@ -311,7 +311,7 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
     record = tx.update(record, children=names)
     tx.offer(names)
     if not names:
-        tx.end_children(record)
+        tx.queue_parent(record)
 
 
 def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife) -> TodoRecord:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     """Stores an event, applies it and returns the new state."""
 
 
-def tell_run(
+def report_run(
     state: State, document: OutcomeDocument | None, sub_plans: Collection[str], now: datetime, tell: Tell
 ) -> tuple[State, list[str]]:
     """Report a run's outcomes; return the new state and the refusals, as text.
@@ -63,7 +63,7 @@ def tell_run(
     return state, refused
 
 
-def must_begin_anew(state: State, document: OutcomeDocument) -> bool:
+def must_restart(state: State, document: OutcomeDocument) -> bool:
     """Return whether a run contradicts a final result, so that the plan has to start over in a new log."""
     run_id = document.run.run_id
     if any(record.run_id == run_id for record in state.records.values() if run_id):

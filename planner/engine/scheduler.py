@@ -40,7 +40,7 @@ _TO_FAILED = {
 """Legal moves that lead from each state to ``failed``, for the todos that caused a halt."""
 
 
-def settle(tx: Transaction) -> None:
+def apply_consequences(tx: Transaction) -> None:
     """Apply consequences until none is left, then decide whether the run continues. Raises
     :class:`Stop`.
 
@@ -255,7 +255,7 @@ def end(tx: Transaction, action: Halt | Finish) -> None:
     tx.actions.append(tx.stopped)
 
 
-def ask_again(tx: Transaction) -> None:
+def repeat_requests(tx: Transaction) -> None:
     """Emit every outstanding request and question again, for a driver that was restarted."""
     for record in _live(tx):
         if not (record.is_parent and record.id in tx.parts):

@@ -187,10 +187,10 @@ class Transaction(State):
     ) -> TodoRecord:
         """Queue the next step of a todo; the scheduler grants it as soon as places and files are free."""
         record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
-        self.stand_in_line(record)
+        self.add_to_queue(record)
         return record
 
-    def stand_in_line(self, record: TodoRecord) -> None:
+    def add_to_queue(self, record: TodoRecord) -> None:
         """Insert a todo that has a pending step into the ready queue.
 
         The order is: parents, priority (lower first), the bias of the memory, rank in the plan.
@@ -359,7 +359,7 @@ class Transaction(State):
                 if self.claims[at : at + 1] == [entry]:
                     del self.claims[at]
             for name in self.held.pop(record.id, ()):
-                self.stand_in_line(self.records[name])
+                self.add_to_queue(self.records[name])
 
     def done(self, record: TodoRecord, *, verified: bool) -> None:
         """Finish a todo as done, and advance what depends on it: branches, dependents and its parent."""
@@ -447,9 +447,9 @@ class Transaction(State):
             return
         parent = self.records[record.within]
         if all(self.records[name].life.is_final for name in parent.children):
-            self.end_children(parent)
+            self.queue_parent(parent)
 
-    def end_children(self, parent: TodoRecord) -> None:
+    def queue_parent(self, parent: TodoRecord) -> None:
         """Queue the judgement of a parent whose todos are all final."""
         self.enqueue(
             parent, "children", "children-first", "all todos of its sub-plan have come to their end"

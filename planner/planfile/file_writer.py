@@ -105,7 +105,7 @@ def prepare_place(path: Path) -> None:
 
 
 @contextmanager
-def screen_apart(path: Path | None) -> Generator[None]:
+def stdout_redirected(path: Path | None) -> Generator[None]:
     """Redirect prints to standard error meanwhile, if the file is standard output.
 
     This includes child processes; only ``write_file`` still writes to standard output.

@@ -89,7 +89,7 @@ class PastRun:
         return self.started.run_id
 
     @property
-    def came_to_its_end(self) -> bool:
+    def has_finished(self) -> bool:
         """Return whether the run finished, neither killed nor stopped."""
         return self.finished is not None and not self.finished.interrupted
 
@@ -106,7 +106,7 @@ class PastRun:
         except (psutil.Error, OverflowError, ValueError):
             return False
 
-    def ended_of(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
+    def test_progress(self, todo_id: str, check_id: str) -> tuple[int, list[str]]:
         """Return the number of a check's tests, and the outcomes of those that finished."""
         for key, (session, nodeids) in self.wanted.items():
             if key.endswith(f"::{todo_id}::{check_id}"):
@@ -114,7 +114,7 @@ class PastRun:
                 return len(nodeids), [outcome for outcome in found if outcome is not None]
         return 0, []
 
-    def take_in(self, judged: CheckJudged) -> None:
+    def add_verdict(self, judged: CheckJudged) -> None:
         """Add a verdict. The parent judges each criterion once, so a differing second one is forged.
 
         The contradictory verdicts are marked as not final; a failed first one is kept.
@@ -188,7 +188,7 @@ def _apply_record(run: PastRun, kind: str, session: str, line: bytes) -> None:
     elif kind == "run_finished" and (finished := _parse_record(RunFinished, line)):
         run.finished = finished
     elif kind == "check_judged" and (judged := _parse_record(CheckJudged, line)):
-        run.take_in(judged)
+        run.add_verdict(judged)
     elif kind == "todo_judged" and (state := _parse_record(TodoJudged, line)):
         run.states[state.todo_id] = state
 
@@ -394,7 +394,7 @@ def _misfits(
 def unfinished_run(root: Path, plan_id: str) -> UnfinishedRun | None:
     """Return the newest run of the plan if it did not finish. Never raises."""
     run = next(past_runs(root, plan_id, "run_finished", "check_judged"), None)
-    if run is None or run.came_to_its_end:
+    if run is None or run.has_finished:
         return None
     return UnfinishedRun(
         run_id=run.run_id,

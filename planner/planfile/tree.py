@@ -51,7 +51,7 @@ _SAYS_NOTHING = {"title", "intent", "status", "priority"}
 _DIGITS = 16
 
 
-class Unfound(Exception):
+class SubPlanNotFound(Exception):
     """A sub-plan cannot be found; the message has the reason and, after a semicolon, the remedy."""
 
 
@@ -114,14 +114,14 @@ class PlanTree:
             if todo.id == todo_id and todo.has_sub_plan:
                 try:
                     return self.child_of(todo)
-                except Unfound as unfound:
+                except SubPlanNotFound as unfound:
                     raise faults_at(self.loaded, [_place(index, todo, unfound)]) from None
         raise KeyError(todo_id)
 
     def child_of(self, parent: Todo) -> PlanTree:
         """Return the sub-plan of a parent as currently defined, which may differ from the file.
 
-        Raises :class:`planner.errors.PlanFileError`, and :class:`Unfound`.
+        Raises :class:`planner.errors.PlanFileError`, and :class:`SubPlanNotFound`.
         """
         known = self._children.get(parent.id)
         if known is None:
@@ -195,19 +195,19 @@ class PlanTree:
                 self.child_of(todo)._load_below(within, errors)
             except PlanFileError as error:
                 errors.setdefault(str(error), error)
-            except Unfound as error:
+            except SubPlanNotFound as error:
                 unfound.append(_place(index, todo, error))
         if unfound:
             error = faults_at(self.loaded, unfound)
             errors.setdefault(str(error), error)
 
     def _load(self, parent: Todo) -> LoadedPlan:
-        """Load the sub-plan of a parent. Raises :class:`Unfound` for cycles and exceeded limits, too."""
+        """Load the sub-plan of a parent. Raises :class:`SubPlanNotFound`, for cycles and limits, too."""
         if parent.sub_plan is not None:
             path = self.loaded.root / parent.sub_plan
             if not path.exists():
                 where = f"'{parent.sub_plan}' below {self.loaded.root}"
-                raise Unfound(f"there is no file {where}; write it, or fix the path")
+                raise SubPlanNotFound(f"there is no file {where}; write it, or fix the path")
         else:
             assert parent.sub_project_id is not None  # a parent without either key is refused with its plan
             path = self._find_by_id(parent.sub_project_id)
@@ -215,28 +215,30 @@ class PlanTree:
         top = plans[0]
         chain = " -> ".join([*(each.loaded.path.name for each in plans), path.name])
         if os.path.realpath(path) in {os.path.realpath(each.loaded.path) for each in plans}:
-            raise Unfound(f"the plan contains itself: {chain}; name another plan, or remove the key")
+            raise SubPlanNotFound(
+                f"the plan contains itself: {chain}; name another plan, or remove the key"
+            )
         if len(self.above) >= MAX_LEVELS:
-            raise Unfound(
+            raise SubPlanNotFound(
                 f"sub-plans go at most {MAX_LEVELS} levels deep, and this is one more: {chain}; move its "
                 "todos into the plan above"
             )
         loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
         top._todos += len(loaded.plan.items)
         if top._todos + len(top.loaded.plan.items) > MAX_TODOS:
-            raise Unfound(
+            raise SubPlanNotFound(
                 f"with this sub-plan there are more than {MAX_TODOS:,} todos; make several plans of it"
             )
         wanted, plan_id = parent.sub_project_id, loaded.plan.todo_list_id
         if parent.sub_plan is not None and wanted not in (None, plan_id, path.stem):
-            raise Unfound(
+            raise SubPlanNotFound(
                 f"'{parent.sub_plan}' is the plan '{plan_id}', but the sub_project_id beside it "
                 f"is '{wanted}'; remove one of the two keys"
             )
         return loaded
 
     def _find_by_id(self, plan_id: str) -> Path:
-        """Return the plan file with that name, else with that id. Raises :class:`Unfound`.
+        """Return the plan file with that name, else with that id. Raises :class:`SubPlanNotFound`.
 
         Files are only opened if none has the name, and each only once for the whole tree.
         """
@@ -254,17 +256,19 @@ class PlanTree:
                 found.append(path)
         if not found:
             places = ", ".join(["its folder", *(f"{name}/" for name in FOLDERS if name)])
-            raise Unfound(
+            raise SubPlanNotFound(
                 f"there is no plan '{plan_id}' in {folder}: neither {plan_id}.yaml, .yml or .json nor a "
                 f"plan of that todo_list_id in {places}; write it, or name its file with sub_plan"
             )
         shown = [path.relative_to(folder).as_posix() for path in found]
         if len({os.path.realpath(path) for path in found}) > 1:
-            raise Unfound(
+            raise SubPlanNotFound(
                 f"'{plan_id}' may be {' or '.join(shown[:3])} in {folder}; name the file with sub_plan"
             )
         if not is_below(os.path.realpath(found[0]), os.path.realpath(folder)):
-            raise Unfound(f"{shown[0]} leaves {folder} through a symbolic link; name a file inside it")
+            raise SubPlanNotFound(
+                f"{shown[0]} leaves {folder} through a symbolic link; name a file inside it"
+            )
         return found[0]
 
 
@@ -320,7 +324,7 @@ def _qualified(todo: Todo, prefix: str, parent: Todo) -> Todo:
     )
 
 
-def _place(index: int, todo: Todo, unfound: Unfound) -> tuple[Loc, str]:
+def _place(index: int, todo: Todo, unfound: SubPlanNotFound) -> tuple[Loc, str]:
     """Return the fault of a parent, at the key that names its sub-plan."""
     key = "sub_plan" if todo.sub_plan is not None else "sub_project_id"
     return ("items", index, key), str(unfound)

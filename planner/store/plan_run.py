@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
-from planner.engine.intake import must_begin_anew, tell_run, time_of
+from planner.engine.intake import must_restart, report_run, time_of
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
 from planner.errors import ForeignOutcomesError, LogError, PlannerError
@@ -102,7 +102,7 @@ class PlanRun:
                 return run.state
 
             with collector_paused():
-                _, refused = tell_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
+                _, refused = report_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
             if not run.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
                 remarks += refused
         try:
@@ -203,7 +203,7 @@ class PlanRun:
     def _begins_anew(self, state: State) -> bool:
         """Return whether the last verification contradicts the run and does not belong to it."""
         document = self._document
-        if document is None or not must_begin_anew(state, document):
+        if document is None or not must_restart(state, document):
             return False
         if not state.policy.driven:
             return True

@@ -28,7 +28,7 @@ from planner.model.plan import Todo
 from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import collector_paused, shown_path
 from planner.planfile.project_files import Confinement
-from planner.planfile.tree import SEPARATOR, PlanTree, Unfound, load_tree
+from planner.planfile.tree import SEPARATOR, PlanTree, SubPlanNotFound, load_tree
 from planner.store.chain import log_error, one_line
 from planner.store.lines import without_secrets
 from planner.store.run_log import RunLog, Step, log_to_continue, make_log_folder
@@ -328,7 +328,7 @@ class EventCompleter:
                 problems = problems_of(sub.path, self.tree.widest_boundary, day)
         except PlanFileError as error:
             problems = error.faults[:MAX_PROBLEMS]
-        except Unfound as error:
+        except SubPlanNotFound as error:
             problems = (str(error),)
         else:
             if not problems:
@@ -341,17 +341,17 @@ class EventCompleter:
         """Return a parent's sub-plan, from the file named by the event or the todo."""
         tree, is_in_file = self._tree_of(event.todo_id)
         if not is_in_file:
-            raise Unfound(
+            raise SubPlanNotFound(
                 f"the plan above '{event.todo_id}' is in no file; tell the sub-plan itself in the event"
             )
         changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         if event.path is not None:
             if fault := Confinement(tree.loaded.root).fault(event.path):
-                raise Unfound(fault)
+                raise SubPlanNotFound(fault)
             changes |= {"sub_plan": event.path, "sub_project_id": None}
         named = todo.model_copy(update=changes)
         if named.sub_plan is None and named.sub_project_id is None:
-            raise Unfound(f"'{event.todo_id}' names no sub-plan; tell its path in the event")
+            raise SubPlanNotFound(f"'{event.todo_id}' names no sub-plan; tell its path in the event")
         return tree.child_of(named)
 
     def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:

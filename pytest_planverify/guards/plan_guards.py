@@ -114,7 +114,7 @@ class Guards:
                 continue
             self._inspect_root(root, changed, limited=root in limited)
 
-    def leave_unwatched(self, commands: Sequence[str]) -> None:
+    def note_unobserved(self, commands: Sequence[str]) -> None:
         """Add a note on commands that run without the audit hook, if the plan denies any access."""
         policies = (part.plan.metadata for part in self._flat.parts)
         denies = any({each.network, each.processes, each.writes} != {"record"} for each in policies)

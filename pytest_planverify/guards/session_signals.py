@@ -114,7 +114,7 @@ class FileGround:
         is_unchanged = before is not None and before.sha256 == self._digests.get(path)
         return is_unchanged or self.is_accepted(path)
 
-    def is_kept_from_change(self, path: str) -> bool:
+    def is_off_limits(self, path: str) -> bool:
         """Return whether an effect on the tests of a file cannot be legitimate work.
 
         This is so if no todo may change the file, or if it is unchanged and no todo's allowlist names it. A
@@ -278,7 +278,7 @@ def _missing_tests(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator
                 if test.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED)
             )
             for file, names in _by_file(vanished):
-                if ground.is_kept_from_change(file):
+                if ground.is_off_limits(file):
                     message = f"{_are(names, f' of {check.id} of {todo_id}')} no longer collected"
                     yield _signal("test-vanished", message, path=file, nodeid=names[0])
             for file, names in _by_file(filter(ground.was_red, idle)):

@@ -101,7 +101,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
-    """How an agent's turn ended; this proves nothing about the work."""
+    """The end of an agent's turn; this proves nothing about the work."""
 
     ended_well: bool
     message: str | None = None

@@ -178,7 +178,7 @@ def _one_round(
                 loop.resume()
                 ending = loop.run()
                 setup.progress.close()
-            green = ending is Ending.COMPLETED and loop.holds_as_a_whole()
+            green = ending is Ending.COMPLETED and loop.verify_whole_plan()
             return ending, green, loop
         except BaseException:
             # Also after an interrupt: the user's tree must not keep half of a turn.

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planner.engine.intake import tell_run
+from planner.engine.intake import report_run
 from planner.errors import OutcomeFileError, PlannerError, RefusedEvent
 from planner.model.actions import (
     AskHuman,
@@ -308,7 +308,7 @@ class Loop:
         if self.session.state is None or self.state.plan_state is PlanState.READY:
             self._report(RunStarted(at=_now()))
         if not self.state.plan_state.is_final:
-            tell_run(self.state, document, (), _now(), tell)
+            report_run(self.state, document, (), _now(), tell)
         # Earlier passes may be broken by now, so a resumed run must not report them again.
         (self.folder / _IS_REPORTED).touch()
         self.progress.state(self.state)
@@ -347,7 +347,7 @@ class Loop:
         self._write_requests()
         return self._ending
 
-    def holds_as_a_whole(self) -> bool:
+    def verify_whole_plan(self) -> bool:
         """Verify the whole plan in new processes; return whether everything passes.
 
         Records that were tampered with make the result negative.

@@ -41,7 +41,7 @@ class SentTurn:
     future: Future[TurnResult] = field(default_factory=Future[Any])
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def may_touch_those_of(self, other: SentTurn) -> bool:
+    def may_conflict_with(self, other: SentTurn) -> bool:
         """Return whether both turns may change the same file, because one of them has no allowlist.
 
         Turns with overlapping allowlists are not sent together: the engine separates todos by the files
@@ -105,7 +105,7 @@ class TurnPool:
         not be run.
         """
         for at, sent in enumerate(self._sent):
-            waits = any(sent.may_touch_those_of(other) for other in self._sent[:at])
+            waits = any(sent.may_conflict_with(other) for other in self._sent[:at])
             if waits or not sent.future.done():
                 continue
             self._sent.remove(sent)

@@ -84,7 +84,7 @@ def render(name: str, given: ReportInput) -> str:
     return import_module(f"pytest_planverify.reports.{name}").render(given)
 
 
-def tell_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[str]:
+def report_to_github(given: ReportInput, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield workflow commands and append the step summary if ``environment`` is that of GitHub Actions."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return

@@ -55,7 +55,7 @@ class PlanResult:
         """Todos by id."""
         return {each.id: each for each in self.todos}
 
-    def settle(self, todos: Iterable[Todo]) -> None:
+    def note_failed(self, todos: Iterable[Todo]) -> None:
         """Add to :attr:`failed` those of ``todos`` that have a failed check and are not blocked.
 
         ``todos`` must be in dependency order. A failed todo fails every parent above it, so that what

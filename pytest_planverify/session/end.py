@@ -81,13 +81,13 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     if report is not None and report.text:
         facts.tw.line(report.text)
     if not settings.recording:
-        from pytest_planverify.reports.formats import report_input, tell_github, write_reports
+        from pytest_planverify.reports.formats import report_input, report_to_github, write_reports
 
         # After the outcomes are safely written; a report that fails costs one line.
         given = report_input(document, [each.flat for each in runs])
         for line in write_reports(given, settings.reports, runs[0].loaded.root):
             facts.tw.line(line)
-        for line in tell_github(given, os.environ):
+        for line in report_to_github(given, os.environ):
             facts.tw.line(line)
     render_summary(
         facts.tw,

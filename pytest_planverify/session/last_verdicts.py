@@ -139,7 +139,7 @@ def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
         return last
     if newest is None:
         why = "there is no earlier run of the plan"
-    elif newest.came_to_its_end:
+    elif newest.has_finished:
         why = f"the last run, {newest.run_id}, came to its end"
     else:
         why = next(iter(last.stale.values()), f"run {newest.run_id} had reached no verdict")
@@ -162,7 +162,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
         if each.kind in COMMANDS
     }
     for run in past_runs(plan.root, plan.plan.todo_list_id):
-        if unfinished and run.came_to_its_end:
+        if unfinished and run.has_finished:
             found.newest = found.newest or run
             break
         if run.checks or run.finished is not None:

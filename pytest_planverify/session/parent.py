@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.config import create_terminal_writer
 
-from planner.planfile.file_writer import prepare_place, screen_apart
+from planner.planfile.file_writer import prepare_place, stdout_redirected
 from pytest_planverify.options import Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.interrupts import stop_in_order
@@ -42,7 +42,7 @@ def supervise(config: pytest.Config) -> int:
     _move_to_end(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
-        with stop_in_order(), _rare_collections(), screen_apart(apart):
+        with stop_in_order(), _rare_collections(), stdout_redirected(apart):
             return _verify(config, settings, server, paths)
     finally:
         if server is not None:
@@ -192,7 +192,7 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
         reds = 0
         for each in runs:
             each.reds = reds
-            workers = Workers(facts, pool, each.folder, each.flat, each.look_around)
+            workers = Workers(facts, pool, each.folder, each.flat, each.raise_if_stopped)
             each.run(workers)
             reds = each.reds
     except KeyboardInterrupt:

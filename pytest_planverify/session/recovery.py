@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from planner.errors import PlannerError
 from planner.model.outcome import OutcomeDocument, RunInfo
 from planner.planfile.discovery import plan_boundary
-from planner.planfile.file_writer import STANDARD_OUTPUT, screen_apart
+from planner.planfile.file_writer import STANDARD_OUTPUT, stdout_redirected
 from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes, write_outcomes
@@ -100,7 +100,7 @@ def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = 
     from pytest_planverify.reports.terminal import render_summary
 
     try:
-        with screen_apart(outcomes):
+        with stdout_redirected(outcomes):
             found = recover(plan, run_id=run)
             if outcomes is None and found.run.finished is not None:
                 raise RecoveryError(
@@ -185,7 +185,7 @@ def _assembled(run: PastRun, flat: FlatPlan, baseline: KeptBaseline | None) -> l
             judged = known.get((todo.id, criterion.id))
             if judged is not None and judged.check.kind is criterion.kind:
                 result.checks[todo.id][criterion.id] = judged
-    result.settle(run_order(todos, flat.children))
+    result.note_failed(run_order(todos, flat.children))
     for todo, missing in result.fill_in(partial(_why_not_run, run), keep_going=run.started.keep_going):
         result.checks[todo.id][missing.check.id] = missing
     shown = "" if run.started.reference is None else run.started.reference.path
@@ -200,7 +200,7 @@ def _why_not_run(run: PastRun, todo_id: str, check_id: str) -> str:
 
     That the tests which had ended passed is no verdict: the others may fail.
     """
-    count, ended = run.ended_of(todo_id, check_id)
+    count, ended = run.test_progress(todo_id, check_id)
     if not ended:
         return KILLED
     told = ", ".join(f"{number} {outcome}" for outcome, number in Counter(ended).items())

@@ -171,7 +171,7 @@ class SessionRun:
         worked = (*(chosen.todo_ids or ()), *settings.worked)
         self.guards = Guards(flat, asked, self.changes, worked, self.baseline, commit)
         unwatched = (job for job in self._schedule.jobs if not job.is_pytest)
-        self.guards.leave_unwatched([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
+        self.guards.note_unobserved([f"{job.todo.id} {job.criterion.id}" for job in unwatched])
 
     @property
     def loaded(self) -> LoadedPlan:
@@ -197,7 +197,7 @@ class SessionRun:
         who = f"{len(kept)} of {sum(map(bool, origins))} todos keep"
         return f"{who} the verdicts of run {runs}; nothing they rest on has changed"
 
-    def look_around(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise if the run has to stop; called many times a second by the main thread and by watchers.
 
         The main thread raises ``KeyboardInterrupt`` or :class:`~..guards.budget.BudgetExceeded` and updates
@@ -223,7 +223,7 @@ class SessionRun:
                 for criterion in self.flat.loaded.criteria[todo.id]:
                     if (todo.id, criterion.id) in self._decided:
                         self._keep_last_or_skip(todo, criterion)
-            self.result.settle(self._by_id[name] for name in self._order)
+            self.result.note_failed(self._by_id[name] for name in self._order)
             self.budget.start(self.guards.added)
             self._run_all(running)
             self.budget.finish()
@@ -283,7 +283,7 @@ class SessionRun:
                     self._schedule.done(job)
                 suspects.clear()
                 continue
-            self.look_around()
+            self.raise_if_stopped()
             for future in wait(running, timeout=_WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
                 job = running.pop(future)
                 self._progress.worker_finished(job.key)
@@ -545,7 +545,7 @@ class SessionRun:
                 if not self._is_blocked(todo):
                     self._evaluate(todo, over=self._is_over)
                 runs = self.result.checks[todo.id].values()
-                self.result.settle([todo])
+                self.result.note_failed([todo])
                 if not self._settings.collect_only and todo.id in self.asked:
                     self._show_todo(todo, [run.check for run in runs])
 
@@ -600,7 +600,7 @@ class SessionRun:
         for violation in held:
             check, evidence = violation.check()
             self.result.checks[violation.todo_id][check.id] = CheckRun(check=check, evidence=(evidence,))
-            self.result.settle([self._by_id[violation.todo_id]])
+            self.result.note_failed([self._by_id[violation.todo_id]])
         if held:
             self._fill_in()
 

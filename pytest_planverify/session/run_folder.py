@@ -62,7 +62,7 @@ class RunFolder:
 
     def restore(self) -> None:
         """Recreate the run's folder if tests removed it, and clear the path of its journal."""
-        make_way(self.journal)
+        clear_path(self.journal)
 
 
 def keep_outcomes(document: OutcomeDocument, path: Path) -> None:
@@ -70,11 +70,11 @@ def keep_outcomes(document: OutcomeDocument, path: Path) -> None:
 
     Raises ``OSError`` and :class:`planner.errors.FileWriteError`.
     """
-    make_way(path)
+    clear_path(path)
     replace_file(path, outcomes_text(document))
 
 
-def make_way(file: Path) -> None:
+def clear_path(file: Path) -> None:
     """Make it possible to write ``file``: create its folder and move aside whatever is in the way.
 
     That is anything in the file's place that is no regular file, or in the place of a folder below

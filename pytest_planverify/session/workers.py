@@ -46,7 +46,7 @@ from pytest_planverify.reports.reporters import (
 from pytest_planverify.session.cold import ColdWorker
 from pytest_planverify.session.fork_server import CannotFork, Exited, ForkedWorker, ForkServerDied
 from pytest_planverify.session.records import Death, RunningTest, TestRecord, WorkerRecord
-from pytest_planverify.session.run_folder import make_way
+from pytest_planverify.session.run_folder import clear_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -245,12 +245,12 @@ class Workers:
         pool: WarmPool | None,
         folder: RunFolder,
         flat: FlatPlan,
-        look_around: Callable[[], None],
+        raise_if_stopped: Callable[[], None],
     ) -> None:
         """Prepare to run the commands of ``flat``; with ``None`` as ``pool`` every worker is started cold.
 
-        ``look_around`` is called many times a second while a worker runs; an exception that it raises ends
-        the worker and is propagated.
+        ``raise_if_stopped`` is called many times a second while a worker runs; an exception that it raises
+        ends the worker and is propagated.
         """
         self._facts = facts
         self._settings = facts.settings
@@ -260,7 +260,7 @@ class Workers:
         self._top = flat.loaded
         self._count = 0
         self._lock = threading.Lock()
-        self._look_around = look_around
+        self._look_around = raise_if_stopped
 
     def run(
         self, job: Job, *, confirming: bool = False, recorded_tests: Sequence[str] = ()
@@ -580,7 +580,7 @@ class Watcher:
         """
         spec = self.spec
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
-        make_way(Path(spec.journal))  # an earlier worker may have removed or replaced the journal
+        clear_path(Path(spec.journal))  # an earlier worker may have removed or replaced the journal
         self._tail.follow(create=True)
         self._tail.skip()
         prepare_board(spec.board)

@@ -238,13 +238,13 @@ class Killing:
             if judged.final and judged.check.cmd is not None
         }
         self.figures.verdicts[len(final)] += 1
-        if found.run.came_to_its_end:
+        if found.run.has_finished:
             self._hold(
                 document["outcomes"] == self._document()["outcomes"], "at its end the run says otherwise"
             )
         else:
             self._hold(document["run"]["exit_status"] == 2, "a killed run is not interrupted")
-        return {} if found.run.came_to_its_end else before | final
+        return {} if found.run.has_finished else before | final
 
     def _agrees_with_the_truth(self, document: dict[str, Any], found: Recovered) -> None:
         true = _verdicts(self.truth)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planner.engine import start, step
-from planner.engine.intake import must_begin_anew, tell_run
+from planner.engine.intake import must_restart, report_run
 from planner.engine.progress import status_tree
 from planner.model.actions import AskHuman, Implement, Verify
 from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
@@ -51,7 +51,7 @@ class People:
         self.document = document.model_copy(
             update={"causes": tuple(causes), "run": document.run.model_copy(update={"scope": scope})}
         )
-        self.state, self.refused = tell_run(self.state, self.document, (), self.now, self._tell)
+        self.state, self.refused = report_run(self.state, self.document, (), self.now, self._tell)
         return self
 
     def _tell(self, event: Event) -> State:
@@ -95,7 +95,7 @@ def test_the_same_run_told_twice_changes_nothing():
     people = People(todo("t1", max_retries=2)).run(red("t1"))
     before = people.state
 
-    after, _ = tell_run(people.state, people.document, (), people.now, people._tell)
+    after, _ = report_run(people.state, people.document, (), people.now, people._tell)
 
     assert after is before
 
@@ -278,8 +278,8 @@ def test_what_was_done_and_is_red_again_begins_another_run():
     people = People(todo("t1"), todo("t2")).run(green("t1"))
     later = sample_document(people.plan, [red("t1")], at=people.now + timedelta(hours=1))
 
-    assert must_begin_anew(people.state, later)
-    assert not must_begin_anew(people.state, people.document)
+    assert must_restart(people.state, later)
+    assert not must_restart(people.state, people.document)
 
 
 def test_branches_of_a_plan_file_are_gone_on_with():

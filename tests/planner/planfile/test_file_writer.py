@@ -18,7 +18,7 @@ from planner.planfile.file_writer import (
     create_file,
     prepare_place,
     replace_file,
-    screen_apart,
+    stdout_redirected,
     write_file,
 )
 
@@ -150,13 +150,13 @@ def test_the_screen_goes_to_standard_error_while_the_file_is_standard_output(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for path in (STANDARD_OUTPUT, Path("/dev/stdout")):
-        with screen_apart(path):
+        with stdout_redirected(path):
             os.write(1, b"screen\n")
             write_file(path, "document\n")
         os.write(1, b"later\n")
         assert capfd.readouterr() == ("document\nlater\n", "screen\n")
     for path in (None, tmp_path / "file", Path("a\0b")):
-        with screen_apart(path):
+        with stdout_redirected(path):
             os.write(1, b"screen\n")
         assert capfd.readouterr() == ("screen\n", "")
 

@@ -33,7 +33,9 @@ def test_agents_of_another_form_are_refused_with_their_place(
 
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[tool.planverify.agents]\ncoder = "echo"\ntester = ["sh", "x"]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.planverify.agents]\ncoder = "echo"\ntester = ["sh", "x"]\n'
+    )
 
     agents = parse_agents(("coder=cat",), tmp_path)
 

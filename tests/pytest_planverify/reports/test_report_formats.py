@@ -15,7 +15,7 @@ from planner.model.outcome import Cause, CauseTodo, Failure, Location, OutcomeDo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.cases import ReportInput
-from pytest_planverify.reports.formats import FORMATS, Report, render, tell_github, write_reports
+from pytest_planverify.reports.formats import FORMATS, Report, render, report_to_github, write_reports
 from pytest_planverify.reports.github import LARGEST_SUMMARY
 
 HOSTILE = 't<script>alert(1)</script>&"\x1b[31m\u202e,::error::%0A\ufffe'
@@ -124,7 +124,7 @@ def test_no_format_is_red_where_the_exit_status_is_not(found: OutcomeDocument) -
     assert json.loads(render("ctrf", told(found)))["results"]["summary"]["failed"] == 0
     levels = [each["level"] for each in json.loads(render("sarif", told(found)))["runs"][0]["results"]]
     assert "error" not in levels
-    assert list(tell_github(told(found), {"GITHUB_ACTIONS": "true"})) == []
+    assert list(report_to_github(told(found), {"GITHUB_ACTIONS": "true"})) == []
 
 
 def test_junit_has_a_suite_a_todo_and_says_why_a_case_is_red() -> None:
@@ -209,17 +209,17 @@ def test_hostile_text_stays_text_in_every_format() -> None:
         assert "\x1b" not in text
         assert "\u202e" not in text
         assert "\ufffe" not in text
-    lines = list(tell_github(told(red()), {"GITHUB_ACTIONS": "true"}))
+    lines = list(report_to_github(told(red()), {"GITHUB_ACTIONS": "true"}))
     assert lines[0].startswith("::error file=shop/tax%2C0%3Ax.py,line=7,title=TEST_REGRESSION::")
     assert all("\n" not in line and "100%25" not in line.split("::")[1] for line in lines)
 
 
 def test_github_shows_ten_errors_of_a_step_so_the_tenth_counts_the_rest() -> None:
-    lines = list(tell_github(told(red(30)), {"GITHUB_ACTIONS": "true"}))
+    lines = list(report_to_github(told(red(30)), {"GITHUB_ACTIONS": "true"}))
     assert len(lines) == 10
     assert "and 21 more root causes" in lines[-1]
-    assert list(tell_github(told(red()), {})) == []
-    [line] = tell_github(told(document(exit_status=5)), {"GITHUB_ACTIONS": "true"})
+    assert list(report_to_github(told(red()), {})) == []
+    [line] = report_to_github(told(document(exit_status=5)), {"GITHUB_ACTIONS": "true"})
     assert "exit status 5" in line
 
 
@@ -227,14 +227,14 @@ def test_the_step_summary_grows_to_one_mebibyte_and_no_further(tmp_path: Path) -
     summary = tmp_path / "summary.md"
     environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     summary.write_text("before\n")
-    list(tell_github(told(red()), environment))
+    list(report_to_github(told(red()), environment))
     assert summary.read_text().startswith("before\n### ")
     summary.write_text("x" * (LARGEST_SUMMARY - 300))
-    list(tell_github(told(red()), environment))
+    list(report_to_github(told(red()), environment))
     assert summary.stat().st_size <= LARGEST_SUMMARY
     assert "left out" in summary.read_text()[-100:]
     broken = environment | {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "folder")}
-    assert "GITHUB_STEP_SUMMARY: cannot be written" in list(tell_github(told(red()), broken))[-1]
+    assert "GITHUB_STEP_SUMMARY: cannot be written" in list(report_to_github(told(red()), broken))[-1]
 
 
 def test_a_report_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
