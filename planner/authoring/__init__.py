@@ -1,1 +1,1 @@
-"""Makes plans: a first one from a repository or from a Markdown list with check boxes."""
+"""Plan authoring: from a repository, a Markdown list, a goal, templates, gap reports or a design plan."""

@@ -1,4 +1,9 @@
-"""A goal, broken into todos by templates and facts of the repository: one plan, or one for each phase."""
+"""Decomposition of a goal into todos, as one flat plan or a plan with a sub-plan for each phase.
+
+A goal is an outline of pieces (:mod:`planner.authoring.outline`). For each leaf a template is chosen by
+the leaf's words and filled with facts of the repository; the todos of numbered pieces depend on those of
+the piece before. Words and domains are data, in ``goal_words.toml``. No language model is involved.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +30,28 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 PHASES = "phases"
+"""The folder of the plans of phases, beside the plan that names them."""
 MANY_DOMAINS = 3
-"""From so many different domains on phases are suggested."""
+"""The number of different domains from which on phases are suggested."""
 
 _WORDS = load_table("goal_words", "planner.authoring")
 
 
 @dataclass(slots=True, kw_only=True)
 class Decomposer:
-    """The templates, facts and folder that a goal is decomposed with."""
+    """Decomposes goals with the templates and facts of one repository."""
 
     templates: PlanTemplates
     facts: Mapping[str, Any]
-    """Of the repository, as :func:`planner.authoring.plan_templates.read_values` gives them."""
+    """The facts of the repository, as :func:`planner.authoring.plan_templates.read_values` returns them."""
     folder: Path
-    """That of the repository."""
+    """The folder of the repository."""
     template: str | None = None
-    """For every piece; by default each has the one that its words ask for."""
+    """The template for every piece; ``None`` chooses one for each piece by its words."""
     done_before: str = ""
-    """What earlier work has given, for whoever works on the todos."""
+    """The results of earlier work, which are added to the intent of every todo."""
     _taken: set[str] = field(default_factory=set[str], init=False)
+    """The ids in use in the plan that is being made."""
 
     def flat(self, goal: Piece, output: Path) -> Plan:
         """Return one plan for all pieces of a goal."""
@@ -54,11 +61,11 @@ class Decomposer:
     def phased(
         self, goal: Piece, output: Path, *, depth: int, detailed: int | None = None
     ) -> dict[Path, Plan]:
-        """Return the plans of a goal by their files, that of ``output`` first: one below it for each phase.
+        """Return a plan for a goal whose todos are phases, and a plan for each phase, by their files.
 
-        ``depth`` is how many levels of plans there may be; of phases only the first ``detailed`` are broken
-        into todos, by default all; the others wait to be planned from the results of those before.
-        ``output`` must lie in the repository.
+        The plan of ``output``, which must be inside the repository, comes first. ``depth`` is the greatest
+        number of levels of plans. Only the first ``detailed`` phases are broken into todos, by default all;
+        the plan of any other has one todo: to plan that phase from the results of those before.
         """
         plans: dict[Path, Plan] = {}
         ids: set[str] = set()
@@ -83,17 +90,21 @@ class Decomposer:
         return {output: self._plan(goal, items, output), **plans}
 
     def estimate(self, goal: Piece) -> int:
-        """Return how many todos a flat plan of a goal has."""
+        """Return the number of todos that a flat plan of the goal has."""
         return len(self.flat(goal, self.folder / "plan.yaml").items)
 
     def _todos(self, goal: Piece, *, is_last: bool, output: Path) -> list[dict[str, Any]]:
-        """Return the todos of the leaves; only the last checks the whole repository, after all others."""
+        """Return the todos of all leaves, as a plan file has them.
+
+        Numbered leaves depend on the leaf before. With ``is_last``, the last leaf also runs the checks of
+        the whole repository, and depends on all others.
+        """
         leaves = list(goal.leaves())
         found: list[dict[str, Any]] = []
         ends: list[str] = []
         for leaf in leaves:
             is_end = is_last and leaf is leaves[-1]
-            todos = self._filled(leaf, goal, is_end=is_end, output=output)
+            todos = self._fill_template(leaf, goal, is_end=is_end, output=output)
             inner = {name for todo in todos for name in todo.dependencies}
             last = [todo.id for todo in todos if todo.id not in inner]
             after = ends[-1:] if goal.in_order else []
@@ -101,14 +112,15 @@ class Decomposer:
                 before = after if not todo.dependencies else []
                 if is_end and todo.id in last:
                     before = [*before, *(each for each in ends if each not in before)]
-                found.append(_as_written(todo, before, self.done_before))
+                found.append(_file_form(todo, before, self.done_before))
             ends += last
         return found
 
-    def _filled(self, leaf: Piece, goal: Piece, *, is_end: bool, output: Path) -> Sequence[Todo]:
-        told = leaf.goal if leaf is goal else f"{leaf.goal}\n(A part of: {one_line(goal.title, limit=300)})"
+    def _fill_template(self, leaf: Piece, goal: Piece, *, is_end: bool, output: Path) -> Sequence[Todo]:
+        """Return the todos of the template for a leaf; repository-wide checks only where ``is_end``."""
+        text = leaf.goal if leaf is goal else f"{leaf.goal}\n(A part of: {one_line(goal.title, limit=300)})"
         of_goal = values_of_goal(leaf.title, dict(self.facts), taken=self._taken)
-        values = {**self.facts, **of_goal, "goal": told, "root": root_for(output, self.folder)}
+        values = {**self.facts, **of_goal, "goal": text, "root": root_for(output, self.folder)}
         if not is_end:
             values |= {"every_test": [], "checks": []}
         name = self.template or template_for(leaf.title)
@@ -130,13 +142,13 @@ class Decomposer:
         )
 
     def _tools_of(self, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the tools of the repository that commands of these todos name."""
+        """Return the repository's own tools that the commands of these todos use, as plan metadata."""
         tests = [each for item in items for each in item.get("acceptance_criteria", {}).get("tests", ())]
         named = {(each if isinstance(each, str) else each["cmd"]).split()[0] for each in tests}
         return [each for each in self.facts["tools"] if each["name"] in named]
 
     def _to_be_planned(self, phase: Piece, below: Path, output: Path) -> Plan:
-        """Return a plan whose only todo is to plan the phase."""
+        """Return a placeholder plan for a phase, whose only todo is to plan it."""
         here = [os.path.relpath(each, self.folder) for each in (below, output)]
         words = f"planner decompose - -o {here[0]} --force --after {here[1]}"
         todo = {
@@ -154,8 +166,8 @@ class Decomposer:
         return self._plan(phase, [todo], below)
 
 
-def _as_written(todo: Todo, before: Sequence[str], done_before: str) -> dict[str, Any]:
-    """Return a todo as a plan file holds it, after some others, with what was done before."""
+def _file_form(todo: Todo, before: Sequence[str], done_before: str) -> dict[str, Any]:
+    """Return a todo as a plan file has it, with further dependencies, and ``done_before`` in its intent."""
     values: dict[str, Any] = plain(todo)
     if before:
         values["dependencies"] = [*before, *values.get("dependencies", [])]
@@ -167,12 +179,12 @@ def _as_written(todo: Todo, before: Sequence[str], done_before: str) -> dict[str
 
 
 def template_for(text: str) -> str:
-    """Return the template for a piece of work, by its words."""
-    return next((name for name, words in _WORDS["templates"].items() if _says(words, text)), "feature")
+    """Return the first template whose words occur in the text of a piece; ``feature`` if none do."""
+    return next((name for name, words in _WORDS["templates"].items() if _mentions(words, text)), "feature")
 
 
 def reasons_for_phases(goal: Piece, todos: int) -> list[str]:
-    """Return why a goal of so many todos should be planned in phases; none where a flat plan is better."""
+    """Return why a goal of so many todos should be planned in phases; empty if a flat plan is enough."""
     if len(goal.parts) < 2:
         return []
     reasons: list[str] = []
@@ -182,12 +194,12 @@ def reasons_for_phases(goal: Piece, todos: int) -> list[str]:
         reasons.append("the goal is written in phases")
     titles = [each.title for each in goal.leaves()]
     domains = sorted(
-        name for name, words in _WORDS["domains"].items() if any(_says(words, each) for each in titles)
+        name for name, words in _WORDS["domains"].items() if any(_mentions(words, each) for each in titles)
     )
     if len(domains) >= MANY_DOMAINS and todos > 2 * MANY_DOMAINS:
         reasons.append(f"it spans several domains: {', '.join(domains)}")
     return reasons
 
 
-def _says(words: str, text: str) -> bool:
+def _mentions(words: str, text: str) -> bool:
     return re.search(rf"\b(?:{words})\b", text, re.IGNORECASE) is not None

@@ -1,4 +1,7 @@
-"""Make a first plan of a repository or of a list, with comments that say how to go on."""
+"""First plans: from the tests and checks of a repository, or from a Markdown list with check boxes.
+
+Plans are returned as YAML text with comments for the person who will edit them, and as values.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,16 @@ _TITLES = {
     Purpose.VALIDATE: ("checks", "The files are valid"),
     Purpose.TEST: ("tests", "The tests pass"),
 }
+"""Id and title of the todo for the checks of one purpose."""
 
 
 def plan_of_repository(
     repository: RepositoryFacts, *, root: str = ".", unproved: Mapping[str, str] | None = None
 ) -> tuple[str, Plan]:
-    """Return the text of a plan of what a repository offers, and the plan.
+    """Return a plan for the tests and installed checks of a repository, as text and as value.
 
-    Todos that are ``unproved``, by their ids with the reason, are told in a comment instead.
+    ``unproved`` maps ids of todos to the reason why they would prove nothing: these are left out, as are
+    checks whose tools are not installed. Comments at the end list both.
     """
     unproved = unproved or {}
     every = list(_todos_of(repository))
@@ -58,12 +63,17 @@ def plan_of_repository(
 
 
 def plan_of_list(page: Piece, name: str, source: str, *, root: str = ".") -> tuple[str, Plan]:
-    """Return the text of a plan of a list with check boxes, and the plan."""
+    """Return a plan for the check boxes of a page, as text and as value.
+
+    Boxes below a box become its dependencies; a checked box is a claimed todo. Comments at the end name
+    the lines without a command. ``source`` is the page's file, for the heading.
+    """
     taken: set[str] = set()
     todos: list[dict[str, Any]] = []
     unproved: list[int] = []
 
     def add(item: Piece) -> str:
+        # Children first: their ids are the dependencies of this todo.
         below = [add(child) for child in item.parts]
         more = {"status": "claimed"} if item.is_checked else {}
         more |= {"dependencies": below} if below else {}
@@ -84,12 +94,12 @@ def plan_of_list(page: Piece, name: str, source: str, *, root: str = ".") -> tup
 
 
 def root_for(output: Path, folder: Path) -> str:
-    """Return the ``root`` of a plan in a file so that its paths are relative to a folder."""
+    """Return the ``root`` for a plan in ``output`` so that its paths are relative to ``folder``."""
     return os.path.relpath(folder, output.parent).replace(os.sep, "/")
 
 
 def fresh_id(title: str, taken: set[str]) -> str:
-    """Return an id of the words of a title that no other todo has."""
+    """Return an id made of the words of a title, numbered if it is in ``taken``, and add it there."""
     words = re.findall(r"[a-z0-9_](?:[a-z0-9_.]*[a-z0-9_])?", title.lower())
     base = "-".join(words)
     if len(base) > _LONGEST_ID:
@@ -103,13 +113,13 @@ def fresh_id(title: str, taken: set[str]) -> str:
 
 
 def short_title(text: str) -> str:
-    """Return a text as the title of a todo: one line that is not too long."""
+    """Return a text as a title: one line of at most ``_LONGEST_TITLE`` characters."""
     line = one_line(text, limit=2 * _LONGEST_TITLE)
     return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1].rstrip()}…"
 
 
 def _todos_of(repository: RepositoryFacts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield id, title and commands of each todo."""
+    """Yield id, title and commands of each todo: one for each group of tests and each purpose of checks."""
     taken: set[str] = set()
     for group in repository.tests:
         is_file = group.place.endswith(".py")
@@ -128,7 +138,7 @@ def _todos_of(repository: RepositoryFacts) -> Iterator[tuple[str, str, list[str]
 def _todo(
     todo_id: str, title: str, commands: Sequence[str], more: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a todo as a plan file has it."""
+    """Return a todo as a plan file has it; without commands it has ``requires_testing: false``."""
     proof: dict[str, Any] = {"requires_testing": False}
     if len(commands) == 1:
         proof = {"verify": commands[0]}
@@ -145,6 +155,7 @@ def _text(
     after: Sequence[str],
     more: Mapping[str, Any],
 ) -> tuple[str, Plan]:
+    """Return the plan, and its text with comments before and after it."""
     title = short_title(name) or "Plan"
     rooted = {} if root == "." else {"root": root}
     plan = Plan.model_validate(
@@ -155,6 +166,7 @@ def _text(
         "Say what comes next: planverify next. Edit it as you like: a todo is one piece of work, and",
         "verify is the command that proves it done.",
     ]
+    # Comments contain titles and commands from outside: a line break in one would become YAML.
     before, behind = (
         "".join(f"# {''.join(char if char.isprintable() else ' ' for char in each)}\n" for each in lines)
         for lines in (heading, [each[:_LONGEST_COMMENT] for each in after])

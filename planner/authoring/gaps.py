@@ -1,4 +1,8 @@
-"""A gap report from what a project has: outcomes, findings of ruff and pyright, an inbox, a roadmap."""
+"""Collection of gaps: from outcomes, findings of ruff and pyright, an inbox folder and a roadmap.
+
+Each ``gaps_of_…`` function reads one source and yields :class:`planner.authoring.iterations.Gap` values.
+Files that cannot be read, are too large or have another format raise :class:`planner.errors.PlannerError`.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +27,20 @@ if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
 
 MOST_BYTES = 8 * 1024 * 1024
-"""Larger files are refused."""
+"""The size from which on files are refused."""
 
 MOST_FILES = 50
-"""A gap names at most so many files."""
+"""The most files that a gap names."""
 
 MOST_TEXT = 300
-"""Characters of a description."""
+"""The most characters of a description."""
 
 INBOX = "inbox"
 ROADMAP = "ROADMAP.md"
 
 
 def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
-    """Yield a gap for each root cause of a run that was red: those of todos that did not succeed."""
+    """Yield a gap for each failed todo of a run; of several with the same failure signature, the first."""
     seen: set[str] = set()
     for outcome in document.outcomes:
         failure = outcome.failure_evidence
@@ -53,26 +57,24 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
             description=f"{outcome.todo_id} is red: {failure.category.value}",
             evidence=(*where, head),
             commands=tuple(
-                each.cmd
-                for each in outcome.checks
-                if each.cmd is not None and each.counts_as.value in ("failed", "error")
+                each.cmd for each in outcome.checks if each.cmd is not None and each.counts_as.is_red
             ),
             tool="planverify",
         )
 
 
 def gaps_of_ruff(path: Path) -> Iterator[Gap]:
-    """Yield the gap of a file that ``ruff check --output-format json`` wrote, if it has findings."""
-    held: Any = _json(path, list, "the output of ruff check --output-format json")
+    """Yield one gap for the output of ``ruff check --output-format json``, if it has findings."""
+    document: Any = _json(path, list, "the output of ruff check --output-format json")
     yield from _gap_of_tool(
-        "ruff", "ruff check", (_text(each, "filename") for each in cast("list[Any]", held))
+        "ruff", "ruff check", (_text(each, "filename") for each in cast("list[Any]", document))
     )
 
 
 def gaps_of_pyright(path: Path) -> Iterator[Gap]:
-    """Yield the gap of a file that ``pyright --outputjson`` wrote, if it has errors."""
-    held = cast("dict[str, Any]", _json(path, dict, "the output of pyright --outputjson"))
-    found: Any = held.get("generalDiagnostics")
+    """Yield one gap for the output of ``pyright --outputjson``, if it has errors."""
+    document = cast("dict[str, Any]", _json(path, dict, "the output of pyright --outputjson"))
+    found: Any = document.get("generalDiagnostics")
     if not isinstance(found, list):
         raise _refusal(path, "the output of pyright --outputjson")
     errors = (each for each in cast("list[Any]", found) if _text(each, "severity") == "error")
@@ -80,7 +82,7 @@ def gaps_of_pyright(path: Path) -> Iterator[Gap]:
 
 
 def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
-    """Yield a gap for each Markdown file of a folder: its first heading, or its first line."""
+    """Yield a gap for each Markdown file of a folder but a README; its first line is the description."""
     for path in sorted(folder.glob("*.md")):
         text = _read(path).decode("utf-8", "replace")
         lines = (line.strip().lstrip("#").strip() for line in text.splitlines())
@@ -96,7 +98,7 @@ def gaps_of_inbox(folder: Path, root: Path) -> Iterator[Gap]:
 
 
 def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
-    """Yield a gap for each check box that is not checked, of those below one another the innermost."""
+    """Yield a gap for each unchecked box all of whose sub-boxes are checked."""
 
     def innermost(items: Iterable[Piece]) -> Iterator[Piece]:
         for item in items:
@@ -114,7 +116,7 @@ def gaps_of_roadmap(path: Path, root: Path) -> Iterator[Gap]:
 
 
 def read_gap_report(path: Path) -> GapReport:
-    """Read a report that ``planner gaps`` or another program wrote. Raises :class:`PlannerError`."""
+    """Read a gap report in JSON, as ``planner gaps -o`` writes it. Raises :class:`PlannerError`."""
     from pydantic import ValidationError
 
     try:
@@ -128,7 +130,10 @@ def read_gap_report(path: Path) -> GapReport:
 
 
 def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]:
-    """Yield the gap of a tool that complains of files, those with most complaints first."""
+    """Yield one gap for the findings of a tool, given the file of each; the most frequent come first.
+
+    The gap's command checks only these files, or everything where they are more than ``MOST_FILES``.
+    """
     counts = Counter(os.path.relpath(each) if os.path.isabs(each) else each for each in files if each)
     named = sorted(counts, key=lambda each: (-counts[each], each))
     if named:
@@ -142,18 +147,20 @@ def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]
 
 
 def _text(value: Any, key: str) -> str:
+    """Return the text of a key; empty if the value is no object or has no such text."""
     found: Any = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
 
 
 def _json(path: Path, kind: type, what: str) -> object:
+    """Parse a JSON file; refuse it as not ``what`` if its top level is not of ``kind``."""
     try:
-        held: object = json.loads(_read(path))
+        document: object = json.loads(_read(path))
     except (ValueError, RecursionError):
         raise _refusal(path, what) from None
-    if not isinstance(held, kind):
+    if not isinstance(document, kind):
         raise _refusal(path, what)
-    return held
+    return document
 
 
 def _read(path: Path) -> bytes:
@@ -161,9 +168,9 @@ def _read(path: Path) -> bytes:
         with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise PlannerError(
-            f"{shown_path(path)}: it cannot be read ({said}); name a file that can"
+            f"{shown_path(path)}: it cannot be read ({reason}); name a file that can"
         ) from None
     if len(data) > MOST_BYTES:
         raise PlannerError(

@@ -1,7 +1,8 @@
-"""Iterations of a project as plan files, and the log of what became of them.
+"""The plan file of an iteration, and the log of all iterations of a project.
 
 The log, ``.planverify/iterations.jsonl``, has a line for each iteration that was planned and one for each
-that ended. Whether it succeeded is told by the outcomes of its plan file, and by nobody's word.
+that ended. Whether an iteration succeeded is decided by the outcomes of its plan alone; only a rollback is
+recorded on a person's word.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SLUG_WORDS = 5
 
 
 class Planned(Value):
-    """A line of the log: an iteration was planned, in a plan file relative to the root."""
+    """A line of the log: an iteration was planned; ``file`` is its plan file, relative to the root."""
 
     kind: Literal["planned"] = "planned"
     plan: IterationPlan
@@ -55,10 +56,10 @@ _LINE: TypeAdapter[Planned | Ended] = TypeAdapter(Planned | Ended)
 
 
 class IterationLog:
-    """The log of a project's iterations."""
+    """The log of a project's iterations, read once and rewritten for each line that is added."""
 
     def __init__(self, root: Path) -> None:
-        """Raises :class:`planner.errors.PlannerError` for a log that cannot be read."""
+        """Read the log. Raises :class:`planner.errors.PlannerError` if one of its lines is not valid."""
         self._root = root
         self._path = root / HOME / _LOG
         self._lines: list[Planned | Ended] = []
@@ -73,22 +74,22 @@ class IterationLog:
 
     @property
     def records(self) -> list[IterationRecord]:
-        """The iterations that have ended, in the order of time."""
+        """The iterations that have ended, oldest first."""
         return [each.record for each in self._lines if isinstance(each, Ended)]
 
     @property
     def open(self) -> Planned | None:
-        """The iteration that was planned and has not ended."""
+        """The iteration that was planned last, if it has not ended."""
         last = self._lines[-1] if self._lines else None
         return last if isinstance(last, Planned) else None
 
     def begin(self, plan: IterationPlan, file: str) -> None:
-        """Note that an iteration was planned."""
+        """Record that an iteration was planned in ``file``."""
         self._add(Planned(plan=plan, file=file))
 
     def end(self, outcome: IterationOutcome, note: str = "") -> IterationRecord:
-        """Note how the open iteration ended."""
-        assert self.open is not None  # callers ask first
+        """Record how the open iteration ended; return the record. There must be an open one."""
+        assert self.open is not None  # callers check ``open`` first
         plan = self.open.plan
         record = IterationRecord(
             iteration_id=plan.iteration_id,
@@ -101,9 +102,10 @@ class IterationLog:
         return record
 
     def judged(self) -> tuple[IterationOutcome, str] | None:
-        """Return how the open iteration ended by its outcomes; ``None`` where it was not verified as it is.
+        """Return the result of the open iteration by the outcomes of its plan, and a note.
 
-        Raises :class:`planner.errors.PlannerError` where its plan or its outcomes cannot be read.
+        Return ``None`` if the plan was not verified, not completely, or has changed since. Raises
+        :class:`planner.errors.PlannerError` if the plan or its outcomes cannot be read.
         """
         assert self.open is not None
         loaded = load_plan(self._root / self.open.file)
@@ -118,6 +120,7 @@ class IterationLog:
         return IterationOutcome.SUCCESS, ""
 
     def _add(self, line: Planned | Ended) -> None:
+        """Add a line and write the whole log, so that an interrupted write cannot leave half a line."""
         make_home(self._root)
         self._lines.append(line)
         text = "".join(f"{each.model_dump_json()}\n" for each in self._lines)
@@ -125,10 +128,11 @@ class IterationLog:
 
 
 def plan_of_iteration(iteration: IterationPlan, *, test_folder: str, tools: Sequence[str]) -> Plan:
-    """Return the plan that ``pytest --planverify`` verifies for an iteration.
+    """Return the plan that ``pytest --planverify`` verifies for an iteration; it has one todo.
 
-    ``tools`` are those of ruff and pyright that are installed. Where the gap names no command, a test file
-    in ``test_folder`` is to be written for it and must pass.
+    Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if they
+    are installed. Where the gap names no usable command, the tests of its target folders must pass, or else
+    a new test file in ``test_folder``. The files that no iteration may change are protected.
     """
     targets = list(dict.fromkeys(each for action in iteration.actions for each in action.target_files))
     own = [each for each in iteration.gap.commands if accepted(each)]
@@ -168,6 +172,7 @@ def plan_of_iteration(iteration: IterationPlan, *, test_folder: str, tools: Sequ
 
 
 def _instructions(iteration: IterationPlan) -> str:
+    """Return the todo's intent: the actions, the documents to read first, and the acceptance criteria."""
     described = [
         f"{each.action_type} {', '.join(each.target_files) or 'files to be determined'}: {each.description}"
         for each in iteration.actions
@@ -180,6 +185,7 @@ def _instructions(iteration: IterationPlan) -> str:
 
 
 def _slug(text: str) -> str:
+    """Return the first significant words of a text, joined by underscores."""
     words = re.findall(r"[a-z0-9]+", text.casefold())
     kept = [each for each in words if each not in ("a", "an", "the", "is", "of", "for", "to")]
     return "_".join((kept or words or ["iteration"])[:_SLUG_WORDS])

@@ -1,7 +1,8 @@
-"""From a gap report to the plan of one iteration: the most critical gap that has not failed too often.
+"""Planning of one iteration: choose the most critical gap of a report that has not failed too often.
 
-The planner reads ``CONTRACT.md`` and ``SPEC.md`` of the modules concerned through a port, changes nothing,
-and gives the same plan for the same gaps, records and state.
+The planner reads ``CONTRACT.md`` and ``SPEC.md`` of the modules concerned through a port and changes
+nothing. It is deterministic: the same gaps, records, state and documents give the same plan. Target files
+are found by rules on the words of a description: paths, names of modules, and a few fixed beginnings.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST_RECORDS = 5
-"""So many of the newest records are asked whether a gap has failed."""
+"""The number of the newest records in which failures of a gap are counted."""
 
 MOST_FAILURES = 3
-"""A gap that failed so often in a row is left to wait behind the others."""
+"""The number of failures in a row after which a gap is passed over in favour of the others."""
 
 PROTECTED_FILES = ("seed.py", "VISION.md")
 PROTECTED_FOLDERS = ("kernel/",)
@@ -58,7 +59,7 @@ def _texts(value: object) -> object:
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
-"""A list of texts; one text stands for a list of one."""
+"""A list of texts; a single text is accepted as a list of one."""
 
 
 class Gap(Value):
@@ -69,9 +70,9 @@ class Gap(Value):
     evidence: Texts = ()
     """Output of a tool, the path of an inbox item, the line of a roadmap."""
     constraints: Texts = ()
-    """What an inbox item demands of whoever does it."""
+    """Conditions that an inbox item sets for the change."""
     commands: Texts = ()
-    """Commands that are red as long as the gap is there."""
+    """Commands that fail as long as the gap exists."""
     tool: str | None = None
 
     def is_same(self, category: str, description: str) -> bool:
@@ -88,9 +89,9 @@ class GapReport(Value):
     @model_validator(mode="before")
     @classmethod
     def _name_the_first(cls, value: Any) -> Any:
-        held = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        if held.get("gaps") and "most_critical" not in held:
-            return {**held, "most_critical": held["gaps"][0]}
+        fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if fields.get("gaps") and "most_critical" not in fields:
+            return {**fields, "most_critical": fields["gaps"][0]}
         return cast("Any", value)
 
 
@@ -110,7 +111,7 @@ class ProjectState(Value):
     files: tuple[str, ...] = ()
     """Relative to the root, with ``/``."""
     now: datetime | None = None
-    """The time that ids are made of; the present where it is not given."""
+    """The time from which ids are made; ``None`` means the current time."""
 
 
 class IterationAction(Value):
@@ -118,10 +119,10 @@ class IterationAction(Value):
 
     action_type: Literal["create", "modify"]
     target_files: tuple[str, ...] = ()
-    """Files, or folders that end in ``/``; none where whoever does it is to determine them."""
+    """Files, or folders that end in ``/``; empty where the implementer has to determine them."""
     description: str
     context: tuple[str, ...] = ()
-    """The documents that say what the change has to keep to."""
+    """The documents with which the change has to comply."""
 
 
 class IterationPlan(Value):
@@ -138,7 +139,7 @@ class FileSystemPort(Protocol):
     """The files that the planner may read, by paths relative to the root of the project."""
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file of that path."""
+        """Return whether the path is an existing file."""
         ...
 
     def read_text(self, path: str) -> str:
@@ -147,7 +148,7 @@ class FileSystemPort(Protocol):
 
 
 class Planner:
-    """Choose a gap, and say what to do about it."""
+    """Chooses a gap and plans the iteration that closes it."""
 
     def __init__(self, fs: FileSystemPort) -> None:
         self._fs = fs
@@ -155,9 +156,12 @@ class Planner:
     def plan(
         self, gap_report: GapReport, recent_records: Sequence[IterationRecord], state: ProjectState
     ) -> IterationPlan | None:
-        """Return the plan of the next iteration; records stand in the order of time.
+        """Return the plan of the next iteration. ``recent_records`` are ordered oldest first.
 
-        ``None`` where there is no gap, or where every action would change a protected file.
+        The most critical gap is planned unless it has failed ``MOST_FAILURES`` times in a row; then the
+        first other gap that has not. If all have, the most critical one is planned with a warning and high
+        risk. A gap that has failed before is of high risk, too.
+        Actions on protected files are left out. Return ``None`` if there is no gap or no action remains.
         """
         first = gap_report.most_critical
         if first is None:
@@ -193,6 +197,7 @@ class Planner:
     # -- actions ------------------------------------------------------------------------------------------
 
     def _actions(self, gap: Gap, state: ProjectState) -> list[IterationAction]:
+        """Return the actions for a gap, by its category and the first words of its description."""
         description = gap.description
         begin = description.casefold().lstrip("-*[] ")
         evident = _known(_paths_in(*gap.evidence), state)
@@ -215,7 +220,10 @@ class Planner:
         return self._split(targets, description, state)
 
     def _split(self, targets: list[str], description: str, state: ProjectState) -> list[IterationAction]:
-        """Return an action that makes new files and one that changes those that exist, as needed."""
+        """Return one action for the targets that do not exist, and one for those that do.
+
+        Without targets, return a single ``create`` action.
+        """
         existing = [each for each in targets if _is_there(each, state)]
         new = [each for each in targets if each not in existing]
         actions = [self._action("create", new, description)] if new or not existing else []
@@ -235,24 +243,29 @@ class Planner:
     # -- targets ------------------------------------------------------------------------------------------
 
     def _targets(self, description: str, constraints: Sequence[str], state: ProjectState) -> list[str]:
-        """Return the files and folders that a description speaks of."""
+        """Return the files and folders that a description names.
+
+        If it or a constraint that forbids nothing has paths, these are the targets. Else each module that
+        it names contributes the files of its specification, or its existing files, or its folder. A
+        description without either that mentions ``domain`` means the Python files of that folder.
+        """
         allowed = [each for each in constraints if not _forbids(each)]
         found = _paths_in(description, *allowed) + _FOLDER.findall(description)
         if found:
             return [each for each in map(_normal, found) if each is not None]
         for name in _modules_in(description):
             folder = _module_folder(name, state)
-            held = [each for each in state.files if each.startswith(folder)]
-            held = [each for each in held if posixpath.basename(each) not in _DOCUMENTS]
-            found += self._files_of_spec(folder) or held
+            files = [each for each in state.files if each.startswith(folder)]
+            files = [each for each in files if posixpath.basename(each) not in _DOCUMENTS]
+            found += self._files_of_spec(folder) or files
             found = found or [folder]
         if not found and re.search(r"\bdomain\b", description, re.IGNORECASE):
-            held = [each for each in state.files if fnmatchcase(each, "domain/*.py")]
-            found = held or ["domain/"]
+            files = [each for each in state.files if fnmatchcase(each, "domain/*.py")]
+            found = files or ["domain/"]
         return list(dict.fromkeys(found))
 
     def _files_of_spec(self, folder: str) -> list[str]:
-        """Return the files that the specification of a module names in back quotes."""
+        """Return the files in the folder that a module's contract or specification names in back quotes."""
         for document in self._documents_of(folder):
             names = re.findall(r"`([\w/]+\.\w{1,5})`", self._read(document))
             files = [posixpath.join(folder, each) for each in names if "/" not in each]
@@ -261,7 +274,7 @@ class Planner:
         return []
 
     def _documents_of(self, target: str) -> Iterator[str]:
-        """Yield ``CONTRACT.md`` and ``SPEC.md`` of the module in which a target lies."""
+        """Yield ``CONTRACT.md`` and ``SPEC.md`` of the innermost folder around a target that has any."""
         folder = posixpath.dirname(target)
         while folder:
             found = [f"{folder}/{name}" for name in _DOCUMENTS]
@@ -272,7 +285,7 @@ class Planner:
             folder = posixpath.dirname(folder)
 
     def _constraints(self, gap: Gap) -> Iterator[str]:
-        """Yield what stands as a list below a heading ``Constraints`` in the inbox item."""
+        """Yield the items listed below a heading ``Constraints`` in the gap's inbox file."""
         for path in _paths_in(*gap.evidence):
             if path.endswith(".md") and self._fs.exists(path):
                 yield from constraints_of(self._read(path))
@@ -288,7 +301,7 @@ class Planner:
 
 
 def failures_in_a_row(gap: Gap, records: Sequence[IterationRecord]) -> int:
-    """Return how often a gap has failed since it last succeeded, by these records."""
+    """Return how many of these records are failures or rollbacks of the gap since its last success."""
     count = 0
     for record in reversed(records):
         if gap.is_same(record.gap_category, record.gap_description):
@@ -299,11 +312,11 @@ def failures_in_a_row(gap: Gap, records: Sequence[IterationRecord]) -> int:
 
 
 def is_protected(target: str) -> bool:
-    """Return whether no iteration may change a path; so are those that lead out of the project."""
+    """Return whether no iteration may change the path; paths that lead out of the project are protected."""
     path = _normal(target)
     if path is None:
         return True
-    folded = path.casefold()  # a file system may not tell Seed.py from seed.py
+    folded = path.casefold()  # file systems without case distinction: Seed.py is seed.py there
     return folded in {each.casefold() for each in PROTECTED_FILES} or f"{folded}/".startswith(
         PROTECTED_FOLDERS
     )
@@ -316,12 +329,13 @@ def constraints_of(text: str) -> list[str]:
 
 
 def tool_of(gap: Gap) -> str:
-    """Return the tool whose findings a gap is about, ``quality`` where none is named."""
-    said = " ".join((gap.description, *gap.evidence)).casefold()
-    return gap.tool or next((each for each in _TOOLS if re.search(rf"\b{each}\b", said)), "quality")
+    """Return the tool that the gap names, or else mentions in its texts; ``quality`` if there is none."""
+    text = " ".join((gap.description, *gap.evidence)).casefold()
+    return gap.tool or next((each for each in _TOOLS if re.search(rf"\b{each}\b", text)), "quality")
 
 
 def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["low", "medium", "high"]:
+    """Return ``high`` for changes of existing files in ``domain/``, ``medium`` for others but tests."""
     changed = [
         target
         for action in actions
@@ -334,6 +348,7 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["l
 
 
 def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
+    """Return the criteria that are specific to the gap, and one for each document of the actions."""
     if gap.category == "quality":
         criteria = [f"{tool_of(gap)} reports none of the failures any more: {gap.description}"]
     elif gap.category == "inbox":
@@ -345,7 +360,7 @@ def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
 
 
 def _known(paths: Iterable[str], state: ProjectState) -> list[str]:
-    """Return the paths as the project has them; a tool may have printed them absolute."""
+    """Return paths that a tool printed, maybe absolute, as the project has them; no generated files."""
     found: list[str] = []
     for path in paths:
         tails = [each for each in state.files if path == each or path.endswith(f"/{each}")]
@@ -365,7 +380,7 @@ def _modules_in(description: str) -> Iterator[str]:
 
 
 def _test_targets(description: str, begin: str, state: ProjectState) -> list[str]:
-    """Return the files of tests that a description names, else the folder of tests of what it names."""
+    """Return the test files that a description names, else the ``tests/`` folders of its modules."""
     paths = _paths_in(description)
     if tests := [each for each in paths if is_test_path(each)]:
         return tests
@@ -379,7 +394,7 @@ def _test_targets(description: str, begin: str, state: ProjectState) -> list[str
 
 
 def _module_folder(name: str, state: ProjectState) -> str:
-    """Return the folder of a module: the one that is there, else ``modules/NAME/``."""
+    """Return the folder of a module: ``modules/NAME/``, or an existing package of that name elsewhere."""
     usual = f"modules/{name}/"
     if any(each.startswith(usual) for each in state.files):
         return usual
@@ -401,7 +416,7 @@ def _forbids(constraint: str) -> bool:
 
 
 def _normal(path: str) -> str | None:
-    """Return a path without detours; ``None`` where it leads out of the project."""
+    """Return a path normalized, with ``/``; ``None`` if it is absolute or leads out of the project."""
     path = path.replace("\\", "/")
     found = posixpath.normpath(path)
     if path.startswith(("/", "~")) or found == ".." or found.startswith("../"):

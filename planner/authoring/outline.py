@@ -1,7 +1,9 @@
-"""Read a page of Markdown as an outline: its headings and items of lists, with check boxes and commands.
+"""Outline of a Markdown page: its headings and list items, nested, with check boxes and commands.
 
-``- [ ] Write the parser`` is a piece of work, ``- [x]`` one that is said to be done. A command in a code
-span of an item, in a fenced block or a plain item below it is what proves it, where the catalog accepts it.
+``- [ ] Write the parser`` is a piece of work, ``- [x]`` one that is claimed to be done. A command proves
+the piece that it belongs to; it is written in a code span of the item, in a fenced block or in a plain
+item below it. Text counts as a command only if the catalog accepts it. The parser reads line by line,
+with bounds on length, number and depth, as the text may be anything.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST_GOAL = 20_000
-"""Characters of a goal."""
+"""The most characters of a goal."""
 MAX_PIECES = 200
-"""Of a goal; what follows is text of the last piece."""
+"""The most pieces of a goal; what follows them is text of the last piece."""
 MAX_ITEMS = 100_000
+"""The most pieces of a page."""
 MAX_DEPTH = 50
-"""What is nested deeper stands beside the last."""
+"""The deepest nesting; items below it become siblings of the deepest."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(\s*)(?:[-*+]|(\d{1,9}[.)]))\s+(?:\[([ xX])\]\s+)?(\S.*)$")
@@ -31,41 +34,45 @@ _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _SPAN = re.compile(r"(`+)(.+?)\1")
 _TAB = 4
 _BELOW_HEADINGS = 10
-"""The depth of an item that is not indented; headings have 1 to 6."""
+"""The depth of an item without indent, to which its indent is added; headings have 1 to 6."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """A heading or an item, with those below it; of a page as a whole, its title."""
+    """A heading or a list item with the pieces below it; the root of a page has the page's title."""
 
     title: str
     text: str = ""
-    """What was written below the title."""
+    """The text below the title."""
     line: int = 0
+    """The line of the title, from 1; 0 for a piece that is not a line of its own."""
     is_phase: bool = False
-    """Whether it was written as a heading or called a phase."""
+    """Whether it is a heading, or begins with ``Phase 1:`` or the like."""
     is_checked: bool | None = None
-    """Whether its box is checked; ``None`` where it has none."""
+    """Whether its box is checked; ``None`` for a piece without a box."""
     in_order: bool = False
-    """Whether the parts below are numbered, so that each builds on the one before."""
+    """Whether each part builds on the one before: parts that are numbered, headings or phases."""
     commands: list[str] = field(default_factory=list[str])
     parts: list[Piece] = field(default_factory=list["Piece"])
 
     @property
     def goal(self) -> str:
-        """The title and what belongs to it, for whoever works on the piece."""
+        """The title, the text and the commands that prove it, as instructions for the piece."""
         proofs = "".join(f"\nIt is proved by: {each}" for each in self.commands if each not in self.text)
         return f"{self.title}\n{self.text}".strip() + proofs
 
     def leaves(self) -> Iterator[Piece]:
-        """Yield the parts without parts, in order."""
+        """Yield the innermost pieces in order; a piece without parts yields itself."""
         for part in self.parts:
             yield from part.leaves()
         if not self.parts:
             yield self
 
     def boxes(self) -> list[Piece]:
-        """Return the items with check boxes; the commands of others count for the box above them."""
+        """Return copies of the pieces with check boxes, nested without the others.
+
+        The commands of pieces without a box belong to the box above them.
+        """
         found: list[Piece] = []
         for part in self.parts:
             if part.is_checked is None:
@@ -75,10 +82,11 @@ class Piece:
         return found
 
     def count_boxes(self) -> int:
-        """Return how many items with check boxes there are below."""
+        """Return the number of pieces with check boxes below this one, at any depth."""
         return sum((part.is_checked is not None) + part.count_boxes() for part in self.parts)
 
     def _commands_to_next_box(self) -> Iterator[str]:
+        """Yield the commands of this piece and those below it, except of boxes and what is below them."""
         yield from self.commands
         for part in self.parts:
             if part.is_checked is None:
@@ -86,9 +94,10 @@ class Piece:
 
 
 def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
-    """Return a page, whose parts are its headings and items, nested as they are written.
+    """Return a page as a root piece whose parts are its headings and items, nested as they are written.
 
-    Other lines belong to the piece above them; those before the first piece are title and text of the page.
+    Other lines are text of the piece above them; those before the first piece are title and text of the
+    root. After ``most`` pieces, headings and items are text, too.
     """
     root = Piece(title="")
     above: list[tuple[int, Piece]] = [(-1, root)]
@@ -106,7 +115,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
                 fence = marker[1]
             current.text = f"{current.text}\n{line}".strip()
         elif line and ((heading is None and item is None) or count >= most):
-            # A line that is not indented goes on with an item further up.
+            # A line continues the nearest item above with a smaller indent, but never leaves its heading.
             depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
             while above[-1][0] >= depth and above[-2][0] >= _BELOW_HEADINGS:
                 above.pop()
@@ -132,7 +141,7 @@ def read_outline(text: str, *, most: int = MAX_ITEMS) -> Piece:
 
 
 def read_goal(goal: str) -> Piece:
-    """Return the pieces of a goal: a sentence, sentences apart by semicolons, or a page of Markdown."""
+    """Return the outline of a goal: a sentence, several separated by semicolons, or a page of Markdown."""
     root = read_outline(clean(goal, limit=LONGEST_GOAL).strip(), most=MAX_PIECES)
     if not root.title and len(root.parts) == 1:
         root = root.parts[0]  # the only heading above all others is the goal itself
@@ -145,6 +154,7 @@ def read_goal(goal: str) -> Piece:
 
 
 def _piece(words: str, line: int) -> Piece:
+    """Return the piece for the words of a heading or item: commands are moved out of its title."""
     phase = _PHASE.match(words)
     text = one_line(phase[1] if phase else words, limit=LONGEST_GOAL)
     piece = Piece(title=text, line=line, is_phase=phase is not None)
@@ -156,7 +166,10 @@ def _piece(words: str, line: int) -> Piece:
 
 
 def _plain_title(text: str) -> str:
-    """Return a text without marks of emphasis and links, and without what introduced a command."""
+    """Return a text without Markdown emphasis and links, and without what a removed command leaves behind.
+
+    That is empty parentheses, and punctuation at the end.
+    """
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"[*_]{2,3}(?=\S)|(?<=\S)[*_]{2,3}|`", "", text)
     text = re.sub(r"\s*\(\s*\)", "", text)
@@ -164,8 +177,8 @@ def _plain_title(text: str) -> str:
 
 
 def _add_commands(piece: Piece, texts: list[str]) -> bool:
-    """Keep those texts that the catalog accepts as commands; return whether there is one."""
-    # A single word in a code span is a name, seldom a command.
+    """Add those texts to the piece that the catalog accepts as commands; return whether there are any."""
+    # A single word in a code span is more often a name than a command; ``pytest`` is the exception.
     words = (" ".join(text.split()) for text in texts)
     found = [each for each in words if (" " in each or each.startswith("pytest")) and accepted(each)]
     piece.commands += [each for each in dict.fromkeys(found) if each not in piece.commands]

@@ -1,7 +1,9 @@
-"""Plans from templates: YAML with Jinja2 in it, in its sandbox, within bounds, and what they may speak of.
+"""Plan templates: YAML with Jinja2, rendered in its sandbox, and the variables that templates can use.
 
-Every ``{{ expression }}`` is written as one value of YAML, in quotes where it needs them: no text that is
-filled in can become syntax. Templates are those of this package, and those of a folder of the user's own.
+Every ``{{ expression }}`` is written as one YAML value, quoted where needed, so that no text that is
+inserted can become syntax. Templates are those of this package and those of a folder of the user. They
+are not trusted: they are rendered in a sandbox, and their size, their output and their arithmetic are
+bounded.
 """
 
 from __future__ import annotations
@@ -32,26 +34,28 @@ if TYPE_CHECKING:
 
 ENDING = ".yaml"
 MAX_BYTES = 1 << 20
-"""Of one template, and of the plan that is made of it."""
+"""The size limit of one template, in bytes, and of the plan made of it, in characters."""
 _MOST_FACTOR = 10_000
 _MOST_PLACES = 20
+"""The most test folders that a command names."""
 
 
 class TemplateFault(PlannerError):
-    """A template cannot be read or filled in; the line names it, the fault and what to do."""
+    """A template cannot be read or rendered; the message names it, the fault and a remedy."""
 
 
 class PlanTemplates:
-    """Templates by name: the user's own, and those of the package that they do not replace."""
+    """Templates by name; those in the user's folder replace those of the package with the same name."""
 
     def __init__(self, folder: Path | None = None) -> None:
+        """Use the templates in ``folder``, too. Raises :class:`TemplateFault` if it is no folder."""
         if folder is not None and not folder.is_dir():
             raise TemplateFault(f"{folder}: there is no such folder of templates; name one, or make it")
         self._folder = folder
         self._environment = _Sandbox(
             loader=FunctionLoader(self._source),
             undefined=StrictUndefined,
-            autoescape=True,  # so that the text of a macro is told from a text that was filled in
+            autoescape=True,  # makes results of macros Markup, unlike inserted texts
             finalize=_as_yaml,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -59,7 +63,7 @@ class PlanTemplates:
         )
 
     def names(self) -> dict[str, str]:
-        """Return what each template is for, by its name: its first line, a comment."""
+        """Return the purpose of each template by its name: the comment in its first line."""
         folders = [importlib.resources.files("planner.authoring") / "templates", self._folder]
         found = {
             each.name.removesuffix(ENDING)
@@ -77,7 +81,10 @@ class PlanTemplates:
         return purposes
 
     def fill(self, name: str, values: Mapping[str, Any]) -> str:
-        """Return the text of the plan that a template makes of these values. Raises ``TemplateFault``."""
+        """Render a template; return the text of the plan.
+
+        Raises ``TemplateFault`` if there is no such template, or it fails or makes too much text.
+        """
         parts: list[str] = []
         length = 0
         try:
@@ -96,22 +103,22 @@ class PlanTemplates:
             at = f", line {line}" if line else ""
             why = "it may not do that" if isinstance(error, SecurityError) else "correct the template"
             raise TemplateFault(f"template {name}{at}: {one_line(error, limit=300)}; {why}") from None
-        except Exception as error:  # whatever an expression of a template may raise
+        except Exception as error:  # an expression of a template can raise anything
             raise TemplateFault(
                 f"template {name}: {one_line(error, limit=300) or type(error).__name__}; correct it"
             ) from None
         return _without_empty_lines("".join(parts))
 
     def _source(self, file: str) -> str | None:
-        """Return the text of a template; a name that leaves the folders has none."""
+        """Return the text of a template file; ``None`` if there is none, or its path leaves the folders."""
         parts = Path(file).parts
         if not file.endswith(ENDING) or ".." in parts or Path(file).is_absolute():
             return None
         if self._folder is not None:
             path = (self._folder / file).resolve()
             if path.is_file() and path.is_relative_to(self._folder.resolve()):
-                with open_regular(path) as held:
-                    data = held.read(MAX_BYTES + 1)
+                with open_regular(path) as stream:
+                    data = stream.read(MAX_BYTES + 1)
                 if len(data) > MAX_BYTES:
                     raise TemplateFault(f"{path}: it is larger than {MAX_BYTES:,} bytes; make it shorter")
                 return data.decode("utf-8-sig", "replace")
@@ -120,16 +127,16 @@ class PlanTemplates:
 
 
 class _TooMuchError(Exception):
-    """The template goes beyond a bound."""
+    """The template makes more text than is allowed."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja2's sandbox, without arithmetic that a few characters of a template make endless."""
+    """Jinja2's sandbox, without operators by which a short template could use unbounded time or memory."""
 
     intercepted_binops = frozenset(("*", "**", "%"))
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Multiply and format small things only."""
+        """Apply ``*`` and ``%`` to small numbers. Raises ``SecurityError`` for others, and for ``**``."""
         numbers = all(isinstance(each, int | float) and abs(each) <= _MOST_FACTOR for each in (left, right))
         if operator == "**" or not numbers:
             raise SecurityError(f"'{operator}' is for numbers up to {_MOST_FACTOR:,} here, and no powers")
@@ -137,29 +144,32 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 def _without_empty_lines(text: str) -> str:
-    """Return a text without the lines that only statements of the template stood in."""
+    """Return a text without blank lines, which are left where a line had template statements only."""
     return "".join(line for line in text.splitlines(keepends=True) if line.strip())
 
 
 def _as_yaml(value: Any) -> Any:
-    """Return a value as YAML in one line. What a macro has made is YAML already."""
+    """Return a value as YAML on one line, as ``Markup``; the result of a macro is YAML already.
+
+    Undefined values are returned as they are, so that rendering raises the error that names them.
+    """
     if isinstance(value, Markup | StrictUndefined):
         return value
     return Markup(as_yaml(value))
 
 
 def as_yaml(value: Any) -> str:
-    """Return a value in one line that every reader of YAML reads back as it is."""
+    """Return a value as YAML on one line that every YAML parser reads back unchanged."""
     if isinstance(value, str):
         return yaml_flow(value)
     return yaml_flow(json.loads(json.dumps(value, allow_nan=False, default=list)))
 
 
-# -- what templates may speak of -----------------------------------------------------------------------
+# -- the variables of templates ------------------------------------------------------------------------
 
 
 def read_values(goal: str, folder: Path) -> dict[str, Any]:
-    """Return the names that templates may use, for a goal in the repository of a folder."""
+    """Return the variables of templates for a goal in the repository in ``folder``."""
     repository = read_repository(folder)
     root = project_root(folder)
 
@@ -184,7 +194,7 @@ def read_values(goal: str, folder: Path) -> dict[str, Any]:
     else:
         package = fresh_id(repository.name, set()).replace("-", "_")
         tops = sorted({each.place.partition("/")[0] for each in repository.tests})
-        # Of many places pytest finds the tests itself.
+        # With more folders than that none is named: pytest finds the tests itself.
         words = map(shlex.quote, tops if len(tops) <= _MOST_PLACES else ())
         values |= {
             "sources": list(repository.sources) or [f"{package}/**"],
@@ -198,7 +208,10 @@ def read_values(goal: str, folder: Path) -> dict[str, Any]:
 def values_of_goal(
     goal: str, of_repository: dict[str, Any], *, taken: set[str] | None = None
 ) -> dict[str, Any]:
-    """Return the names that speak of the goal: its id, none of those taken, its title, files of tests."""
+    """Return the variables that depend on the goal: text, title, id, module, and its test file and command.
+
+    The id is none of ``taken``, and is added there.
+    """
     title = one_line(goal, limit=LONGEST_GOAL)
     todo_id = fresh_id(title, set() if taken is None else taken)
     module = re.sub(r"\W", "_", todo_id)

@@ -1,7 +1,9 @@
-"""Reader of a repository: its tests, and the checks that its own configuration runs.
+"""Facts of a repository: its tests, and the checks that its own configuration runs.
 
-Everything is read, nothing is run. Of the commands of tox, nox, CI, make and pre-commit those count that
-the catalog accepts as proof; one for each tool, the first that is found.
+Files are read, nothing is run. Commands are taken from tox, nox, CI workflows, pre-commit, make and the
+tools set up in pyproject.toml, in this order, and without Python tests from the manifests of other
+languages. Of those that the catalog accepts as proof, the first of each tool and purpose counts. The
+tables of languages and of checks by tool are in ``repository.toml``.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
     from planner.model.plan import ToolSpec
 
 LARGEST_READ = 512 * 1024
+"""The size in bytes of the largest file that is read."""
 MOST_TEST_TODOS = 10
-"""More test files than these are grouped by their folders."""
+"""The most groups of tests; more test files than these are grouped by their folders."""
 
 _NOT_TESTS = frozenset(
     {"fixtures", "data", "testdata", "templates", "build", "dist", "node_modules", "venv"}
@@ -53,7 +56,7 @@ LANGUAGES: dict[str, dict[str, Any]] = _TABLE["languages"]
 _WORKFLOWS = ".github/workflows/*.y*ml"
 _LAUNCHED = re.compile(r"(uv|poetry|pdm|pipenv|rye) run ([a-z].*)")
 _RUN_OTHERS = frozenset({"tox", "nox", "pre-commit"})
-"""What these run stands in their own configuration."""
+"""Tools that run other tools: their own configuration is read instead."""
 
 _MAKE_TARGET = re.compile(
     r"^(lint|style|typecheck|type-check|types|mypy|check-format|format-check)\s*:(?!=)", re.MULTILINE
@@ -61,15 +64,16 @@ _MAKE_TARGET = re.compile(
 
 
 class TestGroup(NamedTuple):
-    """Tests that make one todo."""
+    """Tests that become one todo."""
 
-    __test__ = False
+    __test__ = False  # the name would make pytest collect this class
 
     name: str
-    """A word for an id: ``parser``."""
+    """Words for the todo's id: ``parser``."""
     place: str
-    """The file or folder."""
+    """The test file or folder."""
     cmd: str
+    """The pytest command that runs them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ class FoundCheck:
 
     cmd: str
     source: str
-    """The file that names it."""
+    """The file that configures it."""
     purpose: Purpose
     tool: str
     is_installed: bool
@@ -89,22 +93,25 @@ class RepositoryFacts:
     """The tests, checks and sources found below a folder."""
 
     name: str
+    """The project's name in pyproject.toml, else that of the folder."""
     tests: tuple[TestGroup, ...]
     test_files: int
+    """The number of test files, of all groups."""
     checks: tuple[FoundCheck, ...]
     sources: tuple[str, ...]
-    """Patterns of product code, as far as it is known."""
+    """Glob patterns of product code; empty where none was recognized."""
     runner: str
-    """How pytest is started."""
+    """The command that starts pytest: ``pytest`` or ``python -m pytest``."""
     tools: tuple[ToolSpec, ...]
-    """What the repository itself names as tools of its plans; each is one of the checks."""
+    """The tools that the repository declares for its plans; each is among the checks, too."""
     files: tuple[str, ...]
+    """All files, relative to the folder."""
     language: str
-    """One of the table, else ``python``."""
+    """``python``, or a language of the table whose manifest is there."""
 
 
 def read_repository(folder: Path) -> RepositoryFacts:
-    """Read what the repository in a folder offers to verify."""
+    """Read the tests, checks and sources of the repository in ``folder``; skip what cannot be read."""
     pyproject: dict[str, Any] = {}
     with suppress(tomllib.TOMLDecodeError, RecursionError):
         pyproject = tomllib.loads(_text(folder / "pyproject.toml"))
@@ -112,24 +119,24 @@ def read_repository(folder: Path) -> RepositoryFacts:
     files = _test_files(folder, every)
     runner = _runner(folder, files)
     checks = tuple(_checks(folder, pyproject, with_tests=not files))
-    told = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
+    languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     tools = repository_tools(folder)
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
-        tests=tuple(_grouped(files, runner)),
+        tests=tuple(_group_tests(files, runner)),
         test_files=len(files),
         checks=(*checks, *map(_own_check, tools)),
         sources=tuple(_sources(folder)),
         runner=runner,
         tools=tools,
         files=every,
-        language="python" if is_python else next(told, "python"),
+        language="python" if is_python else next(languages, "python"),
     )
 
 
 def accepted(cmd: str) -> Command | None:
-    """Return the command where the catalog accepts it as the proof of something."""
+    """Return the parsed command if the catalog accepts it as proof of a todo, else ``None``."""
     try:
         return parse_command(cmd)
     except CommandSyntaxError:
@@ -140,7 +147,10 @@ def accepted(cmd: str) -> Command | None:
 
 
 def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
-    """Return the files in which pytest would find tests, sorted."""
+    """Return the files in which pytest would find tests, sorted.
+
+    Without running pytest this is an estimate: by its settings, the file name, and the definitions inside.
+    """
     root = project_root(folder)
     patterns = root.words("python_files") or _TEST_FILES
     places = [place.strip("/") for place in root.words("testpaths")]
@@ -159,20 +169,25 @@ def _test_files(folder: Path, files: Iterable[str]) -> list[str]:
 
 
 def _runner(folder: Path, files: list[str]) -> str:
-    """Return how pytest is started: as a module where only that lets the tests import the product.
+    """Return the command that starts pytest: ``python -m`` where only that lets tests import the product.
 
-    pytest itself puts the first folder above a test file on the path that is no package; ``python -m`` adds
-    the current one.
+    pytest adds the first folder above a test file that is no package to ``sys.path``; ``python -m`` adds
+    the current folder, in which a product without ``src`` is.
     """
     if not files or project_root(folder).words("pythonpath") or (folder / "conftest.py").is_file():
         return "pytest"
     has_flat_product = bool(_packages(folder) or _modules(folder))
-    apart = any("/" in each and not (folder / each).with_name("__init__.py").is_file() for each in files)
-    return "python -m pytest" if has_flat_product and apart else "pytest"
+    has_test_folders = any(
+        "/" in each and not (folder / each).with_name("__init__.py").is_file() for each in files
+    )
+    return "python -m pytest" if has_flat_product and has_test_folders else "pytest"
 
 
-def _grouped(files: list[str], runner: str) -> Iterator[TestGroup]:
-    """Yield a handful of groups: the files themselves, or their folders where there are many."""
+def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
+    """Yield the test groups: the files themselves, or where there are many, their folders.
+
+    Paths are cut to fewer and fewer folders until there are at most ``MOST_TEST_TODOS`` groups.
+    """
     groups: dict[str, list[str]] = {path: [path] for path in files}
     for depth in (8, 4, 3, 2, 1):
         if len(groups) <= MOST_TEST_TODOS:
@@ -183,7 +198,8 @@ def _grouped(files: list[str], runner: str) -> Iterator[TestGroup]:
     words = {place: _words_of(place) for place in groups}
     last = [each[-1] for each in words.values()]
     for place, members in groups.items():
-        # A folder has the tests that are written later, too; those of another group are left to that.
+        # A folder is named instead of its files, so that tests written later are included. Folders inside
+        # of it that are groups of their own are ignored.
         others = [f"--ignore={each}" for each in groups if each.startswith(f"{place}/")]
         selection = members if place == "." and len(groups) > 1 else [place, *others]
         yield TestGroup(
@@ -194,7 +210,7 @@ def _grouped(files: list[str], runner: str) -> Iterator[TestGroup]:
 
 
 def _words_of(place: str) -> list[str]:
-    """Return the parts that say something: ``api`` and ``cart`` of ``tests/api/test_cart.py``."""
+    """Return the distinctive parts of a path: ``api`` and ``cart`` of ``tests/api/test_cart.py``."""
     parts = (re.sub(r"^test_|_test$|^tests?$", "", part) for part in place.removesuffix(".py").split("/"))
     return [part for part in parts if part not in ("", ".")] or ["tests"]
 
@@ -203,12 +219,16 @@ def _words_of(place: str) -> list[str]:
 
 
 def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iterator[FoundCheck]:
-    """Yield one command for each tool. Those that run tests count where none were found as files."""
+    """Yield one check for each tool and purpose; those that run tests only ``with_tests``.
+
+    ``make`` targets count only for a purpose for which no check was found before.
+    """
     taken: set[tuple[object, ...]] = set()
     for source, line in _lines(folder, pyproject, with_tests=with_tests):
         found = _check_of(source, line)
         if found is None or (found.purpose is Purpose.TEST and not with_tests):
             continue
+        # ``ruff check`` and ``ruff format`` are two checks of one tool and purpose.
         key = (found.tool, found.purpose, " format " in f" {found.cmd} ")
         if found.tool == "make" and any(purpose is found.purpose for _, purpose, _ in taken):
             continue
@@ -218,10 +238,13 @@ def _checks(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Ite
 
 
 def _check_of(source: str, line: str) -> FoundCheck | None:
-    """Return the check that a line of a configuration runs, if it is one."""
+    """Return the check that a line of a configuration runs; ``None`` if it is none the catalog accepts.
+
+    Lines with shell syntax or variables are refused, as plans run commands without a shell.
+    """
     text = " ".join(line.split())
     if launched := _LAUNCHED.match(text):
-        text = text if shutil.which(launched[1]) else launched[2]  # the tool itself may be there
+        text = text if shutil.which(launched[1]) else launched[2]  # without uv, the tool may be installed
     command = None if re.search(r"[$|<>;`{}*]", text) else accepted(text)
     if command is None or command.tool.name in _RUN_OTHERS:
         return None
@@ -235,6 +258,7 @@ def _check_of(source: str, line: str) -> FoundCheck | None:
 
 
 def _own_check(spec: ToolSpec) -> FoundCheck:
+    """Return the check for a tool that the repository itself declares."""
     program = (spec.argv or (spec.name,))[0]
     return FoundCheck(
         cmd=spec.name,
@@ -246,20 +270,20 @@ def _own_check(spec: ToolSpec) -> FoundCheck:
 
 
 def is_there(program: str) -> bool:
-    """Return whether a program can be started here: from the path, or beside this interpreter."""
+    """Return whether a program is on ``PATH``, or beside this interpreter as in a virtual environment."""
     beside = str(Path(sys.executable).parent)
     return shutil.which(program) is not None or shutil.which(program, path=beside) is not None
 
 
 def is_module_there(name: str) -> bool:
-    """Return whether this interpreter can run a module: ``python -m NAME``."""
+    """Return whether ``python -m NAME`` finds the module, by its top-level package."""
     with suppress(ImportError, ValueError):
         return find_spec(name.partition(".")[0]) is not None
     return False
 
 
 def is_runnable(cmd: str) -> bool:
-    """Return whether a command of the catalog can be run here."""
+    """Return whether the catalog accepts a command and its program is installed."""
     command = accepted(cmd)
     return command is not None and _is_installed(command)
 
@@ -272,7 +296,7 @@ def _is_installed(command: Command) -> bool:
 
 
 def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iterator[tuple[str, str]]:
-    """Yield every line that may be a command, with the file it stands in, the most explicit files first."""
+    """Yield every line that may be a command, with the file that has it, the most explicit files first."""
     sources = {
         "tox.ini": _of_tox,
         "noxfile.py": _of_nox,
@@ -291,6 +315,7 @@ def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iter
 
 
 def _of_tox(text: str) -> Iterator[str]:
+    """Yield the commands of all test environments, without tox's substitutions."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     with suppress(configparser.Error):
         parser.read_string(text)
@@ -302,7 +327,7 @@ def _of_tox(text: str) -> Iterator[str]:
 
 
 def _of_nox(text: str) -> Iterator[str]:
-    """Yield what ``session.run("ruff", "check", ".")`` runs."""
+    """Yield the commands of calls such as ``session.run("ruff", "check", ".")`` with constant arguments."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError):
@@ -315,6 +340,7 @@ def _of_nox(text: str) -> Iterator[str]:
 
 
 def _of_workflow(text: str) -> Iterator[str]:
+    """Yield the commands of all ``run`` steps that are executed in the root folder."""
     for job in _items(_get(_yaml(text), "jobs")):
         for step in _items(_get(job, "steps")):
             run = _get(step, "run")
@@ -324,6 +350,7 @@ def _of_workflow(text: str) -> Iterator[str]:
 
 
 def _of_pre_commit(text: str) -> Iterator[str]:
+    """Yield the command that the table has for each hook; an empty text for an unknown one."""
     for repo in _items(_get(_yaml(text), "repos")):
         yield from (_TABLE["checks"].get(str(_get(hook, "id")), "") for hook in _items(_get(repo, "hooks")))
 
@@ -332,6 +359,7 @@ def _of_pre_commit(text: str) -> Iterator[str]:
 
 
 def _sources(folder: Path) -> Iterator[str]:
+    """Yield the patterns of product code: ``src``, else packages and modules at the top."""
     if (folder / "src").is_dir():
         yield "src/**"
         return
@@ -346,12 +374,15 @@ def _packages(folder: Path) -> list[str]:
 
 def _modules(folder: Path) -> list[str]:
     names = (entry.name for entry in folder.glob("*.py"))
-    apart = ("setup.py", "noxfile.py", "conftest.py", *_ROOT_TEST_FILES)
-    return sorted(each for each in names if each not in apart and not each.startswith("test_"))
+    excluded = ("setup.py", "noxfile.py", "conftest.py", *_ROOT_TEST_FILES)
+    return sorted(each for each in names if each not in excluded and not each.startswith("test_"))
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file, nothing where there is none that a person wrote."""
+    """Return the text of a file; empty if it is missing, unreadable or larger than ``LARGEST_READ``.
+
+    Larger files are taken to be generated, not written by a person.
+    """
     try:
         if path.is_file() and path.stat().st_size <= LARGEST_READ:
             return path.read_text(encoding="utf-8", errors="replace")
@@ -368,6 +399,7 @@ def _yaml(text: str) -> Any:
 
 
 def _get(value: Any, *keys: str) -> Any:
+    """Return a nested member of mappings, ``None`` where one is missing or something else is there."""
     for key in keys:
         value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
     return value

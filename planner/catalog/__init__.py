@@ -1,4 +1,4 @@
-"""The tool catalog: which commands a plan may run, how to take them apart, and how to read their output."""
+"""The tool catalog: which commands a plan may run, how they are parsed, and how their output is read."""
 
 from __future__ import annotations
 

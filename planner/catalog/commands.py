@@ -1,7 +1,9 @@
-"""From a command string to a :class:`Command`: its words, its tool and, for pytest, what it selects.
+"""Parser of the commands of a plan: words, tool and, for pytest, arguments.
 
-Commands are run as argument vectors and never see a shell: whatever a shell would act on outside of quotes
-(pipes, lists, redirects, expansions, globs) is refused with what to write instead.
+Commands are run as argument vectors, without a shell. Whatever a shell would interpret outside of quotes
+(pipes, lists, redirects, expansions, globs) is refused, and the message says what to write instead. Only
+tools of the catalog (:mod:`.tools`) and of the plan's ``metadata.tools`` are allowed, and no option with
+which a tool succeeds without having tested anything.
 """
 
 from __future__ import annotations
@@ -43,24 +45,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command of a plan, ready to be run as an argument vector."""
+    """One parsed command of a plan, which can be run as an argument vector."""
 
     text: str
-    """As it was written."""
+    """The command as it was written."""
     env: tuple[tuple[str, str], ...]
-    """The ``NAME=value`` words in front."""
+    """Environment variables, from the leading ``NAME=value`` words."""
     argv: tuple[str, ...]
-    """Without them; the name of one of the plan's own tools stands for that tool's words."""
+    """The other words; the name of one of the plan's own tools is replaced by that tool's words."""
     tool: Tool
+    """The tool that is run, behind all launchers."""
     pytest: PytestInvocation | None = None
-    """Set where the command runs pytest."""
+    """The parsed arguments, if the command runs pytest."""
 
 
 @lru_cache(maxsize=4096)
 def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
-    """Understand a command of a plan that names these ``tools`` beside the catalog.
+    """Parse a command. ``tools`` are those that the plan adds to the catalog.
 
-    Raises :class:`CommandSyntaxError` for all that is not allowed.
+    Raises :class:`CommandSyntaxError`, with problem and remedy, for everything that is not allowed.
     """
     words = split_words(cmd)
     env = _variables(words)
@@ -78,7 +81,7 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
         )
     else:
         _refuse_hollow(tool, rest)
-    if tool.targets:  # the names of its targets tell the purpose: make lint
+    if tool.targets:  # the purpose depends on the names of the targets: make lint
         targets = " ".join(
             word for word in rest if word not in tool.subcommands and word not in tool.valued
         )
@@ -87,9 +90,10 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
 
 
 def fault_of_tool(spec: ToolSpec) -> str | None:
-    """Return why a plan may not name this tool, and the remedy; ``None`` where it may.
+    """Return why a plan may not add this tool, and the remedy; ``None`` if it may.
 
-    No shell and no other program of the refused kinds, and no words that the catalog refuses.
+    Refused programs, such as shells, refused options, and other meanings for the names of programs in the
+    catalog are not allowed.
     """
     if spec.name in _PROGRAMS and spec.argv[:1] not in ((), (spec.name,)):
         return f"{spec.name} is a program of the catalog, and means that; give the tool another name"
@@ -103,16 +107,21 @@ def fault_of_tool(spec: ToolSpec) -> str | None:
 
 
 class _Found(NamedTuple):
-    """The tool that a command starts, and the number of words that name it."""
+    """The tool that a command starts."""
 
     tool: Tool
     argv: tuple[str, ...]
+    """The words of the command, with the name of a plan's own tool replaced."""
     length: int
+    """Number of words before the tool's arguments."""
     foreign: bool = False
+    """Whether another interpreter or a launcher starts it, so that it needs a process of its own."""
     as_module: bool = False
+    """Whether it is started by ``python -m``."""
 
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+# With these variables a command could make an allowed program run anything else.
 _FORBIDDEN_VARIABLES = re.compile(
     "PATH|LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|PYTHONHOME|PYTHONSTARTUP|BASH_ENV|MAKEFLAGS"
 )
@@ -120,11 +129,12 @@ _PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?t?|py")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _PYTHON_FLAGS = re.compile(r"-(?:[bBdEIOPqRsSuvx]+|3(?:\.\d+)?|[WX].+)")
 _PLAIN = re.compile(r"[a-z][a-z0-9-]*")
-"""A word that YAML reads as it stands, and that may be a subcommand."""
+"""A word that needs no quotes in YAML, and that may be a subcommand."""
 _MODULE_OPTIONS = ("-m", "--module")
 
 
 def _by(attribute: str) -> dict[str, tuple[Tool, ...]]:
+    """Return the rows of the catalog by each name in an attribute; several rows may share a name."""
     rows: dict[str, tuple[Tool, ...]] = {}
     for tool in TOOLS:
         for name in getattr(tool, attribute):
@@ -138,17 +148,18 @@ _PROGRAMS = frozenset({*_BY_PROGRAM, "python", *(launcher.program for launcher i
 
 
 def _refuse(problem: str, remedy: str) -> NoReturn:
+    """Raise :class:`CommandSyntaxError`."""
     raise CommandSyntaxError(problem, remedy)
 
 
 def _hint(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return the known name of which this one may be a slip, as a question."""
+    """Return a question about the known name that is most similar to a word; empty if none is."""
     near = get_close_matches(word, sorted(known), n=1, cutoff=0.75)
     return f"did you mean {prefix}{near[0]}? else " if near and near[0][0] == word[:1] else ""
 
 
 def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
-    """Return the line to add to a plan that needs what the catalog does not know."""
+    """Return the remedy for a tool that the catalog does not know: the line to add to the plan."""
     kind = purpose_of_target(" ".join((program, *rest))) or Purpose.VALIDATE
     words = (program, *rest) if name else (program[:60],)
     shown = [word if _PLAIN.fullmatch(word) else json.dumps(word, ensure_ascii=False) for word in words]
@@ -159,10 +170,11 @@ def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
 
 
 def _variables(words: Sequence[CommandWord]) -> tuple[tuple[str, str], ...]:
+    """Return the environment variables that the leading words set."""
     found: list[tuple[str, str]] = []
     for word in words:
         match = _VARIABLE.match(word.value)
-        if not match or match.end() > word.plain:
+        if not match or match.end() > word.plain:  # a quoted name is no assignment, as in a shell
             break
         name, value = match.group(1), word.value[match.end() :]
         if _FORBIDDEN_VARIABLES.fullmatch(name):
@@ -175,21 +187,22 @@ def _variables(words: Sequence[CommandWord]) -> tuple[tuple[str, str], ...]:
 
 
 def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
-    """Walk over the launchers to the tool itself."""
+    """Return the tool that a command runs, behind all launchers; ``own`` are the plan's tools by name."""
     at, foreign, inner = 0, False, ""
     while at < len(argv):
         tool = own.get(argv[at])
         if tool and (argv[at] not in _PROGRAMS | {tool.argv[0]} or at + 1 == len(argv)):
+            # Replace the tool's name by its words, once: the tool stays known, but without a name.
             argv = (*argv[:at], *tool.argv, *argv[at + 1 :])
             own = {name: each for name, each in own.items() if each is not tool} | {"": tool}
         name = re.sub(r"\.(?:exe|cmd|bat)$", "", PurePosixPath(inner or argv[at]).name)
-        behind = _behind_launcher(name, argv, at)
-        if behind is None:
+        launched = _behind_launcher(name, argv, at)
+        if launched is None:
             foreign = foreign or "/" in (inner or argv[at])
             if _PYTHON.fullmatch(name):
                 return _python(argv, at + 1, own, foreign=foreign or name not in ("python", "python3"))
             return _program(name, argv, at + 1, own, foreign=foreign)
-        launcher, at, module = behind
+        launcher, at, module = launched
         foreign, inner = True, ""
         if module:
             return _python(argv, at, own, foreign=True)
@@ -201,9 +214,9 @@ def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
 
 
 def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launcher, int, bool] | None:
-    """Return where a launcher's own words end, and whether an interpreter's arguments follow.
+    """Return the launcher, the position after its own words, and whether arguments of Python follow.
 
-    ``None`` where no launcher of that name is told to launch something.
+    ``None`` if there is no launcher of that name, or its subcommands are not those that launch a program.
     """
     for launcher in LAUNCHERS:
         if launcher.program == name:
@@ -241,7 +254,7 @@ def _first_word(words: Sequence[str], valued: Collection[str]) -> str | None:
 
 
 def _python(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bool) -> _Found:
-    """Return what an interpreter is asked to run; ``at`` is the word after it."""
+    """Return the module or script that a Python command runs; ``at`` is the position after ``python``."""
     while at < len(argv):
         word = argv[at]
         if word in _MODULE_OPTIONS:
@@ -264,9 +277,11 @@ def _python(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
 
 
 def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bool) -> _Found:
+    """Return the tool that ``python -m`` runs; ``at`` is the position of the module's name."""
     name = argv[at] if at < len(argv) else ""
     if not _MODULE.fullmatch(name):
         _refuse("python -m lacks the name of a module", "write python -m MODULE")
+    # ``coverage run`` is a launcher: parse it as if it were started as a program.
     if name == "coverage" and _first_word(argv[at + 1 :], ()) == "run":
         inner = _find(("coverage", *argv[at + 1 :]), own)
         argv = (*argv[: at + 1], *inner.argv[1:])
@@ -290,7 +305,10 @@ def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
 
 
 def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bool) -> _Found:
-    """Return the tool that a program is: the catalog's row, else the tool of the plan that begins so."""
+    """Return the tool of a program: the catalog's row, else the plan's tool with the same first words.
+
+    ``at`` is the position after the program.
+    """
     rows = _BY_PROGRAM.get(name, ())
     row = _row(rows, argv[at:])
     if row is not None:
@@ -320,7 +338,7 @@ def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *,
 
 
 def _row(rows: tuple[Tool, ...], rest: tuple[str, ...]) -> Tool | None:
-    """Return the row for the subcommand."""
+    """Return the row for the subcommand that is given; ``None`` if there is none."""
     for tool in rows:
         if not tool.subcommands or _first_word(rest, tool.valued) in tool.subcommands:
             return tool
@@ -328,6 +346,7 @@ def _row(rows: tuple[Tool, ...], rest: tuple[str, ...]) -> Tool | None:
 
 
 def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...]) -> NoReturn:
+    """Refuse a subcommand that the catalog does not know; the remedy lists those that it knows."""
     known = [word for tool in rows for word in tool.subcommands]
     given = _first_word(rest, rows[0].valued if rows else ())
     hint = _hint(given or "", known, f"{name} ").removesuffix("else ")
@@ -343,6 +362,7 @@ def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...])
 
 
 def _refuse_outside(path: str) -> None:
+    """Refuse a script that is absolute or whose path leaves the root."""
     depth = 0
     for part in PurePosixPath(path).parts:
         depth += -1 if part == ".." else 1
@@ -351,6 +371,7 @@ def _refuse_outside(path: str) -> None:
 
 
 def _refuse_node(rest: tuple[str, ...]) -> None:
+    """Refuse node without a script inside the root, unless it runs tests."""
     script = _first_word(rest, ("-r", "--require", "--import", "--loader", "--test-name-pattern"))
     if script is None and "--test" not in rest:
         _refuse("node runs no script", "write node FILE.js or node --test")
@@ -359,7 +380,7 @@ def _refuse_node(rest: tuple[str, ...]) -> None:
 
 
 def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
-    """Refuse options with which success says nothing about the work, or which rewrite it."""
+    """Refuse options with which success proves nothing about the work, or which rewrite it."""
     if tool is PYTHON_SCRIPT:
         return
     words = rest[: rest.index("--")] if "--" in rest else rest
@@ -368,7 +389,7 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
         name = word.partition("=")[0] if word.startswith("--") else word
         if name in ("--version", "--help") or (name == "-h" and tool.h_is_help):
             _refuse(f"{program} {name} only speaks of {program} itself", f"leave {name} out")
-        # One of the refused letters may hide in a cluster: make -sn.
+        # A refused letter may be part of a cluster: make -sn.
         is_cluster = tool.clusters and re.match(r"-[^-]", name)
         letters = re.split(f"[{tool.clusters}]", name[1:], maxsplit=1)[0] if is_cluster else ""
         given = (name, name.partition("=")[0], *(f"-{letter}" for letter in letters))
@@ -387,34 +408,39 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
 # -- words ---------------------------------------------------------------------------------------------
 
 MAX_COMMAND_LENGTH = 10_000
-"""Characters; the model allows no longer line either."""
+"""Limit in characters of a command, the same as in the plan model."""
 
 
 class CommandWord(NamedTuple):
-    """One word of a command; ``plain`` is the length of the part before the first quoted character."""
+    """One word of a command, without its quotes."""
 
     value: str
     plain: int
+    """Length of the part before the first quoted character."""
 
 
 _BLANKS = " \t\r\n"
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\"|\\[\s\S]")
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>[\s\S])|`|\$[A-Za-z0-9_{(@*#?$!-]")
 _MASK = "\0"
-"""Stands for each quoted character, so that no pattern of the table meets one."""
+"""Replacement of each quoted character, so that no pattern of the table matches inside quotes."""
 
 _TABLE = load_table("shell")
 _REFUSED = re.compile("|".join(f"({row['at']})" for row in _TABLE["refused"]))
 
 
 def split_words(text: str) -> list[CommandWord]:
-    """Split a command into words. Raises :class:`CommandSyntaxError` for anything that needs a shell."""
+    """Split a command into words, as a POSIX shell does.
+
+    Raises :class:`CommandSyntaxError` for everything that needs a shell.
+    """
     if len(text) > MAX_COMMAND_LENGTH:
         _refuse(f"the command has {len(text)} characters", f"keep it under {MAX_COMMAND_LENGTH}")
     if _MASK in text:
         _refuse("the command holds a NUL character", "remove it")
     if re.search("[\ud800-\udfff]", text):
         _refuse("the command holds a lone surrogate, which no program can be given", "remove it")
+    # Quotations are adapted to shlex first, then masked: the mask has the same length as the text.
     text = _QUOTED.sub(_as_shlex_reads_it, text)
     masked = _QUOTED.sub(lambda quoted: _MASK * len(quoted[0]), text)
     begin, end = len(masked) - len(masked.lstrip(_BLANKS)), len(masked.rstrip(_BLANKS))
@@ -430,7 +456,10 @@ def split_words(text: str) -> list[CommandWord]:
 
 
 def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
-    """Return a quotation without those escapes of a shell that shlex takes literally."""
+    """Return a quotation without the escapes that a shell removes but shlex keeps: ``\\$`` and the like.
+
+    Raises :class:`CommandSyntaxError` for expansions inside double quotes.
+    """
     text = quoted[0]
     if text[0] != '"':
         return "" if text == "\\\n" else text
@@ -448,11 +477,14 @@ def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
 
 
 def _refuse_shell(text: str, masked: str) -> None:
-    """Refuse what means something to a shell, by the first row of the table that matches at its place."""
+    """Raise the refusal for the first text outside of quotes that a shell would interpret.
+
+    At each position, the first matching row of ``shell.toml`` decides the message.
+    """
     for found in _REFUSED.finditer(masked):
         before = masked[: found.start()]
         if found[0] in "*?" and "[" in re.split(r"[ \t]", before)[-1].partition("::")[2]:
-            continue  # no shell finds a file for test_a.py::test_b[a*b], and pytest gets it as it is
+            continue  # in test_a.py::test_b[a*b]: it matches no file, so a shell would pass it unchanged
         if found[0][0] in "&|;\n" and before.split()[:1] == ["cd"]:
             _refuse(
                 "the command changes the folder with 'cd'",
@@ -469,7 +501,7 @@ def _refuse_shell(text: str, masked: str) -> None:
 
 
 def _refuse_split_id(words: list[CommandWord]) -> None:
-    """An unquoted parameter id with a blank inside would silently become two words."""
+    """Refuse an unquoted parameter id with a blank inside, as it would silently become two words."""
     for position, word in enumerate(words):
         name = word.value.partition("::")[2]
         if "[" not in name or name.endswith("]") or word.plain < len(word.value):

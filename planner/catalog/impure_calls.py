@@ -1,4 +1,4 @@
-"""Calls that give another answer each time: chance, the clock, other machines."""
+"""Table of calls whose results differ between runs: random numbers, the clock, the network."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 _TABLE = load_table("impure_calls")
 
 CHANCE: Mapping[str, str] = _TABLE["chance"]
-"""By module, the functions that draw from a generator nobody has seeded."""
+"""Functions that draw from an unseeded generator, by module."""
 CLOCK: Mapping[str, str] = _TABLE["clock"]
+"""Functions that read the clock, by module."""
 NETWORK: Mapping[str, str] = _TABLE["network"]
+"""Functions that access the network, by module."""
 
 GENERATORS = frozenset(
     f"{module}.{name}" for module, names in _TABLE["generators"].items() for name in names.split()
 )
-"""Generators, and their seeding, that take what the system gives where they are given no argument."""
+"""Full names of generators and seeding functions that take a random seed if called without arguments."""

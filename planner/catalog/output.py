@@ -1,4 +1,8 @@
-"""Parser of the output of tools by ``output.toml``: complaints, and success that proves nothing."""
+"""Parser of the output of tools by ``output.toml``: findings, and success that proves nothing.
+
+A format is a list of patterns over the whole output. Formats that patterns cannot describe have a reader: a
+function of this module, or findings below a heading that names their file.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +22,23 @@ if TYPE_CHECKING:
     from planner.catalog.tools import Tool
 
 MAX_FINDINGS = 100
-"""More complaints than this are left out."""
+"""Limit of the findings of one output; further ones are dropped."""
 MAX_OUTPUT = 60_000
-"""Characters of the output that are read: its head and, twice as long, its tail."""
+"""Limit in characters of the output that is parsed: its head and, twice as long, its tail."""
 MAX_MESSAGE = 500
-"""Characters of one complaint's message."""
+"""Limit in characters of a finding's message."""
 
 _LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
+"""A line that is cut, as patterns take long on very long lines."""
 _MILD = frozenset({"warning", "warn", "information", "info", "style", "note", "hint"})
+"""Severities below an error."""
 
 
 def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
-    """Return what the tool complains of: errors first, then warnings, each in the order of the output."""
+    """Return the findings in the output of a tool, errors first, otherwise in the order of the output.
+
+    If the tool's own format finds nothing, the generic one is tried.
+    """
     text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
     found = list(_read(tool.output, text)) or list(_read("generic", text))
     unique = list(dict.fromkeys(found))
@@ -38,7 +47,7 @@ def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
 
 
 def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
-    """Return why an exit status of zero proves nothing, in a few words, else ``None``."""
+    """Return in a few words why an exit status of zero proves nothing; ``None`` if no reason is known."""
     text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}"))
     form = _format(tool.output)
     for each in form.get("hollow", ()):
@@ -51,27 +60,29 @@ def proves_nothing(tool: Tool, stdout: str, stderr: str) -> str | None:
         if tool.purpose is Purpose.TEST or "any_tool" in run
         for proof in _proofs(run, text)
     ]
+    # A tool may run several suites: one of them with a passed test suffices.
     return runs[0][1] if runs and not any(proved for proved, _ in runs) else None
 
 
 @cache
 def output_table() -> dict[str, Any]:
-    """Load the tables; done when the first output is read, for most commands read none."""
+    """Load ``output.toml``; only when the first output is read, as most commands read none."""
     return load_table("output")
 
 
 def _format(name: str) -> dict[str, Any]:
+    """Return a format of the table; the generic one for an unknown name."""
     formats = output_table()["formats"]
     return formats.get(name) or formats["generic"]
 
 
 @cache
 def _patterns(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of a format, each with the message of a complaint that has none."""
+    """Return the patterns of a format, each with the message for findings without one."""
     form, parts = _format(name), output_table()["parts"]
     found: list[tuple[re.Pattern[str], str]] = []
     for pattern in form.get("patterns", ()):
-        if pattern.startswith("@"):
+        if pattern.startswith("@"):  # the patterns of another format
             found += _patterns(pattern[1:])
         else:
             whole = re.sub("<<([a-z_]+)>>", lambda part: parts[part[1]], pattern)
@@ -80,6 +91,7 @@ def _patterns(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _read(name: str, text: str) -> Iterator[Finding]:
+    """Yield the findings of a format: those of its readers, then those of its patterns."""
     for reader in _format(name).get("readers", ()):
         yield from _FUNCTIONS[reader](text) if reader in _FUNCTIONS else _grouped(reader, text)
     for pattern, message in _patterns(name):
@@ -88,6 +100,7 @@ def _read(name: str, text: str) -> Iterator[Finding]:
 
 
 def _finding(groups: dict[str, str | Any], default: str = "failed") -> Finding:
+    """Return the finding of a match; ``default`` is the message if the match has none."""
     path, code, severity = groups.get("path"), groups.get("code"), groups.get("severity")
     return Finding(
         path=path.strip() if path else None,
@@ -100,7 +113,7 @@ def _finding(groups: dict[str, str | Any], default: str = "failed") -> Finding:
 
 
 def _number(digits: str | None) -> int | None:
-    # Longer numbers are no lines of a file, and int() of very long ones raises.
+    # Longer numbers are no line numbers, and int() of very long ones raises.
     return int(digits) if digits and len(digits) < 10 else None
 
 
@@ -113,6 +126,7 @@ _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?P<body>(?: .*
 
 
 def _unittest(text: str) -> Iterator[Finding]:
+    """Yield the failed tests that unittest prints, each at the last frame of its traceback."""
     for match in _UNITTEST.finditer(text):
         finding = _raised(match["body"])
         test = match["name"].split(" ")[0]
@@ -120,13 +134,14 @@ def _unittest(text: str) -> Iterator[Finding]:
 
 
 def _traceback(text: str) -> Iterator[Finding]:
+    """Yield the exception of the last traceback."""
     bodies = [match["body"] for match in _TRACEBACK.finditer(text)]
     if bodies:
         yield _raised(bodies[-1])
 
 
 def _raised(body: str) -> Finding:
-    """Return the last exception of a traceback, at its last frame."""
+    """Return the last exception of a traceback as finding at the last frame."""
     ends = (deque(pattern.finditer(body), maxlen=1) for pattern in (_FRAME, _EXCEPTION))
     return _finding(
         {name: text for end in ends for match in end for name, text in match.groupdict().items()}
@@ -137,19 +152,19 @@ _FUNCTIONS = {"unittest": _unittest, "traceback": _traceback}
 
 
 def _grouped(name: str, text: str) -> Iterator[Finding]:
-    """Read complaints that stand in lines below the line that names their file."""
+    """Yield findings in lines below a heading that names their file."""
     pattern = re.compile(output_table()["grouped"][name])
     heading = re.compile(output_table()["headings"].get(name, r"(?P<path>\S.*)"))
-    above: dict[str, str] = {}
+    file: dict[str, str] = {}
     for line in text.splitlines():
-        if above and (match := pattern.match(line)):
-            yield _finding(above | match.groupdict())
+        if file and (match := pattern.match(line)):
+            yield _finding(file | match.groupdict())
         elif match := heading.match(line):
-            above = match.groupdict()
+            file = match.groupdict()
 
 
 def _proofs(run: dict[str, Any], text: str) -> Iterator[tuple[int, str]]:
-    """Return how many tests of each run prove something, and what to say where none does."""
+    """Yield the number of passed tests in each summary of a run, and the message for the case of none."""
     for match in re.finditer(run["summary"], text, re.MULTILINE):
         groups = {name: (value or "").strip() for name, value in match.groupdict().items()}
         passed = groups.get("passed", groups.get("counts", ""))

@@ -1,7 +1,8 @@
-"""Arguments of a pytest command: selection, shape of the run, and what sets commands apart.
+"""Parser of the arguments of a pytest command: selections, options, and reasons to run it apart.
 
-Known are the options of pytest itself and of its common plugins, ``pytest_options.toml``. A command with an
-option that is not known cannot be configured ahead, because the word after it cannot be told from a path.
+pytest is configured once, ahead, for many commands with the same options. ``pytest_options.toml`` lists the
+options of pytest and of common plugins. A command with an unknown option has to run alone, because the word
+after it may be its value or a path.
 """
 
 from __future__ import annotations
@@ -19,50 +20,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PytestInvocation:
-    """A pytest command, understood."""
+    """A parsed pytest command."""
 
     launcher: tuple[str, ...]
-    """What starts pytest: ``("pytest",)``, ``("python", "-m", "pytest")``."""
+    """Words that start pytest: ``("pytest",)``, ``("python", "-m", "pytest")``."""
     foreign: bool
-    """Another interpreter or launcher than the running one: it must be spawned."""
+    """Whether another interpreter or a launcher starts pytest, so that a process has to be spawned."""
     as_module: bool
-    """``python -m pytest``: the current folder is put on ``sys.path``."""
+    """Whether it is ``python -m pytest``, which puts the current folder on ``sys.path``."""
     args: tuple[str, ...]
-    """Everything after the launcher, verbatim."""
+    """All words after the launcher, unchanged."""
     selections: tuple[str, ...] = ()
+    """Paths and node ids."""
     keyword: str | None = None
     """``-k``; the last one wins."""
     markexpr: str | None = None
     """``-m``; the last one wins."""
     deselect: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """All others, each as one word, or a short option and its value, in their order."""
+    """All other options in order, each as one word, or as a short option and its value."""
     option_paths: tuple[tuple[str, str], ...] = ()
-    """Files and folders that options name, each with its option; the null device is left out."""
+    """Files and folders that options name, each with its option; without the null device."""
     alone: str | None = None
-    """One clause on why pytest cannot be configured ahead of it, else ``None``."""
+    """Clause with the reason why the command needs a pytest process of its own; ``None`` if it does not."""
     guessed: bool = False
-    """An option is not known, so that what looks like a selection may be its value."""
+    """Whether an option is unknown, so that a word among the selections may be its value."""
 
 
 class GivenOption(NamedTuple):
     """One option of a command line with its values, or one word that is no option."""
 
     name: str
-    """As pytest declares it: ``--html``, ``-r``; empty for a word that is no option."""
+    """Name as pytest declares it: ``--html``, ``-r``; empty for a word that is no option."""
     words: tuple[str, ...]
-    """What to write on a command line to say the same."""
+    """Equivalent words for a command line."""
     value: str | None = None
+    """Its value, several values joined by blanks; ``None`` if it has none."""
     known: bool = True
-    """The words after an option that is not known cannot be told from paths."""
+    """Whether the option is in the table. The words after an unknown one may be its values."""
 
 
 def parse_pytest_arguments(
     launcher: tuple[str, ...], args: tuple[str, ...], *, foreign: bool, as_module: bool
 ) -> PytestInvocation:
-    """Understand the words after the launcher.
+    """Parse the words after the launcher.
 
-    Raises :class:`CommandSyntaxError` for a missing value, and for the value of an option that takes none.
+    Raises :class:`CommandSyntaxError` for a missing value, and for a value of an option that takes none.
     """
     selections: list[str] = []
     deselect: list[str] = []
@@ -75,6 +78,7 @@ def parse_pytest_arguments(
     for option in given:
         name, value = option.name, option.value or ""
         if not name:
+            # All words after ``--`` are selections.
             rest = given if option.words == ("--",) else (option,)
             selections.extend(word for each in rest for word in each.words)
             continue
@@ -121,15 +125,15 @@ def parse_pytest_arguments(
 
 
 def known_options() -> list[str]:
-    """Return the long options of pytest and of the plugins that are known here."""
+    """Return the long options of the table."""
     return [name for name in OPTIONS if name.startswith("--")]
 
 
 def split_options(words: Iterable[str]) -> Iterator[GivenOption]:
-    """Split a pytest command line, in its order, into options with their values, and other words.
+    """Yield the options of a pytest command line with their values, and the other words, in order.
 
-    Clustered short options are taken apart: ``-qrA`` gives ``-q`` and ``-rA``. Raises
-    :class:`CommandSyntaxError` for a missing value.
+    Clustered short options are split: ``-qrA`` is ``-q`` and ``-rA``. Raises :class:`CommandSyntaxError`
+    for a missing value.
     """
     rest = deque(words)
     while rest:
@@ -146,6 +150,7 @@ def split_options(words: Iterable[str]) -> Iterator[GivenOption]:
 
 
 def _split_long(word: str, rest: deque[str]) -> GivenOption:
+    """Return a long option; its values are removed from ``rest``."""
     name, equals, value = word.partition("=")
     option = OPTIONS.get(name)
     if option is None or equals:
@@ -165,7 +170,7 @@ def _split_cluster(word: str, rest: deque[str]) -> Iterator[GivenOption]:
     for position, letter in enumerate(word[1:], 1):
         name = f"-{letter}"
         option = OPTIONS.get(name)
-        if option is None:  # what follows may be its value
+        if option is None:  # the rest of the word may be its value
             yield GivenOption(name, (f"-{word[position:]}",), known=False)
             return
         if option.takes == "one":
@@ -177,6 +182,7 @@ def _split_cluster(word: str, rest: deque[str]) -> Iterator[GivenOption]:
 
 
 def _value(name: str, words: deque[str]) -> str:
+    """Remove and return the next word, the value of an option."""
     if not words:
         raise CommandSyntaxError(f"pytest's {name} lacks its value", f"write it after {name}")
     return words.popleft()
@@ -184,7 +190,7 @@ def _value(name: str, words: deque[str]) -> str:
 
 _Takes: TypeAlias = Literal["flags", "one", "optional", "two", "many"]
 _AT_LEAST: dict[_Takes, int] = {"flags": 0, "optional": 0, "one": 1, "many": 1, "two": 2}
-"""How many words an option takes, whatever they look like."""
+"""Number of words that an option takes in any case, even if they start with a dash."""
 
 
 class PytestOption(NamedTuple):
@@ -194,13 +200,14 @@ class PytestOption(NamedTuple):
     """``display``, ``session``, ``keyword``, ``mark``, ``deselect`` or ``alone``."""
     takes: _Takes
     because: str = ""
-    """Of those that set a command apart."""
+    """For the effect ``alone``, the reason."""
 
 
 _TABLE = load_table("pytest_options")
 
 
 def _read_options(table: dict[str, Any]) -> Iterator[tuple[str, PytestOption]]:
+    """Yield the options of ``pytest_options.toml`` with their names."""
     for effect in ("display", "session", "keyword", "mark", "deselect", "alone"):
         groups = table[effect] if effect == "alone" else [table[effect]]
         for group in groups:
@@ -210,7 +217,7 @@ def _read_options(table: dict[str, Any]) -> Iterator[tuple[str, PytestOption]]:
 
 
 OPTIONS: dict[str, PytestOption] = dict(_read_options(_TABLE))
-"""By the name that begins with one dash or two."""
+"""The known options by name, with its dashes."""
 
 _LONG_NAMES = {"-o": "--override-ini", "-c": "--config-file", "-W": "--pythonwarnings"}
 _PATH_OPTIONS = frozenset(_TABLE["paths"]["options"].split())
@@ -219,6 +226,7 @@ _COVERAGE_FILES = frozenset(_TABLE["paths"]["coverage_reports"].split())
 
 
 def _in_one_spelling(given: GivenOption) -> tuple[str, ...]:
+    """Return the words of an option in a canonical spelling, so that equal options compare equal."""
     name, value = given.name, given.value
     if name == "-s":
         return ("--capture=no",)

@@ -1,4 +1,4 @@
-"""Test paths, recognized by their names alone."""
+"""Recognition of test files by their paths alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MODULE = re.compile(r"test_.*\.py|.*_test\.py")
 
 @lru_cache(maxsize=4096)
 def is_test_path(path: str) -> bool:
-    """Return whether a path is that of a test or of what only tests use, in any language.
+    """Return whether a path belongs to a test, or to a file that only tests use, in any language.
 
-    A folder of tests makes tests of all that it holds.
+    All files below a folder of tests do.
     """
     *folders, name = path.replace("\\", "/").split("/")
     return _NAME.fullmatch(name) is not None or not _FOLDERS.isdisjoint(folders)
 
 
 def is_test_module(path: str) -> bool:
-    """Return whether pytest collects a file of this name, unless the project says otherwise."""
+    """Return whether pytest collects a file of this name by default."""
     return _MODULE.fullmatch(path.rpartition("/")[2]) is not None

@@ -1,8 +1,7 @@
-"""The tools that a plan may run, what each is for and how its output is read: the rows of ``tools.toml``.
+"""Table of the tools that a plan may run, with purpose and output format: the rows of ``tools.toml``.
 
-A plan cannot widen this table, it can only name tools that are not in it (:func:`tool_of_plan`). An option
-under which a tool succeeds whatever it finds, or rewrites the work that it should judge, stands in the row
-as refused.
+A plan cannot change a row; it can only add tools that have none (:func:`tool_of_plan`). Options with which
+a tool succeeds whatever it finds, or rewrites the work that it should judge, are refused by its row.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One row of the catalog, or one tool that a plan names; ``tools.toml`` tells what the fields mean."""
+    """One row of the catalog, or one tool that a plan adds; ``tools.toml`` describes the fields."""
 
     name: str
     purpose: Purpose
@@ -35,12 +34,12 @@ class Tool:
     targets: bool = False
     h_is_help: bool = True
     argv: tuple[str, ...] = ()
-    """Of a tool that a plan names: the words that its name stands for."""
+    """For a tool that a plan adds: the words that replace its name in a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
-    """A program that only starts another one of the table; ``tools.toml`` tells what the fields mean."""
+    """A program that starts another tool of the table; ``tools.toml`` describes the fields."""
 
     program: str
     subcommands: tuple[str, ...] = ()
@@ -53,13 +52,16 @@ class Launcher:
 
 _TABLE = load_table("tools")
 _WORDS = ("programs", "modules", "subcommands", "valued", "script", "refused")
+"""Keys whose values are words in one string."""
 
 
 def _values(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its words split."""
     return {name: tuple(value.split()) if name in _WORDS else value for name, value in row.items()}
 
 
 def _tool(purpose: str, row: dict[str, Any]) -> Tool:
+    """Return the tool of a row; program and output format default to its name."""
     needs = row.get("needs", [])
     values: dict[str, Any] = {"programs": (row["name"],), "output": row["name"], **_values(row)}
     values["purpose"] = Purpose(purpose)
@@ -76,6 +78,7 @@ def _launcher(row: dict[str, Any]) -> Launcher:
 
 
 def _refusals(names: str) -> dict[str, tuple[str, str]]:
+    """Return reason and remedy for each refused name; ``names`` is the key of the names in the rows."""
     return {
         name: (row["why"], row["instead"])
         for row in _TABLE["refused"]
@@ -86,7 +89,7 @@ def _refusals(names: str) -> dict[str, tuple[str, str]]:
 TOOLS: tuple[Tool, ...] = tuple(
     _tool(purpose, row) for purpose, rows in _TABLE["tools"].items() for row in rows
 )
-"""Every tool that any plan may run."""
+"""The tools that every plan may run."""
 
 PYTEST = next(tool for tool in TOOLS if tool.name == "pytest")
 PYTHON_SCRIPT = next(tool for tool in TOOLS if tool.name == "python")
@@ -94,15 +97,18 @@ PYTHON_SCRIPT = next(tool for tool in TOOLS if tool.name == "python")
 
 LAUNCHERS: tuple[Launcher, ...] = tuple(map(_launcher, _TABLE["launchers"]))
 
-RECIPES: dict[str, tuple[str, ...]] = {name: tuple(those) for name, those in _TABLE["recipes"].items()}
-"""Named sequences of commands, each of which becomes a criterion of its own."""
+RECIPES: dict[str, tuple[str, ...]] = {
+    name: tuple(commands) for name, commands in _TABLE["recipes"].items()
+}
+"""Named sequences of commands; each command becomes a criterion of its own."""
 
 REFUSED_PROGRAMS = _refusals("programs")
-"""Programs that are often tried, why they are refused, and what to do instead."""
+"""Refused programs that plans often try, with the reason and what to do instead."""
 REFUSED_MODULES = _refusals("modules")
+"""Refused modules of ``python -m``, likewise."""
 
 CHANGING = frozenset(_TABLE["changing"].split())
-"""Subcommands that change something: no message advises a plan to name them."""
+"""Subcommands that change something: no message advises a plan to add them as tools."""
 
 _KINDS_OF_TARGETS = tuple(
     (re.compile(pattern), Purpose(purpose)) for purpose, pattern in _TABLE["kind_of_target"].items()
@@ -110,11 +116,11 @@ _KINDS_OF_TARGETS = tuple(
 
 
 def purpose_of_target(names: str) -> Purpose | None:
-    """Return what the names of targets or subcommands say about their purpose."""
+    """Return the purpose that the names of targets or subcommands indicate; ``None`` if they do not."""
     return next((purpose for pattern, purpose in _KINDS_OF_TARGETS if pattern.search(names.lower())), None)
 
 
 def tool_of_plan(spec: ToolSpec) -> Tool:
-    """Return the tool that a plan names in its ``metadata.tools``, judged by its exit status."""
+    """Return the tool of an entry in a plan's ``metadata.tools``. Its exit status alone is the verdict."""
     argv = spec.argv or (spec.name,)
     return Tool(name=spec.name, purpose=spec.kind, programs=argv[:1], argv=argv, h_is_help=False)

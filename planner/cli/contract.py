@@ -51,8 +51,8 @@ def write(
     """Make a contract of what a module defines now."""
     _check_arguments(module, root)
     written = write_contract(module, root, private=private)
-    for said in written.left_out:
-        complain(f"left out: {said}")
+    for reason in written.left_out:
+        complain(f"left out: {reason}")
     if written.contract.is_empty:
         hint = "" if private else "; with --private, names with an underscore are taken in too"
         raise ModuleSourceError(f"{module} has no function and no class to promise{hint}")

@@ -394,8 +394,8 @@ def _text(text: str) -> str:
         with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
             return file.read(LARGEST_READ).decode()
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise UsageMistake(f"{text}: it cannot be read ({said}); name another file") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise UsageMistake(f"{text}: it cannot be read ({reason}); name another file") from None
 
 
 # -- the workflows ------------------------------------------------------------------------------------

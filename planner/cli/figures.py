@@ -142,7 +142,7 @@ class _Count:
         self._failed: set[str] = set()
         self._helped: set[str] = set()  # todos in whose repair a person took part, or was asked to
         self._red: dict[str, bool] = {}  # whether the last verification of a todo had a failed check
-        self._cost_told: set[str] = set()  # todos whose last turn has already reported its cost
+        self._cost_reported: set[str] = set()  # todos whose last turn has already reported its cost
         self._missed: dict[str, bool] = {}  # whether the tests of a convention were missing
         self._work_since: dict[str, float] = {}
         self._verify_since: dict[str, float] = {}
@@ -179,9 +179,9 @@ class _Count:
                 took = event.duration_ms
                 figures.work_seconds += max(after.now - since, 0.0) if took is None else took / 1000
                 self._spend(event.tokens, event.cycles)
-                self._cost_told.discard(event.todo_id)
+                self._cost_reported.discard(event.todo_id)
                 if event.tokens is not None or event.cycles is not None:
-                    self._cost_told.add(event.todo_id)
+                    self._cost_reported.add(event.todo_id)
             case BudgetSpent():
                 self._spend(event.tokens, event.cycles)
             case Verified():
@@ -191,7 +191,7 @@ class _Count:
                 self._decide(before, overruled, [event.approval_id] if overruled else [])
             case QuestionAnswered():
                 gave_up = event.answer in ("give_up", "stop")
-                # The engine asks whether to end: to go on overrules it as much as to give up a repair.
+                # ``go_on`` continues a run that was about to end, for its budget is used up.
                 overruled = gave_up or event.answer == "go_on"
                 self._decide(before, overruled, [event.question_id] if gave_up else [])
             case PlanRevised():
@@ -240,9 +240,9 @@ class _Count:
             self._verified_until = after.now
         else:
             figures.verification_seconds += (outcome.metrics.duration_ms or 0) / 1000
-        if name not in self._cost_told:
+        if name not in self._cost_reported:
             self._spend(outcome.metrics.tokens_used, outcome.metrics.patch_cycles)
-        self._cost_told.add(name)
+        self._cost_reported.add(name)
         missed = any(
             each.category is Category.TEST_NOT_FOUND and each.check_id == _CONVENTION
             for each in failures_of(outcome)
@@ -341,10 +341,10 @@ def review(figures: Figures) -> Iterator[Reviewed]:
             continue
         value = part / whole
         keeps = {"at least": value >= each.limit, "more than": value > each.limit}
-        said = (
+        figure = (
             f"{_number(part)} of {_number(whole)} ({value:.0%}; {goal})" if is_share else f"{part} ({goal})"
         )
-        yield Reviewed(name, keeps.get(each.goal, value <= each.limit), f"{each.label}: {said}")
+        yield Reviewed(name, keeps.get(each.goal, value <= each.limit), f"{each.label}: {figure}")
 
 
 def spent(figures: Figures) -> str:

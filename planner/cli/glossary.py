@@ -98,14 +98,14 @@ def _categories() -> Iterator[Explanation]:
         text, key = texts[category.value], facts.routing_key
         names = f"{category.value}{f' or {key.value}' if key and not facts.overrides_key else ''}"
         acts = f"{facts.default_role.value}, unless the todo's failure_routing names another for {names}"
-        told = (
+        pairs = (
             ("family", facts.family.value),
             ("at fault", f"{facts.usual_owner.value}, mostly"),
             ("acts", acts),
             ("routing", f"{key.value}, in a todo's failure_routing" if key else "no key"),
             ("planner", text["planner"]),
         )
-        yield Explanation(category.value, "category", text["means"], told, check=tuple(text["check"]))
+        yield Explanation(category.value, "category", text["means"], pairs, check=tuple(text["check"]))
 
 
 def _words() -> Iterator[Explanation]:
@@ -121,13 +121,13 @@ def _words() -> Iterator[Explanation]:
 
 def _plan_keys() -> Iterator[Explanation]:
     """Yield the keys of plans that have a description in the schema, or else in ``keys.toml``."""
-    document, told = schema("plan"), meanings()
+    document, texts = schema("plan"), meanings()
     for part, about in {"Plan": document, **document["$defs"]}.items():
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
         for key, shape in (pair for each in shapes for pair in each.get("properties", {}).items()):
-            said = shape.get("description") or told.get(part, {}).get(key)
-            if said is not None:
-                means, page = " ".join(said.partition("\n\n")[0].split()), f"{KEYS_PAGE}#{part.lower()}"
+            text = shape.get("description") or texts.get(part, {}).get(key)
+            if text is not None:
+                means, page = " ".join(text.partition("\n\n")[0].split()), f"{KEYS_PAGE}#{part.lower()}"
                 yield Explanation(key, PLAN_KEY, means, (("of", part),), page=page)
 
 

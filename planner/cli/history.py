@@ -1,4 +1,9 @@
-"""``planner history``: what is known of earlier runs, failures and plans, out of logs and outcome files."""
+"""``planner history``: earlier runs, failures and repairs, and corrections of wrong diagnoses.
+
+Everything is queried from an index (:mod:`planner.store.index`) that is built from the logs and outcome
+files below ``.planverify``, and can be rebuilt from them at any time; ``--store`` names another database.
+Files that the index could not read are reported on standard error, and the exit status is then 4.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +59,7 @@ _RESOLUTIONS = {
     "given_up": "a person gave it up",
     "run_halted": "the run was halted",
 }
-"""What can come of a branch, in words."""
+"""The words for the ways in which a branch can end."""
 _MOST = 10
 
 
@@ -70,12 +75,12 @@ def history() -> None:
 
 
 class Subject(NamedTuple):
-    """The subject of a question: a plan, or all plans of the project."""
+    """The subject of a query: one plan, or all plans of the project."""
 
     root: Path
     plan_id: str | None = None
     shown: str = ""
-    """What the screen calls the plan."""
+    """The plan's name on the screen."""
 
 
 @app.command(epilog=EPILOG)
@@ -100,7 +105,7 @@ def show(
         branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
         failures = questions.failure_counts(rows, subject.plan_id or "")
     mean = questions.mean_resolution(each for those in branches for each in those)
-    told = [
+    documents = [
         {
             **run,
             "average_resolution_seconds": questions.mean_resolution(those),
@@ -116,7 +121,7 @@ def show(
                 "plan": subject.plan_id,
                 "average_resolution_seconds": mean,
                 "blocked_runs": stuck,
-                "runs": told,
+                "runs": documents,
                 "verifications": verified,
                 "failures": failures,
             }
@@ -129,7 +134,7 @@ def show(
     parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
     screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run of it is known. {_NOTHING_YET}'}")
-    for run in told[:_MOST]:
+    for run in documents[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:
         screen.line(f"and {len(runs) - _MOST} older; --json has all of them")
@@ -260,12 +265,13 @@ def correct(
 
 
 def _corrected(category: str | None, owner: str | None) -> str:
-    """Return ``, and was SPEC_MISMATCH of the plan``, as far as it was corrected."""
+    """Return ``, and was SPEC_MISMATCH of the plan`` with what was corrected, or an empty text."""
     really = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
     return f", and was{really}" if really else ""
 
 
 def _show_run(screen: Screen, run: Found) -> None:
+    """Add a run: its state and times, blocked todos, unanswered questions, and branches."""
     end = "" if run["closed"] is None else f" to {moment(run['closed'])}"
     times = f"{moment(run['opened'])}{end}, {counted(run['events'], 'event')}"
     word, style = PLAN_STATES.get(run["state"], ("in a state of another version", "strong"))
@@ -277,27 +283,28 @@ def _show_run(screen: Screen, run: Found) -> None:
         screen.paragraph(f"blocked{since}: {listed(run['blocked'])}", indent=2)
     for each in run["questions"]:
         if each["decision"] is None and run["closed"] is None:
-            said = f"waits for a person since {moment(each['asked'])}: {each['question']}"
-            screen.paragraph(said, indent=2)
+            text = f"waits for a person since {moment(each['asked'])}: {each['question']}"
+            screen.paragraph(text, indent=2)
     _show_branches(screen, run["branches"], apart=False)
 
 
 def _show_branches(screen: Screen, branches: Sequence[Found], *, apart: bool) -> None:
+    """Add a table of branches, with who repaired what, how it ended, and how long it took."""
     rows: list[tuple[Any, ...]] = []
     for each in branches:
-        came = _RESOLUTIONS.get(each["resolution"] or "", "")
-        outcome = ", ".join(filter(None, (each["outcome"] or "open", came)))
+        resolution = _RESOLUTIONS.get(each["resolution"] or "", "")
+        outcome = ", ".join(filter(None, (each["outcome"] or "open", resolution)))
         took = "" if each["duration_seconds"] is None else duration(each["duration_seconds"])
         out_of = each["via"] or each["parent_id"]
         rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, took))
     screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=apart)
 
 
-# -- what is asked about -------------------------------------------------------------------------------
+# -- the subject of a query ----------------------------------------------------------------------------
 
 
 def _about_plan(plan: Path | None) -> Subject:
-    """Return what is asked about a plan, which is the path of its file or its id."""
+    """Return the subject for a plan that is given by its path, or by its id where no such file exists."""
     if plan is not None and not plan.exists() and plan.suffix not in (".yaml", ".yml", ".json"):
         return Subject(about_project().root, str(plan), str(plan))
     path = plan_or_usual(plan)
@@ -306,13 +313,13 @@ def _about_plan(plan: Path | None) -> Subject:
 
 
 def about_project() -> Subject:
-    """Return what is asked about all plans of the project: below the usual plan's root, else here."""
+    """Return the subject for all plans of the project, at the usual plan's root or the current folder."""
     loaded = usual_loaded()
     return Subject(Path() if loaded is None else loaded.root)
 
 
 def usual_loaded() -> LoadedPlan | None:
-    """Return the plan that lies here, if one does and it can be read."""
+    """Return the usual plan of the current folder; ``None`` if there is none or it cannot be loaded."""
     path = usual_plan()
     try:
         return None if path is None else load_plan(path)
@@ -323,7 +330,11 @@ def usual_loaded() -> LoadedPlan | None:
 def open_index_of(
     subject: Subject, store: str | None, *, rebuild: bool = False, imports: bool = False
 ) -> Index:
-    """Return the index, which tells on standard error what it could not read."""
+    """Open the index of a project, or the database ``store``; report on standard error what it cannot read.
+
+    ``rebuild`` discards the index and builds it from the files; ``imports`` first brings ``store`` up to
+    date with the project.
+    """
     if imports and store is not None:
         with Index.open(store) as index:
             index.sync(subject.root)

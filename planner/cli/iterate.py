@@ -1,4 +1,8 @@
-"""``planner gaps`` and ``planner iterate``: from what is missing to the plan of one iteration."""
+"""``planner gaps`` and ``planner iterate``: collect what is missing, and plan one iteration to fix one gap.
+
+Gaps come from outcomes, ruff, pyright, an inbox folder and a roadmap (:mod:`planner.authoring.gaps`). The
+most critical one becomes a plan file; the next call first records how that iteration ended.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,7 @@ def gaps(
     Root causes of red todos come first, then findings of ruff and errors of pyright, the inbox, and the
     roadmap. Nothing is executed.
     """
-    report = _collected(ruff, pyright, inbox, roadmap, plan)
+    report = _collect_gaps(ruff, pyright, inbox, roadmap, plan)
     if output is not None:
         write_file(output, report.model_dump_json(indent=2, exclude_defaults=True) + "\n", mode=None)
         complain(f"wrote {output}: {counted(len(report.gaps), 'gap')}")
@@ -130,7 +134,7 @@ def iterate(
         complain(
             f"{ended.iteration_id} ended: {ended.outcome.value}{f' ({ended.note})' if ended.note else ''}"
         )
-    report = _collected(ruff, pyright, inbox, roadmap, plan) if gaps is None else read_gap_report(gaps)
+    report = _collect_gaps(ruff, pyright, inbox, roadmap, plan) if gaps is None else read_gap_report(gaps)
     found = Planner(ProjectFolder(root)).plan(report, log.records, ProjectState(files=tuple(walk(root))))
     if found is None:
         gap = report.most_critical
@@ -161,25 +165,29 @@ def iterate(
 
 
 class ProjectFolder:
-    """The files of a folder, as the planner of iterations reads them; nothing outside of it."""
+    """The files of a project, as :class:`planner.authoring.iterations.Planner` reads them."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file of that path in the folder."""
+        """Return whether the path is a file in the folder; ``False`` for any path outside of it."""
         found = (self._root / path).resolve()
         return found.is_relative_to(self._root) and found.is_file()
 
     def read_text(self, path: str) -> str:
-        """Return the beginning of a file. Raises ``OSError``."""
+        """Return at most the first ``LARGEST_READ`` bytes of a file as text. Raises ``OSError``."""
         with open_regular(self._root / path) as file:
             return file.read(LARGEST_READ).decode("utf-8", "replace")
 
 
-def _collected(
+def _collect_gaps(
     ruff: Path | None, pyright: Path | None, inbox: Path | None, roadmap: Path | None, plan: Path | None
 ) -> GapReport:
+    """Return the report of all gaps; an inbox and a roadmap at their usual places are used unasked.
+
+    Raises ``UsageMistake`` if the named inbox does not exist or the named plan was not verified.
+    """
     root = Path.cwd()
     if inbox is not None and not inbox.is_dir():
         raise UsageMistake(f"--inbox {inbox}: there is no such folder")
@@ -187,7 +195,7 @@ def _collected(
     roadmap = roadmap or (root / ROADMAP if (root / ROADMAP).is_file() else None)
 
     def every() -> Iterator[Gap]:
-        yield from _of_outcomes(plan)
+        yield from _gaps_of_last_run(plan)
         yield from () if ruff is None else gaps_of_ruff(ruff)
         yield from () if pyright is None else gaps_of_pyright(pyright)
         yield from () if inbox is None else gaps_of_inbox(inbox, root)
@@ -196,7 +204,8 @@ def _collected(
     return GapReport.model_validate({"gaps": tuple(every())})
 
 
-def _of_outcomes(plan: Path | None) -> Iterator[Gap]:
+def _gaps_of_last_run(plan: Path | None) -> Iterator[Gap]:
+    """Yield the gaps of a plan's last run; nothing where no plan was named and the usual one has no run."""
     path = plan or usual_plan()
     if path is None:
         return

@@ -1,6 +1,7 @@
 """``planner metrics``: the figures of runs in the exposition format of Prometheus, from their logs alone.
 
-Of several runs of one plan counters add up; gauges tell of the latest. Nothing is told of this process.
+Counters add up over the runs of one plan; gauges describe the latest run. A registry of its own keeps the
+metrics of this process, which the library would add by default, out of the text.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from planner.store.run_log import RecordedRun
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
-"""Of times of repair, in seconds: a branch lives ten minutes, unless its plan says otherwise."""
+"""Histogram buckets for times of repair, in seconds. By default a branch may live ten minutes."""
 
 _LONGEST_LABEL = 100
 
@@ -68,7 +69,10 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     ),
     "spent_seconds": ("Counter on", "Time that was spent, by what it was spent on."),
 }
-"""Every metric of a plan by its name, ``planverify_`` before it: its kind and labels, and its help."""
+"""Every metric of a plan by its name without ``planverify_``: its kind and labels, and its help text.
+
+Every metric has the label ``plan``, too.
+"""
 
 
 @dataclass(slots=True)
@@ -77,13 +81,14 @@ class PlanMetrics:
 
     figures: Figures = field(default_factory=Figures)
     runs: Counter[str] = field(default_factory=Counter[str])
-    """By the state that they are in."""
+    """The number of runs by state."""
     blocked: Counter[str] = field(default_factory=Counter[str])
-    """Runs that are not over, by what stands in their way."""
+    """The number of unfinished runs by what blocks them: ``person``, ``failure``, or nothing."""
     latest: State | None = None
+    """The last state of the run with the latest event."""
 
     def add(self, figures: Figures, state: State) -> None:
-        """Take in a run."""
+        """Add a run with its figures and its last state."""
         self.figures.add(figures)
         self.runs[state.plan_state] += 1
         if not state.plan_state.is_final:
@@ -123,14 +128,14 @@ def metrics(
     if textfile is None:
         write(text)
     else:
-        write_file(textfile, text, mode=READABLE)  # its collector is another user
+        write_file(textfile, text, mode=READABLE)  # the collector runs as another user
     return Status.UNREADABLE if unreadable else Status.OK
 
 
 def count_runs(runs: Iterable[RecordedRun]) -> tuple[dict[str, PlanMetrics], int]:
-    """Return what is told of each plan, and how many runs cannot be read to their end.
+    """Return the metrics of each plan by its id, and how many runs have a log that cannot be read in full.
 
-    Of such a run nothing is counted; it is told of on standard error.
+    Nothing of such a run is counted; its error is reported on standard error.
     """
     plans: dict[str, PlanMetrics] = {}
     unreadable = 0
@@ -150,7 +155,7 @@ def count_runs(runs: Iterable[RecordedRun]) -> tuple[dict[str, PlanMetrics], int
 
 
 def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
-    """Return the text of all metrics."""
+    """Return the text of all metrics in the exposition format."""
     import prometheus_client as client
 
     client.disable_created_metrics()
@@ -161,13 +166,13 @@ def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
         more: dict[str, Any] = {"buckets": BUCKETS} if kind == "Histogram" else {}
         made = getattr(client, kind)
         families[name] = made(f"planverify_{name}", text, ("plan", *labels), registry=registry, **more)
-    for plan, told in sorted(plans.items()):
-        for name, value, *labels in (*_of_plan(told), *_of_latest(told.latest)):
+    for plan, plan_metrics in sorted(plans.items()):
+        for name, value, *labels in (*_of_plan(plan_metrics), *_of_latest(plan_metrics.latest)):
             family = families[name].labels(plan, *labels)
             (family.inc if isinstance(families[name], client.Counter) else family.set)(value)
         for result, has_passed in (("passed", True), ("failed", False)):
             times = families["branch_resolution_seconds"].labels(plan, result)
-            for passed, seconds in told.figures.resolutions:
+            for passed, seconds in plan_metrics.figures.resolutions:
                 if passed is has_passed:
                     times.observe(seconds)
     text = "Runs whose log cannot be read, and that are not counted."
@@ -176,7 +181,7 @@ def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
 
 
 def _of_plan(plan: PlanMetrics) -> Iterator[tuple[Any, ...]]:
-    """Yield what adds up over the runs of a plan: the name, the number, the labels."""
+    """Yield the metrics that add up over the runs of a plan: name, value, labels."""
     figures = plan.figures
     yield from (("runs", plan.runs[state], state.value) for state in PlanState)
     yield from (("blocked_workflows", plan.blocked[cause], cause) for cause in ("person", "failure"))
@@ -184,15 +189,15 @@ def _of_plan(plan: PlanMetrics) -> Iterator[tuple[Any, ...]]:
     yield "branches", figures.branches
     yield from (("turns", count, role) for role, count in sorted(figures.turns.items()))
     yield "retries", figures.retries
-    told = (("tokens", figures.tokens), ("cycles", figures.cycles))
-    yield from ((name, count) for name, count in told if count)
+    spent = (("tokens", figures.tokens), ("cycles", figures.cycles))
+    yield from ((name, count) for name, count in spent if count)
     yield from (("verdicts", count, *labels) for labels, count in sorted(figures.verdicts.items()))
     yield "spent_seconds", figures.verification_seconds, "verification"
     yield "spent_seconds", figures.work_seconds, "work"
 
 
 def _of_latest(run: State | None) -> Iterator[tuple[Any, ...]]:
-    """Yield what is told of the latest run alone."""
+    """Yield the metrics of the latest run alone: name, value, labels."""
     if run is None:
         return
     yield "last_event_timestamp_seconds", run.now

@@ -1,4 +1,8 @@
-"""``planner init``, ``new`` and ``decompose``: make a plan of a repository, from a template, for a goal."""
+"""``planner init``, ``new`` and ``decompose``: write a plan for a repository, from a template, for a goal.
+
+The plans are made by :mod:`planner.authoring`. Every plan is loaded before it is written, so that no
+command leaves a file that could not be verified, and none replaces an existing plan without ``--force``.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +65,7 @@ in `.planverify/`. If a criterion is wrong, say so and ask: `planverify next` na
 {END}
 """
 _MOST_DONE = 20
+"""The most finished todos that ``--after`` lists for those who work on the new plan."""
 
 OutputOption = Annotated[Path, option("-o, --output FILE", "Where the plan goes; - is standard output.")]
 ForceOption = Annotated[bool, option("--force", "Replace the plan that is there.")]
@@ -97,34 +102,43 @@ def init(
     box is a todo: claimed where it is checked, proved by the command in its text or in a block below it;
     items below it are todos that it depends on. Nothing is executed.
     """
-    # A plan of a usual name elsewhere would be found no more.
+    # Where no output is named, a plan under another usual name counts as existing: planverify.yaml has
+    # precedence over the other usual names, and would hide it.
     standing = usual_plan() if output == USUAL_OUTPUT and not force else None
     if standing is not None and agents and source is None:
         say(f"{standing} stands as it is")
         return _write_agents(standing)
-    _refuse_standing(standing or output, force=force)
-    text, told = _of_repository(output) if source is None else _of_list(source, output)
+    _refuse_existing(standing or output, force=force)
+    text, summary = _plan_of_repository(output) if source is None else _plan_of_list(source, output)
     if not text:
-        complain(told)
+        complain(summary)
         return Status.FOUND
     _load(output, text)
     if source is None and output != STANDARD_OUTPUT:
+        # Validation reads the plan from its file, so it is written once before its todos are filtered.
         write_file(output, text, mode=None)
-        if unproved := _unproved(output):
-            text, told = _of_repository(output, unproved)
-    _write({output: text}, told)
+        if unproved := _find_unproved(output):
+            text, summary = _plan_of_repository(output, unproved)
+    _write({output: text}, summary)
     return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
 
 
-def _unproved(plan: Path) -> dict[str, str]:
-    """Return the todos of a plan whose commands prove nothing, and why, unless that are all of them."""
+def _find_unproved(plan: Path) -> dict[str, str]:
+    """Return the todos with an error of validation, and its message; empty if all todos have one.
+
+    In that case the plan is kept as it is: without these todos it would be empty.
+    """
     errors = [each for each in validate_plan(plan) if each.severity is Severity.ERROR]
     found = {each.todo_id: each.message for each in errors if each.todo_id is not None}
     return found if len(found) < len(load_plan(plan).plan.items) else {}
 
 
-def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """Return the text of the plan and what it holds; no text, and why, where nothing was found."""
+def _plan_of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Return the text of a plan for the repository and a summary of it.
+
+    The text is empty where the repository has neither tests nor checks; the summary gives the reason then.
+    ``unproved`` todos, as of :func:`_find_unproved`, are left out.
+    """
     here = Path.cwd()
     repository = read_repository(here)
     checks = [each.cmd for each in repository.checks if each.is_installed]
@@ -135,12 +149,17 @@ def _of_repository(output: Path, unproved: Mapping[str, str] | None = None) -> t
         )
     text, plan = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
     files = repository.test_files
-    told = ", ".join([*([f"{counted(files, 'file')} with tests"] if files else []), *checks])
+    parts = ", ".join([*([f"{counted(files, 'file')} with tests"] if files else []), *checks])
     left_out = f"; {len(unproved)} left out that prove nothing" if unproved else ""
-    return text, f"{counted(len(plan.items), 'todo')} for {told}{left_out}"
+    return text, f"{counted(len(plan.items), 'todo')} for {parts}{left_out}"
 
 
-def _of_list(source: Path, output: Path) -> tuple[str, str]:
+def _plan_of_list(source: Path, output: Path) -> tuple[str, str]:
+    """Return the text of a plan for the check boxes of a Markdown file, and a summary of it.
+
+    The text is empty if there are no check boxes. Raises ``UsageMistake`` if the file is too large or has
+    more check boxes than a plan can have todos.
+    """
     here = Path.cwd()
     if source.stat().st_size > LARGEST_READ:
         raise UsageMistake(
@@ -162,6 +181,7 @@ def _of_list(source: Path, output: Path) -> tuple[str, str]:
 
 
 def _write_agents(plan: Path) -> int:
+    """Add the section on verification to ``AGENTS.md``, or update it."""
     before = AGENTS.read_text(encoding="utf-8") if AGENTS.exists() else ""
     try:
         page = with_section(before, str(plan))
@@ -176,9 +196,9 @@ def _write_agents(plan: Path) -> int:
 
 
 def with_section(page: str, plan: str) -> str:
-    """Return a page with the section in it: in place of the one between its markers, else at its end.
+    """Return the page with the section for ``plan``, in place of an earlier one, else at the end.
 
-    Raises ``ValueError`` where one of the markers stands without the other.
+    Raises ``ValueError`` if the page has one of the markers without the other.
     """
     section = SECTION.format(plan=plan)
     if BEGIN not in page and END not in page:
@@ -223,7 +243,7 @@ def new(
         return Status.OK
     _require_goal(goal, f"{program()} new 'Export as CSV' --template feature")
     known = _templates(templates, template)
-    _refuse_standing(output, force=force)
+    _refuse_existing(output, force=force)
     values = read_values(goal, here) | {"root": root_for(here / output, here)}
     text = f"# Made by {program()} new --template {template}. Edit it as you like.\n"
     text += known.fill(template, values)
@@ -237,7 +257,10 @@ def _require_goal(goal: str, example: str) -> None:
 
 
 def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
-    """Return the templates, those of the repository too. Raises ``UsageMistake`` where ``name`` is none."""
+    """Return the templates, including those in ``folder`` or else in the folder that the settings name.
+
+    Raises ``UsageMistake`` if the setting is no text, or if there is no template ``name``.
+    """
     settings = planverify_settings(Path.cwd())
     own = settings.values.get("templates") if folder is None else None
     if own is not None and not isinstance(own, str):
@@ -299,7 +322,7 @@ def decompose(
     _require_goal(text, f"{program()} decompose 'Export orders as CSV'")
     if len(text) > LONGEST_GOAL:
         raise UsageMistake(f"the goal is longer than {LONGEST_GOAL:,} characters; make several plans of it")
-    _refuse_standing(output, force=force)
+    _refuse_existing(output, force=force)
     known = _templates(templates, template)
     piece = read_goal(text)
     if not anew and after is None and (cached := _cached(piece.title, output)) is not None:
@@ -338,7 +361,7 @@ def decompose(
         phased = decomposer.phased(piece, here / output, depth=max_depth, detailed=1 if first else None)
         plans = {Path(os.path.relpath(path, here)): plan for path, plan in phased.items()}
         for path in plans:
-            _refuse_standing(path, force=force)
+            _refuse_existing(path, force=force)
     else:
         plans = {output: decomposer.flat(piece, here / output)}
     _write_decomposed(plans, f"# Made by {program()} decompose. Edit it as you like.\n")
@@ -346,7 +369,10 @@ def decompose(
 
 
 def _ask(goal: Piece, reasons: list[str]) -> bool | None:
-    """Propose the phases and ask; ``None`` where nobody can answer."""
+    """Print the proposed phases and ask whether to use them.
+
+    Return ``None`` where the answer is neither yes nor no, or standard input is no terminal.
+    """
     say(f"this could be planned in phases: {'; '.join(reasons)}")
     for number, part in enumerate(goal.parts, 1):
         inner = f" ({counted(len(list(part.leaves())), 'part')})" if part.parts else ""
@@ -362,7 +388,10 @@ def _ask(goal: Piece, reasons: list[str]) -> bool | None:
 
 
 def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
-    """Return the plan that was completed for a goal in this repository as it is now, and when."""
+    """Return a plan for the same goal that was completed in this repository as it is now, and when.
+
+    Return ``None`` if there is none. Plans with sub-plans are not reused.
+    """
     from planner.cli.history import about_project, open_index_of
 
     here, subject = Path.cwd(), about_project()
@@ -378,12 +407,12 @@ def _cached(goal: str, output: Path) -> tuple[Plan, str] | None:
                 plan = _with_keys(plan, {"root": root_for(here / output, here), "x-goal": goal}, anew=True)
                 return plan, moment(each["at"])
     except (PlannerError, OSError, ValueError):
-        return None  # a cache that cannot be read is none
+        return None  # an unreadable cache must not prevent planning
     return None
 
 
 def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Plan:
-    """Return a plan with more keys; ``again``, with todos that nobody has worked on."""
+    """Return the plan with further keys; with ``anew``, without the status of its todos."""
     values: dict[str, Any] = {**plain(plan), **keys}
     if anew:
         values["items"] = [
@@ -395,7 +424,10 @@ def _with_keys(plan: Plan, keys: Mapping[str, str], *, anew: bool = False) -> Pl
 
 
 def _done_before(path: Path) -> str:
-    """Return what has been done in a plan, from the outcomes of its last run. Raises ``UsageMistake``."""
+    """Return a list of the done todos of a plan, by the outcomes of its last run, as text for instructions.
+
+    Raises ``UsageMistake`` if the plan was not verified, or none of its todos is done.
+    """
     flat = load_flat(path)
     found = find_outcomes(flat.loaded, None, flat.files)
     if found.document is None:
@@ -421,19 +453,22 @@ def _write_decomposed(plans: Mapping[Path, Plan], heading: str) -> None:
 # -- the files -----------------------------------------------------------------------------------------
 
 
-def _refuse_standing(output: Path, *, force: bool) -> None:
-    """Raise ``UsageMistake`` where the output is there already and may not be replaced."""
+def _refuse_existing(output: Path, *, force: bool) -> None:
+    """Raise ``UsageMistake`` if the output exists and ``force`` is not set."""
     if output != STANDARD_OUTPUT and not force and os.path.lexists(output):
         raise UsageMistake(f"there is a plan already, {output}; name another file with -o, or add --force")
 
 
 def _load(output: Path, text: str) -> Plan:
-    """Return the plan that a text holds. Raises ``PlanFileError`` for what could not be run."""
+    """Parse the text of a plan. Raises ``PlanFileError`` if it could not be run."""
     return load_plan_text(text, USUAL_OUTPUT if output == STANDARD_OUTPUT else output).plan
 
 
-def _write(texts: dict[Path, str], told: str) -> None:
-    """Write plans, the first last, once all of them can be run; say what was made and how to go on."""
+def _write(texts: dict[Path, str], summary: str) -> None:
+    """Write plans once all of them have been parsed; print ``summary`` and the commands that continue.
+
+    The first is the parent of the others and written last, so that it never names files that do not exist.
+    """
     for path, text in texts.items():
         _load(path, text)
     for path, text in reversed(texts.items()):
@@ -441,6 +476,6 @@ def _write(texts: dict[Path, str], told: str) -> None:
     output = next(iter(texts))
     if output != STANDARD_OUTPUT:
         name = "" if usual_plan() == output else f" {output}"
-        say(f"wrote {output}: {told}")
+        say(f"wrote {output}: {summary}")
         say(f"read it, then:  {program()} next{name}")
         say(f"verify it:      planverify verify{name}")

@@ -1,6 +1,8 @@
 """``planner next`` and ``brief``: what to do now, for people, agents and programs.
 
-The screen takes at most eight lines a todo, and always shows a command to go on with.
+Both open the plan's run (:class:`planner.store.plan_run.PlanRun`), whose engine decides which actions are
+outstanding, and render these actions. The screen uses at most eight lines for a todo, and always shows a
+command to continue with. The exit status tells a program whether somebody can continue.
 """
 
 from __future__ import annotations
@@ -60,16 +62,16 @@ limits are counted from run to run. Outcomes that are named are looked at by the
 """
 
 MOST_TODOS = 20
-"""So many todos of each kind are shown; ``--json`` has all."""
+"""The most todos of each kind that are shown; ``--json`` has all of them."""
 
 _PIPED = 240
-"""Cells of a line that no person reads on a terminal."""
+"""The width of a line, in cells, where the output is no terminal."""
 
 _LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "facts", "plan_digest", "digest"))
 """Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
 
 _BLAME_NOBODY = frozenset(("environment-blames-nobody", "harness-blames-nobody"))
-"""Rules by which a todo is verified later, when somebody has seen to what was not there."""
+"""Rules that request another verification because the environment or the verifier failed, not the todo."""
 
 
 @command(EPILOG)
@@ -113,20 +115,20 @@ def next_(
 
 
 def _concerns(action: Action, named: set[str], state: State) -> bool:
-    """Return whether an action is about one of some todos, or about a branch of one."""
+    """Return whether an action concerns one of the named todos, or a branch of one."""
     concerned = {*getattr(action, "todo_ids", ()), getattr(action, "todo_id", None)}
     records = (state.records.get(name or "") for name in concerned)
     return not named.isdisjoint(concerned) or any(each and each.parent_id in named for each in records)
 
 
 def _worker(state: State, todo_id: str) -> str:
-    """Return the branch that is open for a todo, else the todo."""
+    """Return the id of the open branch of a todo, else the id of the todo itself."""
     branches = state.records[todo_id].branches
     return branches[-1] if branches and not state.records[branches[-1]].life.is_final else todo_id
 
 
 def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
-    """Write the plan as the run has revised it, in its place or beside it; return what is to be told."""
+    """Write the plan as revised by the run, over the old one or to ``output``; return lines to print."""
     from planner.planfile.versions import write_beside, write_in_place
 
     policies = {name: sub.loaded.plan.metadata for name, sub in run.tree.sub_plans().items()}
@@ -149,44 +151,46 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
 
 
 def _print_json(run: PlanRun, actions: list[Action], *, full: bool) -> None:
+    """Print the state and the actions; without ``full``, a short form of each action and its failure."""
+
     def plain(action: Action) -> dict[str, Any]:
-        held: dict[str, Any] = json.loads(action_text(action))
+        fields: dict[str, Any] = json.loads(action_text(action))
         if full:
-            return held
-        short = {key: value for key, value in held.items() if key not in _LONG and value}
-        record = run.state.records.get(held.get("todo_id", ""))
+            return fields
+        short = {key: value for key, value in fields.items() if key not in _LONG and value}
+        record = run.state.records.get(fields.get("todo_id", ""))
         if record is None or (failure := _failure_of(run, record)) is None:
             return short
-        return short | {"failure": _in_short(run, failure, _primary(run, record))}
+        return short | {"failure": _summarize_failure(run, failure, _primary(run, record))}
 
-    state, document, told = run.state, run.found.document, readiness(run)
-    held = {
+    state, document, ready = run.state, run.found.document, readiness(run)
+    fields = {
         "plan": state.plan_id,
         "state": state.plan_state.value,
         "run_id": None if document is None else document.run.run_id or None,
-        "do": told.command,
-        "remarks": list(told.remarks),
+        "do": ready.command,
+        "remarks": list(ready.remarks),
         "actions": [plain(action) for action in actions],
         "blocked": state.blocked(),
         "stopped": None if state.stopped is None else plain(state.stopped),
     }
-    print_json({key: value for key, value in held.items() if value not in (None, [], {})})
+    print_json({key: value for key, value in fields.items() if value not in (None, [], {})})
 
 
 def _failure_of(run: PlanRun, record: TodoRecord) -> Failure | None:
-    """Return the failure of a todo; of a branch that has none itself, that of the todo that it repairs."""
+    """Return the failure of a todo; for a branch without one of its own, that of the todo it repairs."""
     return record.failure or _primary(run, record).failure
 
 
 def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
-    """Return the todo that a branch repairs; any other as it is."""
+    """Return the todo that a branch repairs; a record that is no branch is returned itself."""
     return run.state.records[record.parent_id] if record.parent_id else record
 
 
-def _in_short(run: PlanRun, failure: Failure, primary: TodoRecord) -> dict[str, str]:
-    """Return what a program needs to know of a failure to decide who looks at it."""
+def _summarize_failure(run: PlanRun, failure: Failure, primary: TodoRecord) -> dict[str, str]:
+    """Return the facts of a failure by which a program can choose who works on it; no empty ones."""
     place = failure.location
-    told = {
+    facts = {
         "category": failure.category.value,
         "owner": failure.owner,
         "says": failure.stack_trace_head,
@@ -194,11 +198,11 @@ def _in_short(run: PlanRun, failure: Failure, primary: TodoRecord) -> dict[str, 
         "function": None if place is None else place.function,
         "edit": _edit(run, primary),
     }
-    return {key: str(value) for key, value in told.items() if value}
+    return {key: str(value) for key, value in facts.items() if value}
 
 
 def _edit(run: PlanRun, record: TodoRecord) -> str | None:
-    """Return the edit that a red todo needs, in one sentence."""
+    """Return the edit that a failing todo needs, in one sentence; ``None`` if it was not verified."""
     if record.outcome is None:
         return None
     plan = run.state.parts[record.within].plan
@@ -206,7 +210,7 @@ def _edit(run: PlanRun, record: TodoRecord) -> str | None:
 
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
-    """Return the exit status: whether somebody can go on, and what stands in the way if not."""
+    """Return the exit status: whether somebody can continue, and what blocks the plan if not."""
     state = run.state
     if state.plan_state is PlanState.COMPLETED:
         return Status.FOUND if readiness(run).unaccepted else Status.OK
@@ -238,16 +242,20 @@ def _status(run: PlanRun, actions: list[Action]) -> Status:
 
 
 def show_remarks(screen: Screen, run: PlanRun) -> None:
-    """Show what the state of the files calls for, above the rest."""
-    told = readiness(run)
-    for remark in told.remarks:
+    """Show the remarks on the state of the files, and the command to run first, above the rest."""
+    ready = readiness(run)
+    for remark in ready.remarks:
         screen.remark(remark)
-    if told.command is not None:
-        screen.line(f"  {screen.style(told.command, 'command')}")
+    if ready.command is not None:
+        screen.line(f"  {screen.style(ready.command, 'command')}")
 
 
 class _NextScreen:
-    """The text of ``planner next`` for a run."""
+    """Renders the output of ``planner next`` for a run.
+
+    The order is: the head, remarks, a stop, repairs, questions, verifications, todos that can begin,
+    sub-plans to write, and what waits for something else.
+    """
 
     def __init__(self, run: PlanRun, plan: Path) -> None:
         self._run = run
@@ -255,22 +263,24 @@ class _NextScreen:
         self._plan = plan
         self._words = words_of(run, plan)
         self._screen = Screen()
-        self._counts = {each.todos[0]: each.tests for each in _causes(run)}
-        """By the todo that leads a root cause, how many tests that makes red, in all todos."""
+        self._counts = {each.todos[0]: each.tests for each in _root_causes(run)}
+        """How many tests a root cause makes fail, in all todos; by the first todo of the cause."""
 
     def show(self, actions: Sequence[Action], written: Sequence[str]) -> None:
-        """Write all of it to standard output."""
+        """Write all of it to standard output; ``written`` are lines about files that were written."""
         screen = self._screen
         self._head()
         show_remarks(screen, self._run)
         self._stopped()
         works = [each for each in actions if isinstance(each, Implement)]
-        # Asked for is a repair, or the first turn of work on a todo.
+        # An action on a branch or on a verified todo is a repair; any other is the first work on a todo.
         repairs = [
             each for each in works if (record := self._records[each.todo_id]).is_branch or record.outcome
         ]
-        self._most(repairs, self._repair, apart=True)
-        self._most([each for each in actions if isinstance(each, AskHuman)], self._question, apart=True)
+        self._show_most(repairs, self._repair, apart=True)
+        self._show_most(
+            [each for each in actions if isinstance(each, AskHuman)], self._question, apart=True
+        )
         self._verifications([each for each in actions if isinstance(each, Verify)])
         self._ready([each for each in works if each not in repairs])
         for action in actions:
@@ -284,7 +294,8 @@ class _NextScreen:
             screen.paragraph(line)
         screen.show()
 
-    def _most(self, items: Sequence[Any], show: Callable[[Any], None], *, apart: bool = False) -> None:
+    def _show_most(self, items: Sequence[Any], show: Callable[[Any], None], *, apart: bool = False) -> None:
+        """Show the first ``MOST_TODOS`` items and how many more there are; ``apart`` adds a blank line."""
         for item in items[:MOST_TODOS]:
             show(item)
         if len(items) > MOST_TODOS:
@@ -293,13 +304,13 @@ class _NextScreen:
             self._screen.line(f"and {len(items) - MOST_TODOS} more; --json has all of them")
 
     def _clipped(self, lead: str, text: str) -> None:
-        """Write one line, cut at the width of the terminal; for a program, at what it can bear."""
+        """Add one line, cut at the width of the terminal, or at ``_PIPED`` cells if there is none."""
         screen = self._screen
         width = max(screen.width, 0 if screen.is_terminal else _PIPED)
         screen.line(screen.clip(f"{lead}{screen.one_line(text)}", width))
 
     def _title(self, mark: str, name: str, about: str, style: str) -> None:
-        """Write the line that a todo's lines begin with."""
+        """Add a blank line and the heading of a todo."""
         screen = self._screen
         screen.line()
         screen.line(
@@ -308,6 +319,7 @@ class _NextScreen:
         )
 
     def _head(self) -> None:
+        """Add the plan's name and state, and how many todos are in which state."""
         screen, state = self._screen, self._run.state
         todos = [record for record in state.todos.values() if not record.is_branch and not record.children]
         states = [shown_state(state, record) for record in todos]
@@ -325,6 +337,7 @@ class _NextScreen:
         screen.line(f"{name}  {styled}: {', '.join(counts)}")
 
     def _stopped(self) -> None:
+        """Add why the run stopped, and the command to run once the cause is removed."""
         screen, stopped = self._screen, self._run.state.stopped
         if self._run.state.plan_state == "completed" and not readiness(self._run).remarks:
             screen.line("nothing is left to do")
@@ -339,6 +352,7 @@ class _NextScreen:
             screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
 
     def _repair(self, action: Implement) -> None:
+        """Add a todo to repair: the failure, who repairs it, and the commands to read and to run."""
         screen, record = self._screen, self._records[action.todo_id]
         primary = _primary(self._run, record)
         failure = _failure_of(self._run, record)
@@ -361,7 +375,7 @@ class _NextScreen:
         screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
 
     def _failure(self, failure: Failure | None, record: TodoRecord) -> None:
-        """Show what failed, where, and the edit: a line each."""
+        """Add what failed, the message, the place and the edit, a line each."""
         if failure is None:
             return
         tests = _failing_tests(failure)
@@ -382,6 +396,7 @@ class _NextScreen:
         self._screen.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
 
     def _question(self, question: AskHuman) -> None:
+        """Add a question with its reason and the command that answers it."""
         screen, record = self._screen, self._records.get(question.todo_id)
         self._title(screen.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
         screen.paragraph(question.question, first="  ask    ", indent=9)
@@ -398,10 +413,14 @@ class _NextScreen:
         screen.command("answer", f"{program()} {answer}")
 
     def _verifications(self, actions: Sequence[Verify]) -> None:
+        """Add the todos to verify and one command for all of them.
+
+        The command is left out where the plan was never verified: the remarks above show it already.
+        """
         if not actions:
             return
         self._screen.line()
-        self._most(actions, self._verification)
+        self._show_most(actions, self._verification)
         names = ",".join(action.todo_ids[0] for action in actions[:MOST_TODOS])
         if self._run.found.document is not None or self._run.is_driven:
             verify = self._run.found.verify
@@ -416,7 +435,7 @@ class _NextScreen:
         if ready:
             self._screen.line()
             self._screen.line(self._screen.style(f"Ready ({len(ready)}), side by side", "strong"))
-            self._most(ready, self._begin)
+            self._show_most(ready, self._begin)
             self._brief(ready[0].todo_id)
 
     def _begin(self, action: Implement) -> None:
@@ -431,6 +450,7 @@ class _NextScreen:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
     def _waiting(self) -> None:
+        """Add the todos that wait for a failed todo, for files, for a free place, or for another branch."""
         screen, state = self._screen, self._run.state
         lines = [f"{name}: blocked by {red}" for name, red in sorted(state.blocked().items())]
         lines += [
@@ -449,7 +469,7 @@ class _NextScreen:
         if lines:
             screen.line()
             screen.line(screen.style(f"Waiting ({len(lines)})", "strong"))
-            self._most(lines, lambda line: self._clipped("  ", line))
+            self._show_most(lines, lambda line: self._clipped("  ", line))
         later = sum(
             each.life is TodoLife.PENDING and each.next_step is None and not each.is_branch
             for each in state.todos.values()
@@ -459,7 +479,7 @@ class _NextScreen:
 
 
 def where(failure: Failure) -> str:
-    """Return where to look: what was changed there last, else the place itself."""
+    """Return the place to inspect: the last change that can have caused the failure, else its location."""
     hunk = next((each.hunk for each in failure.candidates if each.hunk is not None), None)
     if hunk is not None:
         function = f" in {hunk.function}" if hunk.function else ""
@@ -474,6 +494,7 @@ def where(failure: Failure) -> str:
 # -- the short brief ------------------------------------------------------------------------------------
 
 DEFAULT_TOKENS = 105
+"""The default size of ``planner brief``."""
 
 
 @command("Exit status: 0 told, or nothing is red; 2 wrong usage, 4 the plan was not verified yet.")
@@ -503,12 +524,13 @@ def brief(
     run = PlanRun.open(choice.path, outcomes, keep=True)
     if run.found.document is None and not run.is_driven:
         raise PlannerError(f"{choice.path}: there are no outcomes; run first: {run.found.verify}")
-    causes = _causes(run)
+    causes = _root_causes(run)
+    # Every line printed before the brief is paid for out of its tokens.
     lines: list[str] = []
-    if (told := readiness(run)).command:
-        lines.append(f"old: {told.remarks[0]}; run first: {told.command}")
+    if (ready := readiness(run)).command:
+        lines.append(f"old: {ready.remarks[0]}; run first: {ready.command}")
     if not named and not causes:
-        write("\n".join([*lines, _without_reds(run)]) + "\n")
+        write("\n".join([*lines, _nothing_failing(run)]) + "\n")
         return Status.OK
     records = run.state.records
     todo_id = known_todo(run.state, named[0]) if named else causes[0].todos[0]
@@ -518,6 +540,8 @@ def brief(
     todo_id = records[todo_id].behind or todo_id
     worker = _worker(run.state, todo_id)
     primary = records[todo_id].parent_id or todo_id
+    # A short brief needs the consequences of the cause; with enough room, or for a todo that does not
+    # fail, the full page is rendered and cut to size.
     reds = next((each for each in causes if primary in each.todos), None)
     room = tokens - sum(len(line) + 1 for line in lines) // CHARACTERS_PER_TOKEN
     if reds is None or room >= PAGE_TOKENS:
@@ -529,8 +553,12 @@ def brief(
     return Status.OK
 
 
-def _causes(run: PlanRun) -> list[Consequences]:
-    """Return what each root cause makes red, the first to fix first; a todo that shows it as such leads."""
+def _root_causes(run: PlanRun) -> list[Consequences]:
+    """Return the consequences of each root cause, the first to fix first.
+
+    Within a cause, todos whose own failure has the signature of the cause come first; a cause that no
+    failing todo shows is left out. Failing todos without a known cause follow, each as its own.
+    """
     primaries = [each for each in run.state.records.values() if not each.parent_id and each.outcome]
     reds = {each.id: each.failure for each in primaries if each.failure}
     found: list[Consequences] = []
@@ -539,18 +567,18 @@ def _causes(run: PlanRun) -> list[Consequences]:
         shown.sort(key=lambda each: reds[each].signature not in cause.signatures)
         if shown and reds[shown[0]].signature in cause.signatures:
             found.append(Consequences(shown, cause.tests or len(_failing_tests(reds[shown[0]]))))
-    told = {todo_id for each in found for todo_id in each.todos}
-    alone = (each for each in reds if each not in told)
+    covered = {todo_id for each in found for todo_id in each.todos}
+    alone = (each for each in reds if each not in covered)
     return found + [Consequences([each], len(_failing_tests(reds[each]))) for each in alone]
 
 
 def _failing_tests(failure: Failure) -> tuple[str, ...]:
-    """Return every test that fails in one way; of an outcome without them, those that it names first."""
+    """Return all tests of a failure; for an outcome that does not list them, its top failing tests."""
     return failure.tests or failure.top_failing_tests
 
 
-def _without_reds(run: PlanRun) -> str:
-    """Return that nothing is red, and what comes next."""
+def _nothing_failing(run: PlanRun) -> str:
+    """Return the line for a plan without failing todos, with the next action or the plan's state."""
     action = next(iter(run.outstanding()), None)
     if action is None:
         return f"nothing is red: {run.state.plan_id} is {run.state.plan_state.value}"

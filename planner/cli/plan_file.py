@@ -1,6 +1,7 @@
-"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands about a plan file, without a run.
+"""``planner validate``, ``waves``, ``undo`` and ``schema``: commands on a plan file, without a run.
 
-``validate`` is called after each edit of a plan, so what only the others need is imported where it is used.
+``validate`` is called after each edit of a plan and has to start fast: modules that only the other
+commands need are imported inside functions.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
-"""Of more findings of one rule, only the first are shown, unless the rule was selected."""
+"""The most findings of one rule that are shown, unless ``--select`` names rules."""
 
 RULE_HELP = "May be given several times, or with commas between the rules; planner explain tells of each."
 
@@ -100,9 +101,9 @@ def validate(
     if format == "sarif":
         print_json(_sarif(findings))
     elif as_json or format == "json":
-        told = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
+        documents = [finding.model_dump(mode="json", exclude_none=True) for finding in findings]
         remarks = [] if remark is None else [remark]
-        print_json({"ready": ready, "findings": told, "remarks": remarks}, sort_keys=True)
+        print_json({"ready": ready, "findings": documents, "remarks": remarks}, sort_keys=True)
     else:
         _show(findings, ready=ready, most=len(findings) if selected else _ALIKE, remark=remark)
     return Status.OK if ready else Status.FOUND
@@ -112,7 +113,7 @@ _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 
 
 def _sarif(findings: Sequence[PlanFinding]) -> dict[str, Any]:
-    """Return the document, with a result for each finding."""
+    """Return the SARIF 2.1.0 document, with one result for each finding."""
     rules = sorted({each.rule for each in findings})
     described = [
         {
@@ -144,7 +145,10 @@ def _result(found: PlanFinding, rule: int) -> dict[str, Any]:
 
 
 def _write_fixed(path: Path, output: Path) -> None:
-    """Write a plan with the corrections that are safe, and say on standard error what they are."""
+    """Write the plan with the safe corrections, and report them on standard error.
+
+    Raises ``UsageMistake`` if the output file exists.
+    """
     from planner.planfile.writer import rewrite
 
     if output != STANDARD_OUTPUT and output.exists():
@@ -159,8 +163,8 @@ def _write_fixed(path: Path, output: Path) -> None:
 
 
 def _unprotected(flat: FlatPlan) -> str | None:
-    """Return what todos without ``allowed_files`` leave open, or ``None`` where something is protected."""
-    # A parent's work is that of the todos below it.
+    """Return a remark on todos without ``allowed_files``; ``None`` if files are protected anyway."""
+    # Parents are not counted: their work is done by the todos below them.
     todos = [todo for todo in flat.loaded.plan.items if not flat.children.get(todo.id)]
     count = sum(todo.allowed_files is None for todo in todos)
     policy = flat.loaded.plan.metadata
@@ -175,7 +179,7 @@ def _unprotected(flat: FlatPlan) -> str | None:
 
 
 def _rules(option: str, given: Sequence[str] | None) -> list[str]:
-    """Return the rules that an option names. Raises ``UsageMistake`` for one that is not there."""
+    """Return the rules that an option names. Raises ``UsageMistake`` for an unknown one."""
     names = [name.strip() for words in given or () for name in words.split(",") if name.strip()]
     for name in names:
         if name not in LINT_RULES:
@@ -185,6 +189,7 @@ def _rules(option: str, given: Sequence[str] | None) -> list[str]:
 
 
 def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: str | None) -> None:
+    """Print the findings, at most ``most`` of each rule, the remark, and the verdict with the counts."""
     screen, shown = Screen(), Counter[str]()
     for each in findings:
         shown[each.rule] += 1
@@ -199,13 +204,13 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
     if remark is not None:
         screen.paragraph(remark, first=f"{screen.style('!', 'warn')} ", indent=2)
     counts = Counter(each.severity.value for each in findings)
-    said = ", ".join(
+    summary = ", ".join(
         f"{counts[name]} advice" if name == "advice" else counted(counts[name], name)
         for name in _STYLES
         if counts[name]
     )
     word = screen.style("ready", "good") if ready else screen.style("not ready", "bad")
-    screen.line(f"{word}: {said or 'no findings'}")
+    screen.line(f"{word}: {summary or 'no findings'}")
     screen.show()
 
 
@@ -234,7 +239,7 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
         remark = str(error)
     try:
         found = placed_in_waves(to_be_worked_on(_rooted_alike(flat), flat.children, done))
-    except ValueError as error:  # one that only a branch can close
+    except ValueError as error:  # a dependency cycle through a branch; loading rejects all others
         raise PlannerError(f"{error}; remove a dependency of the branch among them") from error
     left_out = [todo.id for todo in flat.loaded.plan.items if todo.id in done]
     if as_json:
@@ -274,14 +279,17 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
 
 
 def _plain(placed: Placed) -> dict[str, Any]:
-    """Return a todo of a wave, for JSON."""
+    """Return a todo of a wave as a JSON object."""
     todo, apart_from = placed.todo, [each._asdict() for each in placed.apart_from]
     about = {"todo_id": todo.id, "title": todo.title, "role": todo.agent_role.value}
     return {**about, "files": placed.files, "after": placed.after, "apart_from": apart_from}
 
 
 def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
-    """Return the todos, their files as they are written in one folder above the roots of all plan files."""
+    """Return the todos with their file patterns relative to one folder above the roots of all plan files.
+
+    The patterns of plans with different roots can only then be compared.
+    """
     items = flat.loaded.plan.items
     roots = {str(part.root) for part in flat.parts}
     top = os.path.commonpath(roots)
@@ -309,7 +317,10 @@ def undo(
 
 
 def undo_last_edit(plan: Path, *, force: bool) -> int:
-    """Put a plan back as it was before it was revised last, and tell so."""
+    """Restore the version of a plan before its last revision, and print what was restored.
+
+    ``force`` discards edits that were made since. Returns the exit status.
+    """
     from planner.planfile.versions import undo_plan
 
     undone = undo_plan(plan, force=force)

@@ -1,4 +1,9 @@
-"""``planner step`` and ``planner replay``: the engine for other drivers, and the proof of its logs."""
+"""``planner step`` and ``planner replay``: drive the engine over a pipe, and verify recorded logs.
+
+``step`` reads events from standard input and answers each with actions and a state line (JSON lines); the
+session and its log are in :mod:`planner.store.session`. ``replay`` folds a log again and compares every
+decision with the recorded one, byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +108,7 @@ def step(
         )
     )
 
-    def tell_remarks() -> None:  # on standard error; and the newest plan is written to its file
+    def tell_remarks() -> None:  # to standard error; also writes the newest plan to --plan-out
         news = () if versions is None else versions.write(session.state)
         for remark in [*session.remarks(), *news]:
             complain(remark)
@@ -112,10 +117,10 @@ def step(
         if versions is not None:
             versions.keep_off([session.log])
         tell_remarks()
-        stream = getattr(sys.stdin, "buffer", None)  # there is none where the caller has closed it
+        stream = getattr(sys.stdin, "buffer", None)  # sys.stdin is None where the caller closed it
         for raw in () if stream is None else _lines(stream, MAX_EVENT_BYTES):
             if raw.strip():
-                # The reader of a pipe has the answer before the next event is read.
+                # Flushed per event: the driver waits for this answer before it sends the next event.
                 sys.stdout.write("".join(f"{line}\n" for line in _answer(session, raw)))
                 sys.stdout.flush()
                 tell_remarks()
@@ -126,7 +131,11 @@ def step(
 
 
 def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
-    """Yield the lines; of one that is too long only the beginning, which is too long still."""
+    """Yield the lines of the stream, read with bounded memory.
+
+    Of a line longer than ``most`` bytes only the first ``most + 1`` are kept: enough for the parser to
+    refuse it as too long.
+    """
     while raw := stream.readline(most + 1):
         rest = raw
         while rest and not rest.endswith(b"\n"):
@@ -135,26 +144,29 @@ def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
 
 
 def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
-    """Yield the lines that answer one event."""
+    """Yield the lines that answer one event: its actions, then the state or the error.
+
+    Actions that events of other writers of the log have caused come first, even if this event is refused.
+    """
     try:
         actions, last = session.tell(read_event(raw)), ""
     except (RefusedEvent, LogError) as error:
         actions, last = (), _error(error)
     yield from map(action_text, [*session.unanswered(), *actions])
     if not last:
-        assert session.state is not None  # an event was taken in
+        assert session.state is not None  # an event was accepted
         last = state_line(session.state)
     yield last
 
 
 def state_line(state: State) -> str:
-    """Return the line that ends an answer, the todos in the order of the plan.
+    """Return the JSON line that ends an answer: the states of the plan and its todos, in the plan's order.
 
-    ``unproved`` names those that are done though no verification has proved it, where there are any;
-    parents have their state from their todos.
+    ``unproved`` lists done todos that no verification has proved, if there are any. Parents are never
+    listed there: their state follows from their todos.
     """
     ranked = sorted(state.todos.values(), key=lambda record: record.rank)
-    told: dict[str, Any] = {
+    states: dict[str, Any] = {
         "plan": state.plan_state,
         "todos": {record.id: record.life for record in ranked},
     }
@@ -164,19 +176,21 @@ def state_line(state: State) -> str:
         if record.life is TodoLife.DONE and not record.verified and not record.is_parent
     ]
     if unproved:
-        told["unproved"] = unproved
-    return json.dumps({"state": told, "seq": state.seq})
+        states["unproved"] = unproved
+    return json.dumps({"state": states, "seq": state.seq})
 
 
 def _error(error: PlannerError) -> str:
+    """Return the JSON line for a refused event or an unusable log: rule, message and remedy."""
     if isinstance(error, RefusedEvent):
-        told = {"rule": error.rule, "message": one_line(error.problem), "remedy": one_line(error.remedy)}
+        fields = {"rule": error.rule, "message": one_line(error.problem), "remedy": one_line(error.remedy)}
     else:
+        # By the convention of this project's messages, the remedy comes after the last semicolon.
         problem, _, remedy = one_line(str(error)).rpartition("; ")
-        told = {"rule": "log", "message": problem or remedy, "remedy": remedy}
+        fields = {"rule": "log", "message": problem or remedy, "remedy": remedy}
     if isinstance(error, IllegalTransition):
-        told |= {"from": error.before, "to": error.after, "trigger": error.trigger}
-    return json.dumps({"error": told})
+        fields |= {"from": error.before, "to": error.after, "trigger": error.trigger}
+    return json.dumps({"error": fields})
 
 
 REPLAY_EPILOG = """\
@@ -189,7 +203,7 @@ Exit status
 """
 
 _MOST_SHOWN = 1_000
-"""Characters of an action; --json prints all of it."""
+"""The most characters of an action that are shown; ``--json`` prints all of it."""
 
 
 @command(REPLAY_EPILOG)
@@ -219,28 +233,29 @@ def replay(
 
 
 def _show_comparison(found: Replay, *, as_json: bool) -> None:
+    """Print whether all decisions were the same, else the first difference."""
     difference = found.difference
     if as_json:
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "same": difference is None,
             "events": found.events,
             "actions": found.actions,
         }
         if difference is not None:
             logged, now = (text and json.loads(text) for text in (difference.logged, difference.now))
-            told["difference"] = {
+            result["difference"] = {
                 "line": difference.n,
                 "event": _event(difference.event),
                 "logged": logged,
                 "now": now,
                 **({"refusal": difference.refusal} if difference.refusal else {}),
             }
-        print_json(told)
+        print_json(result)
         return
     screen = Screen()
     if difference is None:
-        said = f"{counted(found.events, 'event')}, {counted(found.actions, 'action')}"
-        screen.line(f"{said}: the same, byte for byte")
+        counts = f"{counted(found.events, 'event')}, {counted(found.actions, 'action')}"
+        screen.line(f"{counts}: the same, byte for byte")
     else:
         event = screen.one_line(difference.event.event)
         screen.line(f"line {difference.n} ({event}): {screen.style('other decisions', 'bad')}")
@@ -255,9 +270,9 @@ def _show_comparison(found: Replay, *, as_json: bool) -> None:
 
 
 def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
-    """Show the state that a fold has come to, as ``planner status`` shows it, and what it called for."""
+    """Print the state after the last replayed line, as ``planner status`` does, and its actions."""
     last, state = found.last, found.state
-    assert last is not None  # there was a line
+    assert last is not None  # at least one event was replayed
     assert state is not None
     tree = status_tree(state)
     if as_json:
@@ -287,8 +302,8 @@ def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
             f"waits for a person: {asked.question_id}: {asked.question} ({' | '.join(asked.options)})"
         )
     for action in found.last_actions:
-        said = f"{action.action}: {action.because} [{action.rule}]"
-        screen.paragraph(said, first=f"  {action.seq:>3}  ", indent=7)
+        text = f"{action.action}: {action.because} [{action.rule}]"
+        screen.paragraph(text, first=f"  {action.seq:>3}  ", indent=7)
     screen.show()
 
 

@@ -1,4 +1,4 @@
-"""The runs that commands speak of: that of a plan, with what its files call for, and recorded runs."""
+"""Helpers of the commands that work on runs: todo names, readiness of a plan's run, and recorded runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def known_todo(state: State, name: str) -> str:
-    """Return the qualified id of a todo of a run; its last part is enough where only one todo has it."""
+    """Return the qualified id of a todo of a run; its last part is enough where it is unique.
+
+    Raises ``UsageMistake`` with similar names if there is no such todo.
+    """
     if name in state.records:
         return name
     found = [each for each in state.records if each.endswith(f"/{name}")]
@@ -32,32 +35,33 @@ def known_todo(state: State, name: str) -> str:
 
 
 def words_of(run: PlanRun, plan: Path) -> str:
-    """Return the words that name this run on a command line: its plan, and its log where one was named."""
+    """Return the arguments that name this run, quoted for a shell: ``--log`` if one was given, the plan."""
     words = [str(plan)] if run.named_log is None else ["--log", str(run.named_log), str(plan)]
     return shlex.join(words)
 
 
 class Readiness(NamedTuple):
-    """The command to run before any action, by the state of the files."""
+    """Whether the outcomes are up to date with the files, and the command that makes them so."""
 
     command: str | None = None
-    """What to run, where the outcomes say less than they could."""
+    """The command to run first; ``None`` where the outcomes are up to date, or a run is under way."""
     remarks: tuple[str, ...] = ()
+    """The reasons for the command, and further remarks on the run."""
     unaccepted: str | None = None
-    """Why a run was not accepted in which no criterion failed."""
+    """Why a run in which no criterion failed was not accepted."""
 
 
 def readiness(run: PlanRun) -> Readiness:
-    """Return what to run first, and why: the plan was not verified yet, or not as it is now."""
+    """Return the command to run before any action, and why: there are no outcomes, or outdated ones."""
     found = run.found
     remarks: list[str] = []
     command: str | None = None
     if found.unfinished is not None:
         unfinished = found.unfinished
-        said = {"running": "is still running", "killed": "was killed"}.get(
+        state = {"running": "is still running", "killed": "was killed"}.get(
             unfinished.state, "was interrupted"
         )
-        remarks.append(f"the newest run {said} after {counted(unfinished.judged, 'criterion')}")
+        remarks.append(f"the newest run {state} after {counted(unfinished.judged, 'criterion')}")
         command = None if unfinished.state == "running" else f"{found.verify} --planverify-resume"
     elif found.document is None and not run.is_driven:
         remarks.append("the plan was not verified yet")
@@ -82,15 +86,18 @@ def readiness(run: PlanRun) -> Readiness:
 
 
 def names_log(path: Path) -> bool:
-    """Return whether the log of a run is meant and no plan; one that is torn is meant by its name."""
+    """Return whether a path is the log of a run rather than a plan.
+
+    The suffix ``.jsonl`` is enough, so that a damaged log is reported as such and not as an invalid plan.
+    """
     return path.suffix == ".jsonl" or is_log(path)
 
 
 def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
-    """Yield the runs of these logs, and those that are kept of these plans; by default of the usual plan.
+    """Yield the runs of the named logs and all recorded runs of the named plans, or of the usual plan.
 
-    Of each plan the newest comes last. A plan that no driver carries out has a run, too: that of its
-    verifications. Raises :class:`planner.cli.exits.UsageMistake` where a plan has no run.
+    The newest run of a plan comes last. A plan without a log has the run that follows from the outcomes of
+    its verifications. Raises :class:`planner.cli.exits.UsageMistake` if a plan has no run at all.
     """
     for path in named or [plan_or_usual(None)]:
         if names_log(path):

@@ -1,6 +1,6 @@
-"""Text for a terminal: lines no wider than it, colours only where they are wanted.
+"""Text output for a terminal: lines no wider than the screen, colours only where they are wanted.
 
-Everything from outside passes :meth:`Screen.one_line` before it is measured or shown, so that no title,
+Every text from outside passes :meth:`Screen.one_line` before it is measured or shown, so that no title,
 message or path can move the cursor, colour the screen or break a column.
 """
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 NARROWEST = 40
 WIDEST = 120
-"""Longer lines are hard to read, however wide the terminal is."""
+"""The most cells of a line: longer ones are hard to read, however wide the terminal is."""
 
 PIPED = 100
-"""The width where there is no terminal to ask."""
+"""The width where there is no terminal whose size is known."""
 
 PLAN_STATES = {
     "created": ("created", "strong"),
@@ -36,7 +36,7 @@ PLAN_STATES = {
     "completed": ("completed", "good"),
     "halted": ("halted", "bad"),
 }
-"""For each state of a plan the words and the style."""
+"""For each state of a plan, the words that are shown and their style."""
 
 TODO_STATES = {
     "done": ("done", "done", "good"),
@@ -50,7 +50,7 @@ TODO_STATES = {
     "skipped": ("blocked", "skipped", "quiet"),
     "halted": ("failed", "halted", "bad"),
 }
-"""For each state of a todo the field of the glyphs, the words, and the style."""
+"""For each state of a todo, the attribute of the glyphs, the words, and the style."""
 
 _LONGEST = 20_000
 _NARROWEST_COLUMN = 12
@@ -58,7 +58,10 @@ _STYLES = {"good": "32", "bad": "31;1", "warn": "33;1", "strong": "1", "quiet": 
 
 
 class Screen:
-    """Collects lines; :meth:`show` writes them all at once."""
+    """Collects lines of output; :meth:`show` writes all of them at once.
+
+    Without a ``stream`` it writes to standard output. Styles are applied on a terminal only.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stdout if stream is None else stream
@@ -70,39 +73,39 @@ class Screen:
         self.glyphs = glyphs_for(self._encoding)
 
     def line(self, text: str = "", *, indent: int = 0) -> None:
-        """Add one line as it is: a command, a path, something that a person will copy."""
+        """Add one line unwrapped and uncut, such as a command or path that a person will copy."""
         self._lines.append(f"{' ' * indent}{text}".rstrip())
 
     def clipped(self, text: str) -> None:
-        """Add one line, cut at the width of the screen. Takes no styled text."""
+        """Add one line, cut at the width of the screen. The text must not be styled."""
         self.line(self.clip(text, self.width))
 
     def paragraph(self, text: str, *, indent: int = 0, first: str = "") -> None:
-        """Add text wrapped at words; ``first`` stands before its first line."""
+        """Add text wrapped at words; ``first`` replaces the indent of its first line."""
         lead = first or " " * indent
         for part in wrapped(self.one_line(text), self.width - indent) or [""]:
             self.line(f"{lead}{part}")
             lead = " " * indent
 
     def labelled(self, label: str, text: str, *, indent: int = 2, room: int = 9) -> None:
-        """Add a short word and a text beside it."""
+        """Add a text with a label to its left, which takes ``room`` columns."""
         head = f"{' ' * indent}{label:<{room}}"
         start = f"{' ' * indent}{self.style(f'{label:<{room}}', 'quiet')}"
         self.paragraph(text, indent=len(head), first=start)
 
     def remark(self, text: str) -> None:
-        """Add a line above the rest that qualifies it. Not wrapped: it may end with a command to copy."""
+        """Add a warning that qualifies what follows; not wrapped, as it may end with a command to copy."""
         self.line(f"{self.style('!', 'warn')} {self.one_line(text)}")
 
     def command(self, label: str, command: str) -> None:
-        """Add a command to copy beside a short word."""
+        """Add a command to copy, with a label to its left."""
         self.line(f"  {label:<6} {self.style(self.one_line(command), 'command')}")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]], *, apart: bool = True) -> None:
-        """Add columns as wide as they need to be; one in which nothing stands is left out, as are no rows.
+        """Add a table whose columns are as wide as their contents; nothing if there are no rows.
 
-        On a terminal that is too narrow for all of them the widest is cut. A blank line sets the table
-        ``apart`` from what stands before it.
+        Columns without any contents are left out. On a terminal that is too narrow for the table, the
+        widest column is cut. With ``apart``, a blank line comes first.
         """
         if not rows:
             return
@@ -110,7 +113,7 @@ class Screen:
         lines = [[self.one_line(row[place]) for place in shown] for row in (header, *rows)]
         widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
         over = sum(widths) + 2 * len(widths) - self.width
-        if self.is_terminal and over > 0:  # what a program or a pager reads is whole
+        if self.is_terminal and over > 0:  # programs and pagers get the full text
             widest = widths.index(max(widths))
             widths[widest] = max(widths[widest] - over, _NARROWEST_COLUMN)
         if apart:
@@ -121,39 +124,39 @@ class Screen:
             self.line(text if number else self.style(text, "quiet"), indent=2)
 
     def clip(self, text: str, width: int) -> str:
-        """Return the text, cut with an ellipsis where it is wider."""
+        """Return the text, cut to ``width`` cells and ended by an ellipsis if it is wider."""
         if cells(text) <= width:
             return text
         return cut(text, width - len(self.glyphs.ellipsis)).rstrip() + self.glyphs.ellipsis
 
     def style(self, text: str, name: str) -> str:
-        """Return the text in a style, where styles are wanted."""
+        """Return the text with the escape codes of a style, or unchanged where colours are off."""
         return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self._coloured and text else text
 
     def one_line(self, text: object) -> str:
-        """Return text from outside as one printable line."""
+        """Return text from outside as one line without control characters."""
         return one_line(text, limit=_LONGEST)
 
     def show(self) -> None:
-        """Write everything."""
+        """Write the lines that were added since the last call."""
         write("".join(f"{line}\n" for line in self._lines), self._stream)
         self._lines.clear()
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
-    """Write to standard output; what its encoding lacks is written as an escape."""
+    """Write to the stream, by default standard output; escape characters that its encoding lacks."""
     target = sys.stdout if stream is None else stream
     encoding = getattr(target, "encoding", None) or "utf-8"
     target.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def print_json(document: object, *, sort_keys: bool = False) -> None:
-    """Write a document to standard output, for programs."""
+    """Write a document to standard output as indented JSON."""
     write(json.dumps(document, indent=2, sort_keys=sort_keys) + "\n")
 
 
 def duration(seconds: float) -> str:
-    """Return a span of time in its two largest units: ``4 min 10 s``, ``2 d 3 h``."""
+    """Return a duration in its largest unit and the next smaller one: ``4 min 10 s``, ``2 d 3 h``."""
     rest = round(seconds)
     if rest == 0:
         return "0 s" if seconds <= 0 else "under 1 s"
@@ -166,7 +169,7 @@ def duration(seconds: float) -> str:
 
 
 def wants_colour() -> bool:
-    """Return whether the environment allows colours. See https://no-color.org."""
+    """Return whether ``NO_COLOR`` and ``TERM`` allow colours. See https://no-color.org."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

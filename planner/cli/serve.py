@@ -1,4 +1,8 @@
-"""``planner serve``: the runs of a project and the questions that wait, as pages in a browser."""
+"""``planner serve``: the runs of a project and its open questions, as pages in a browser.
+
+The pages are in :mod:`planner.web`; this module starts the server and records the answers from their
+forms. Access needs the token of the printed URL, and by default a request to the loopback address.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,7 @@ def serve(
 
     path = plan_or_usual(plan)
     token = secrets.token_urlsafe(24)
+    # The Host headers to accept. A server on all interfaces cannot know the names by which it is reached.
     hosts = {*LOOPBACK, host} if host not in ("0.0.0.0", "::") else set[str]()
     app = create_app(path, load_plan(path).root, token, hosts, record, login_name())
     if anywhere:
@@ -66,9 +71,10 @@ def serve(
 
 
 def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
-    """Keep what a form says about a question, as ``planner approve`` and ``planner answer`` keep it.
+    """Record the answer of a form to a question, as ``planner approve`` and ``planner answer`` do.
 
-    Raises ``ValueError`` where nothing of that name is asked.
+    ``name`` is the id of a question or todo. Return lines that say what was recorded. Raises ``ValueError``
+    if nothing of that name is asked, or the form is not valid.
     """
     from planner.store.plan_run import PlanRun
 
@@ -77,7 +83,7 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
     by = one_line(given.get("by", ""), limit=100) or login_name()
     try:
         if decision is None:
-            told = give_answer(run, name, given.get("answer", ""), by)
+            lines = give_answer(run, name, given.get("answer", ""), by)
         elif decision not in _DECISIONS:
             raise UsageMistake(f"{decision}: write {', '.join(_DECISIONS)}")
         else:
@@ -88,9 +94,10 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
                 changes = {}
             elif not changes:
                 raise UsageMistake("nothing is to be changed; fill in a field, or approve it as it is")
+            # Never None: an answer without a digest must not count for whatever is proposed by now.
             digest = form.get("digest", "")
-            told = [give_decision(run, name, decision, by, given.get("because"), digest, changes)]
+            lines = [give_decision(run, name, decision, by, given.get("because"), digest, changes)]
     except UsageMistake as error:
         raise ValueError(str(error)) from None
     run.save()
-    return told
+    return lines

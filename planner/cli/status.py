@@ -90,9 +90,12 @@ def status(
 
 
 def plain(node: StatusNode, depth: int | None = None) -> dict[str, Any]:
-    """Return a todo and what hangs below it, for JSON."""
+    """Return a todo with its branches and children as a JSON object; empty members are left out.
+
+    ``depth`` is the number of levels to include, counted from this todo; ``None`` includes all of them.
+    """
     below = None if depth is None else depth - 1
-    held: dict[str, Any] = {
+    document: dict[str, Any] = {
         "todo_id": node.id,
         "title": node.title,
         "state": node.state,
@@ -103,16 +106,16 @@ def plain(node: StatusNode, depth: int | None = None) -> dict[str, Any]:
         "progress": {"done": node.done, "total": node.total} if node.children else None,
     }
     if below != 0:
-        held["branches"] = [plain(each, below) for each in node.branches]
-        held["todos"] = [plain(each, below) for each in node.children]
-    return {key: value for key, value in held.items() if value not in (None, [])}
+        document["branches"] = [plain(each, below) for each in node.branches]
+        document["todos"] = [plain(each, below) for each in node.children]
+    return {key: value for key, value in document.items() if value not in (None, [])}
 
 
 # -- the screen ----------------------------------------------------------------------------------------
 
 
 def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], depth: int | None) -> None:
-    """Write the tree of the plan, or the todos that are named with all that is known of them."""
+    """Print the tree of the plan, or each of the ``named`` todos in detail."""
     screen = Screen()
     show_remarks(screen, run)
     if not named:
@@ -127,7 +130,7 @@ def _show(run: PlanRun, tree: StatusTree, named: Sequence[StatusNode], depth: in
 
 
 def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = None) -> None:
-    """Show a plan: its progress, its todos, how many are in which state."""
+    """Add a plan: its progress, the tree of its todos, and the number of todos by state."""
     title = screen.one_line(tree.title)
     screen.line(f"{screen.style(f'{title} ({tree.done}/{tree.total})', 'strong')}  {path}")
     _tree(screen, tree.nodes, depth)
@@ -137,7 +140,8 @@ def show_tree(screen: Screen, tree: StatusTree, path: str, depth: int | None = N
 
 
 def _tree(screen: Screen, nodes: Sequence[StatusNode], depth: int | None) -> None:
-    rows: list[tuple[StatusNode, str, str, str]] = []  # the stem, the name, and why it stands as it does
+    """Add the tree of todos; names are padded so that the states are aligned, and cut if too long."""
+    rows: list[tuple[StatusNode, str, str, str]] = []  # the todo, its stem, its name, and why it waits
 
     def collect(nodes: Sequence[StatusNode], stem: str, level: int) -> None:
         for node in nodes if depth is None or level <= depth else ():
@@ -161,36 +165,41 @@ def _tree(screen: Screen, nodes: Sequence[StatusNode], depth: int | None) -> Non
 
 
 def _name(screen: Screen, node: StatusNode, *, is_long: bool = False) -> str:
-    """Return ``Phase 2: Buffer Management (3/3)`` for a parent, the id and the title for others."""
+    """Return the id and title of a todo, with ``(3/3)`` for the progress of a parent.
+
+    The id is the part after the last ``/`` unless ``is_long``.
+    """
     own = node.id.rpartition("/")[2]
     name, title = node.id if is_long else own, screen.one_line(node.title)
-    said = name if title == own else f"{name}  {title}"
-    return f"{said} ({node.done}/{node.total})" if node.children else said
+    text = name if title == own else f"{name}  {title}"
+    return f"{text} ({node.done}/{node.total})" if node.children else text
 
 
 def _mark(screen: Screen, node: StatusNode) -> str:
+    """Return the glyph and the word of the todo's state, styled."""
     field, word, style = TODO_STATES[node.state]
     return screen.style(f"{getattr(screen.glyphs, field)} {word}", style)
 
 
 def _blocked(node: StatusNode) -> str:
+    """Return ``by a, b since …``, the part that is known; empty for a todo that is not blocked."""
     by = f"by {listed(node.blocked_by, 3)}" if node.blocked_by else ""
     return f"{by} since {moment(node.since)}".strip() if node.since else by
 
 
 def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
-    """Show the first root cause, where it is not plain from the todos what to fix first."""
+    """Add the first root cause, where the tree alone does not show what to fix first."""
     if not is_worth_telling(causes):
         return
     first = causes[0]
     said = f"{first.category} {place(first)}".strip()
     more = f", before {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
-    told = f"{said}, {consequences(first)}{more}: {first.headline}"
-    screen.labelled("fix first", told, indent=0, room=11)
+    summary = f"{said}, {consequences(first)}{more}: {first.headline}"
+    screen.labelled("fix first", summary, indent=0, room=11)
 
 
 def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
-    """Show all that is known of one todo."""
+    """Add one todo in detail: its facts, its checks and its failure."""
     record = run.state.records[node.id]
     todo = record.todo
     screen.line(f"{screen.style(_name(screen, node, is_long=True), 'strong')}  {_mark(screen, node)}")
@@ -213,6 +222,7 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
 
 
 def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
+    """Add the checks of an outcome, at most ``_MOST_CHECKS``, and its failure."""
     shown = outcome.checks[:_MOST_CHECKS]
     room = max((len(check.id) for check in shown), default=0)
     for check in shown:
@@ -221,7 +231,7 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
         lead, text = f"  {word} {screen.one_line(check.id):<{room}}", screen.one_line(_check(check))
         if 2 + 13 + room + 2 + cells(text) <= screen.width:
             screen.line(f"{lead}  {text}")
-        else:  # a command is copied from here: it has a line of its own, as long as that is enough
+        else:  # the text is often a command to copy, so it gets a line of its own instead of being cut
             screen.line(lead)
             screen.paragraph(text, indent=6)
     if len(outcome.checks) > _MOST_CHECKS:
@@ -229,8 +239,8 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
     failure = outcome.failure_evidence
     if failure is None:
         return
-    said = right_suggestion(failure, record.todo, record.context) or failure.because or ""
-    screen.labelled("failure", f"{failure.category}: {said}")
+    reason = right_suggestion(failure, record.todo, record.context) or failure.because or ""
+    screen.labelled("failure", f"{failure.category}: {reason}")
     if place := where(failure):
         screen.labelled("where", place)
     if failure.rerun:
@@ -238,7 +248,8 @@ def _outcome(screen: Screen, outcome: Outcome, record: TodoRecord) -> None:
 
 
 def _check(check: Check) -> str:
-    # Which tests of a blocked todo were run before it was known to be blocked is a matter of time.
+    # How many tests of a blocked todo ran before it was blocked depends on timing: not shown, so that the
+    # output is the same for the same run.
     known = check.verdict is not Verdict.BLOCKED
     tests = f" ({counted(len(check.tests), 'test')})" if check.tests and known else ""
     reason = f": {check.reason}" if check.reason and known else ""

@@ -1,4 +1,4 @@
-"""``planner tools``: what commands of a plan may run, and what of it is here."""
+"""``planner tools``: list the tools and recipes that plans may name, and which of them are installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.planfile.discovery import repository_tools
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Told = dict[str, Any]
+Row = dict[str, Any]
 
 
 @command("Exit status: 0 shown, 2 wrong usage, 4 the tools of the repository cannot be used.")
@@ -33,41 +33,45 @@ def tools(
     A repository names tools of its own in pyproject.toml, under [tool.planverify.tools]; init, new and
     decompose write them into the plans that use them.
     """
-    recipes: list[Told] = [
+    recipes: list[Row] = [
         {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}
         for name, commands in RECIPES.items()
     ]
-    told: dict[str, list[Told]] = {"tools": list(_tools()), "recipes": recipes}
+    listing: dict[str, list[Row]] = {"tools": list(_tools()), "recipes": recipes}
     if name is not None:
-        rows = [row for those in told.values() for row in those]
+        rows = [row for those in listing.values() for row in those]
         names = {word for row in rows for word in (row["name"], row.get("kind")) if word}
         if name not in names:
             raise UsageMistake(f"{name}: there is no such tool; {nearest(name, names, 'there are')}")
-        for key, those in told.items():
-            told[key] = [row for row in those if name in (row["name"], row.get("kind"))]
+        for key, those in listing.items():
+            listing[key] = [row for row in those if name in (row["name"], row.get("kind"))]
     if as_json:
-        print_json(told)
+        print_json(listing)
         return Status.OK
     screen, is_here = Screen(), {True: "yes", False: "no"}
     screen.table(
         ("TOOL", "FOR", "RUNS", "HERE", "OF"),
-        [(row["name"], row["kind"], row["runs"], is_here[row["here"]], row["of"]) for row in told["tools"]],
+        [
+            (row["name"], row["kind"], row["runs"], is_here[row["here"]], row["of"])
+            for row in listing["tools"]
+        ],
         apart=False,
     )
     screen.table(
         ("RECIPE", "HERE", "RUNS"),
         [
             ("" if number else row["name"], is_here[each["here"]], each["cmd"])
-            for row in told["recipes"]
+            for row in listing["recipes"]
             for number, each in enumerate(row["runs"])
         ],
-        apart=bool(told["tools"]),
+        apart=bool(listing["tools"]),
     )
     screen.show()
     return Status.OK
 
 
-def _tools() -> Iterator[Told]:
+def _tools() -> Iterator[Row]:
+    """Yield the tools of the repository, then those of the catalog."""
     for spec in repository_tools(Path.cwd()):
         argv = spec.argv or (spec.name,)
         about = {"name": spec.name, "kind": spec.kind.value, "runs": " ".join(argv)}

@@ -1,4 +1,9 @@
-"""Compares a contract with the modules of a project, by their source alone."""
+"""Comparison of a contract with the modules of a project, by their source alone.
+
+A difference is either proved by the source, or *open* (``unresolved``): the source does not show
+whether the code fulfils the contract, because of a star import, a decorator or a metaclass, for
+instance. :mod:`.source` reads modules, :mod:`.signatures` compares signatures.
+"""
 
 from __future__ import annotations
 
@@ -39,20 +44,21 @@ if TYPE_CHECKING:
     from planner.model.contract import ClassContract, Contract, FunctionContract, PropertyContract
 
 MAX_MESSAGE = 1_000
+"""Limit in characters of each text of a difference."""
 MAX_NAMES = 20
-"""So many of the names that are there instead are told."""
+"""Limit of the existing names that are listed when a promised name is missing."""
 
 MAX_ANCESTORS = 5
-"""So many classes above a class are searched for a method."""
+"""Limit of the classes that are searched for a method: the class itself and those above it."""
 
 _PLAIN_BASES = frozenset({"object", "abc.ABC", "typing.Protocol", "typing.Generic"})
-"""They give no methods that a contract would name."""
+"""Base classes without methods that a contract would name."""
 
 
 def compare_contract(contract: Contract, root: Path) -> tuple[ContractDifference, ...]:
-    """Return every promise that the code breaks, then those of which its source cannot tell.
+    """Return the differences between a contract and the code below ``root``; empty if there are none.
 
-    Raises ``OSError`` where a folder or a file cannot be read.
+    Proved differences come first, then open ones. Raises ``OSError`` if a folder or a file cannot be read.
     """
     reader = ModuleReader(root)
     try:
@@ -73,53 +79,57 @@ def compare_contract(contract: Contract, root: Path) -> tuple[ContractDifference
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A module, or a class of it, in which something is looked for."""
+    """A module or class whose definitions are compared."""
 
     reader: ModuleReader
     owner: Scope
     prefix: str = ""
-    """The names of the classes around: ``Outer.``."""
+    """Names of the enclosing classes, each with a dot: ``Outer.``."""
 
     @property
     def path(self) -> str:
-        """Of the module, relative to the root."""
+        """Path of the module, relative to the root."""
         return self.reader.path_of(self.owner)
 
     @property
     def functions(self) -> dict[str, griffe.Function]:
-        """The functions that it defines."""
+        """Functions that it defines."""
         return members(self.owner, griffe.Kind.FUNCTION)
 
     @property
     def classes(self) -> dict[str, griffe.Class]:
-        """The classes that it defines."""
+        """Classes that it defines."""
         return members(self.owner, griffe.Kind.CLASS)
 
-    def say(self, problem: str, name: str, message: str, **facts: Any) -> ContractDifference:
-        """Return a difference about a name of this place."""
+    def difference(self, problem: str, name: str, message: str, **facts: Any) -> ContractDifference:
+        """Return a difference about a name of this module or class."""
         return _difference(problem, message, name=self.prefix + name, path=self.path, **facts)
 
     def absent(self, name: str, local: str, expected: str) -> ContractDifference:
-        """Return that a name is not there and what is there instead, or that only running would tell."""
+        """Return the difference for a missing name, with the names that exist instead.
+
+        It is open if the source does not show whether the name exists. ``local`` is the name in this
+        module, ``name`` the promised one.
+        """
         why = uncertainty(self.owner, local)
         if why:
-            return self.say("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
-        there = [*definitions(self.owner), *properties(self.owner)]
-        near = difflib.get_close_matches(local, there, n=1)
-        actual = f"it defines {', '.join(there[:MAX_NAMES]) or 'nothing'}"
+            return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
+        existing = [*definitions(self.owner), *properties(self.owner)]
+        near = difflib.get_close_matches(local, existing, n=1)
+        actual = f"it defines {', '.join(existing[:MAX_NAMES]) or 'nothing'}"
         owner = self.prefix.rstrip(".") or self.owner.path
         remedy = f"; did you mean {near[0]}?" if near else f", {actual}"
         message = f"{owner} does not define {local}{remedy}"
-        return self.say("missing_function", name, message, expected=expected, actual=actual)
+        return self.difference("missing_function", name, message, expected=expected, actual=actual)
 
     def inherited(self, name: str) -> ContractDifference:
-        """Return that a name of a class may come from where its source does not show it."""
-        said = "may be inherited, or made by a decorator or metaclass"
-        return self.say("unresolved", name, f"{self.prefix}{name} in {self.path} {said}")
+        """Return the open difference for a name whose origin the source of its class does not show."""
+        reason = "may be inherited, or made by a decorator or metaclass"
+        return self.difference("unresolved", name, f"{self.prefix}{name} in {self.path} {reason}")
 
 
 def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
-    """Compare a function of a module, or a method of a class."""
+    """Compare a promised function of a module, or method of a class, with the code."""
     found = _home_of(place, wanted.name)
     if found is None:
         yield place.inherited(wanted.name)
@@ -132,7 +142,9 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
     if name in home.classes:
         line, actual = home.classes[name].lineno, f"class {name}"
         message = f"{home.prefix}{name} is a class, not a function ({home.path}:{line})"
-        yield home.say("signature", wanted.name, message, expected=expected, actual=actual, line=line)
+        yield home.difference(
+            "signature", wanted.name, message, expected=expected, actual=actual, line=line
+        )
         return
     function = describe_function(home.functions[name])
     likeness, why, actual = compare_signature(wanted, function)
@@ -142,20 +154,21 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
     facts = {"actual": render(actual), "line": function.line}
     if likeness is Likeness.UNKNOWN:
         message = f"{shown} in {where} cannot be compared: {why}"
-        yield home.say("unresolved", wanted.name, message, **facts)
+        yield home.difference("unresolved", wanted.name, message, **facts)
         return
     message = (
         f"{shown}: the contract says {render_signature(wanted)}, "
         f"the code has {render_signature(actual)} ({where}): {why}"
     )
-    yield home.say("signature", wanted.name, message, why=why, expected=expected, **facts)
+    yield home.difference("signature", wanted.name, message, why=why, expected=expected, **facts)
 
 
 def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]:
+    """Compare a promised class, its bases, methods and properties with the code."""
     place = start
     for name in wanted.name.split("."):
         local = name
-        if place is start:
+        if place is start:  # only the outermost class can be imported from another module
             module, local = start.reader.follow(start.owner.module, name)
             place = _Place(start.reader, module)
         found = place.classes.get(local)
@@ -172,6 +185,7 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
 
 
 def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterator[ContractDifference]:
+    """Compare the promised base classes with those in the class statement; further ones are allowed."""
     name = place.prefix.rstrip(".")
     bases = [str(base) for base in found.bases]
     for base in wanted.bases:
@@ -198,7 +212,7 @@ def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDiffe
         yield place.inherited(name)
     elif name in home.functions:
         message = f"{place.prefix}{name} is a method, not a property"
-        yield place.say("signature", name, message, expected=expected, actual=f"def {name}")
+        yield place.difference("signature", name, message, expected=expected, actual=f"def {name}")
     elif name not in properties(home.owner) or name in bindings_of(home.owner).unsure:
         yield home.absent(name, name, expected)
     elif wanted.returns is not None:
@@ -207,17 +221,19 @@ def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDiffe
         if returns is not None:
             likeness = compare_annotations(wanted.returns, returns, ScopeNames(home.owner))
         if likeness is not Likeness.SAME:
-            said = f"gives {returns}" if returns else "does not say what it gives"
-            message = f"{place.prefix}{name}: the contract says it gives {wanted.returns}, the code {said}"
+            shown = f"gives {returns}" if returns else "does not say what it gives"
+            message = f"{place.prefix}{name}: the contract says it gives {wanted.returns}, the code {shown}"
             problem = "signature" if likeness is Likeness.DIFFERENT else "unresolved"
             actual = f"property {name} -> {returns}"
-            yield place.say(problem, name, message, expected=expected, actual=actual)
+            yield place.difference(problem, name, message, expected=expected, actual=actual)
 
 
 def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
-    """Return what defines a name, and its name there; ``None`` if only running the code would tell.
+    """Return the module or class that defines a name, and the name there.
 
-    A name of a module is followed to the module it comes from, one of a class through single inheritance.
+    A name of a module is followed through its imports, a name of a class through single inheritance.
+    Returns ``None`` if the source does not show which class defines it, and ``place`` itself if nothing
+    does.
     """
     reader, home = place.reader, place
     if isinstance(place.owner, griffe.Module):
@@ -230,6 +246,7 @@ def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
             return home, name
         bases = [str(base) for base in owner.bases]
         if not may_be_changed(owner) and set(bases) <= {"object"}:
+            # Nothing hidden above the class itself: the name is missing.
             return (home, name) if home is place else None
         names = ScopeNames(owner)
         bases = [base for base in bases if resolve(base.partition("[")[0], names) not in _PLAIN_BASES]
@@ -244,9 +261,10 @@ def _home_of(place: _Place, name: str) -> tuple[_Place, str] | None:
 
 
 def _difference(problem: Any, message: str, **facts: Any) -> ContractDifference:
+    """Return a difference with cleaned and limited texts, as they quote untrusted source."""
     shown: dict[str, Any] = {
         key: clean(value, limit=MAX_MESSAGE) if isinstance(value, str) else value
         for key, value in facts.items()
     }
-    said = " ".join(clean(message, limit=MAX_MESSAGE).split())
-    return ContractDifference(problem=problem, message=said, **shown)
+    text = " ".join(clean(message, limit=MAX_MESSAGE).split())
+    return ContractDifference(problem=problem, message=text, **shown)

@@ -1,6 +1,7 @@
-"""Read, write and generate contract files; whatever is wrong with one is said with its line and column.
+"""Reader, writer and generator of contract files.
 
-What is generated is what a module of the project defines now, by its source alone.
+All errors of a file are reported at once, with line and column. :func:`write_contract` generates a contract
+from the definitions that the source of a module has now; its code fulfils that contract.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 4 * 1024 * 1024
-"""The size of the largest contract that is read."""
+"""Limit in bytes of a contract file that is read."""
 
 WIDTH = 100
-"""What fits into so many characters is written on one line."""
+"""Limit in characters up to which an object or list is written on one line."""
 
 
 def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
-    """Read a contract. Raises :class:`planner.errors.ContractFileError` with every fault of the file.
+    """Read a contract. Raises :class:`planner.errors.ContractFileError` with all errors of the file.
 
     With a ``root``, the path is relative to it and must stay below it.
     """
@@ -69,14 +70,17 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
 
 
 def render_contract(contract: Contract) -> str:
-    """Return the text of a contract file, the same for the same contract, of what is promised."""
+    """Return the text of a contract file, without values that promise nothing; deterministic."""
     dumped = contract.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"schemas"})
     schemas = {"schemas": list(contract.schemas)} if contract.schemas else {}
     return _rendered({**_plain(dumped), **schemas}, 0) + "\n"
 
 
 def write_contract_file(contract: Contract, path: Path, *, replace: bool = False) -> None:
-    """Write a contract, whole or not at all. Raises :class:`planner.errors.FileWriteError`."""
+    """Write a contract atomically; an existing file is overwritten only with ``replace``.
+
+    Raises :class:`planner.errors.FileWriteError`.
+    """
     if replace:
         write_file(path, render_contract(contract), mode=None)
     else:
@@ -84,6 +88,7 @@ def write_contract_file(contract: Contract, path: Path, *, replace: bool = False
 
 
 def _bytes(file: Path) -> bytes:
+    """Return the content of a contract file. Raises ``Refused`` if it cannot be one, or ``OSError``."""
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
@@ -102,7 +107,7 @@ def _bytes(file: Path) -> bytes:
 
 
 def _contract(document: Document) -> Contract:
-    """Return the contract that the document holds; faults are added to it."""
+    """Return the contract of a parsed document; its errors are added to ``document.faults``."""
     place = document.find(("contract_version",))
     version = str(place.node.value) if place.is_there and place.node.style is None else ""
     if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
@@ -122,9 +127,10 @@ def _contract(document: Document) -> Contract:
 
 
 def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
+    """Yield position and problem of each schema of the contract that is no valid JSON Schema."""
     if not contract.schemas:
         return
-    # Only contracts with schemas pay for the import.
+    # Imported here, as the import is slow and few contracts have schemas.
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, validator_for
 
@@ -137,17 +143,18 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a dumped contract without lists that promise nothing."""
+    """Return a dumped contract without empty lists, as they promise nothing."""
     if isinstance(value, list):
         return [_plain(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    held = cast("dict[str, Any]", value).items()
-    # No parameters is a promise, no list of them is none.
-    return {key: _plain(item) for key, item in held if item != [] or key == "parameters"}
+    items = cast("dict[str, Any]", value).items()
+    # An empty list of parameters promises that there are none; a missing list promises nothing.
+    return {key: _plain(item) for key, item in items if item != [] or key == "parameters"}
 
 
 def _rendered(value: dict[str, Any] | list[Any] | str | float | None, depth: int) -> str:
+    """Return a value as JSON: on one line if it is flat and fits into :data:`WIDTH`, else indented."""
     line = json.dumps(value, ensure_ascii=False)
     inner: list[Any] = []
     if isinstance(value, dict):
@@ -172,19 +179,20 @@ _MAX_MESSAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A contract made of code, and what could not be taken into it."""
+    """A contract generated from code, and the definitions that it does not cover."""
 
     contract: Contract
     left_out: tuple[str, ...] = ()
-    """One line each: the name, and why only running the code would tell its signature."""
+    """One line for each omitted definition: its name, and why the source does not show its signature."""
 
 
 def write_contract(module: str, root: Path, *, private: bool = False) -> Written:
-    """Return the contract of a module, which its code keeps, and what was left out of it and why.
+    """Generate the contract that a module fulfils now. Nothing is written to a file.
 
-    Public is what ``__all__`` names; without it, every definition whose name has no leading underscore.
-    With ``private``, all definitions are taken in. Nested classes stand behind the class that holds them.
-    Raises :class:`planner.errors.ModuleSourceError` where the source does not tell, and ``OSError``.
+    It covers the public definitions: those in ``__all__``, or without that, those whose name has no leading
+    underscore. With ``private``, it covers all definitions. Nested classes follow the class around them.
+    Raises :class:`planner.errors.ModuleSourceError` if the module is missing or cannot be parsed, and
+    ``OSError``.
     """
     reader = ModuleReader(root)
     try:
@@ -214,14 +222,14 @@ def write_contract(module: str, root: Path, *, private: bool = False) -> Written
 
 
 class _Writer:
-    """Turns definitions into promises."""
+    """Converts definitions of griffe to contracts, and collects those that cannot be converted."""
 
     def __init__(self, *, private: bool) -> None:
         self.left_out: list[str] = []
         self._private = private
 
     def public(self, module: griffe.Module) -> list[str]:
-        """Return the names to promise, those of other modules behind the module's own."""
+        """Return the names that the contract covers: the module's own, then imported ones."""
         own = definitions(module)
         if self._private:
             return own
@@ -229,10 +237,11 @@ class _Writer:
             return [name for name in own if not name.startswith("_")]
         exports = list(dict.fromkeys(map(str, module.exports)))
         known = [name for name in own if name in exports]
-        # Constants, and modules that are exported, are nothing that a contract can name.
+        # A contract cannot name constants and modules.
         return [*known, *(name for name in exports if name not in known and name in module.imports)]
 
     def function(self, name: str, source: Any, *, prefix: str = "") -> Iterator[FunctionContract]:
+        """Yield the contract of a function, unless a decorator may change its signature."""
         found = describe_function(source)
         if found.strange_decorator:
             self.left_out.append(
@@ -246,6 +255,7 @@ class _Writer:
             self.left_out.append(f"{prefix}{name} {_TOO_LONG}")
 
     def class_(self, name: str, found: Any) -> Iterator[ClassContract]:
+        """Yield the contract of a class, then those of its nested classes."""
         promised = {
             "name": name,
             "bases": [str(base) for base in found.bases],
@@ -268,6 +278,7 @@ class _Writer:
             yield from self.class_(f"{name}.{inner}", found.members[inner])
 
     def _certain(self, owner: str, found: Scope, kind: griffe.Kind) -> Iterator[str]:
+        """Yield the names of the public members of a kind; those that are uncertain are left out."""
         for name in filter(self._is_public, members(found, kind)):
             why = uncertainty(found, name)
             if why:
@@ -276,6 +287,6 @@ class _Writer:
                 yield name
 
     def _is_public(self, name: str) -> bool:
-        """Special methods of a class are public: operators and constructors are called by them."""
+        """Return whether a member is covered. Special methods are: operators and constructors call them."""
         is_special = name.startswith("__") and name.endswith("__")
         return self._private or is_special or not name.startswith("_")

@@ -1,8 +1,8 @@
-"""Compare the signature that a contract promises with the one that the code has, and render both.
+"""Comparison of the signature that a contract promises with that of the code, and rendering of both.
 
-Annotations and defaults are compared by what they mean, not by how they are spelled: ``pd.Series`` is
-``pandas.Series`` where the module imports it so, ``Optional[X]`` is ``X | None``, and quotes do not matter.
-What cannot be resolved is said to be so, because it must never count as a mismatch.
+Annotations and defaults are compared by meaning, not by spelling: ``pd.Series`` is ``pandas.Series`` if
+the module imports it so, ``Optional[X]`` is ``X | None``, and quotes do not matter. Names that cannot
+be resolved without running the code lead to :attr:`Likeness.UNKNOWN`, never to a mismatch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from planner.model.contract import FunctionContract, ParameterContract
 
 MAX_NAMED = 5
-"""So many differences of one signature are named."""
+"""Limit of the differences of one signature that are listed."""
 
 _KEEP_PARAMETERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
-"""Decorators that leave the parameters as they are, but give something else than the function returns."""
+"""Decorators that preserve the parameters, but change the returned type."""
 
 _KNOWN_DECORATORS = _KEEP_PARAMETERS | {
     *("staticmethod", "classmethod", "abc.abstractmethod", "abstractmethod"),
@@ -33,12 +33,13 @@ _KNOWN_DECORATORS = _KEEP_PARAMETERS | {
     *("typing_extensions.override", "typing_extensions.final", "typing_extensions.deprecated"),
     *("warnings.deprecated", "numba.jit", "numba.njit"),
 }
-"""Decorators that leave at least the parameters as they are."""
+"""Decorators that preserve at least the parameters."""
 MAX_ALIASES = 5
-"""How many aliases a name of a type is followed through."""
+"""Limit of the chain of type aliases through which a name is resolved."""
 
 _Meaning: TypeAlias = "str | tuple[_Meaning, ...] | frozenset[_Meaning]"
-"""A full name; an operator or a generic type with what it is applied to; the members of a union."""
+"""Normalized type: a full name; a tuple of an operator or generic type and its arguments; or the set of the
+members of a union."""
 
 
 class Likeness(Enum):
@@ -47,46 +48,50 @@ class Likeness(Enum):
     SAME = "same"
     DIFFERENT = "different"
     UNKNOWN = "unknown"
-    """One of them names what cannot be resolved without running the code."""
+    """One of them has a name that cannot be resolved without running the code."""
 
 
 class Names(Protocol):
-    """The names as they are seen from one place in a source."""
+    """Name resolution at one place in a source."""
 
     def find(self, name: str) -> str | None:
-        """Return the full name; ``""`` where only running the code would tell, ``None`` if unbound."""
+        """Return the full name; ``""`` if the source binds it but does not show it, ``None`` if unbound."""
         ...
 
     def value(self, name: str) -> str | None:
-        """Return the source of the type or value that the module gives a name once: ``Price = float``."""
+        """Return the source of the value that the module assigns once to a name: ``Price = float``.
+
+        ``None`` if it is no such alias or constant.
+        """
         ...
 
     @property
     def is_open(self) -> bool:
-        """Return whether the module may have names that its source does not show."""
+        """Whether the module may have names that its source does not show."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFunction:
-    """A function as the source has it."""
+    """A function of the source."""
 
     signature: FunctionContract
-    """``self`` and ``cls`` among its parameters."""
+    """Its signature, including ``self`` or ``cls``."""
     line: int
     decorators: tuple[tuple[str, str], ...]
-    """As written, and by the full name as far as it is known."""
+    """For each decorator, the name as written and the full name as far as it is known."""
     names: Names
+    """Name resolution at the function."""
     is_method: bool
 
     @property
     def strange_decorator(self) -> str | None:
-        """The first decorator that may change the signature, as written."""
+        """The first decorator that may change the signature, as written; ``None`` if there is none."""
         return next((name for name, full in self.decorators if full not in _KNOWN_DECORATORS), None)
 
     @property
     def bound(self) -> FunctionContract:
-        """The signature as a caller meets it: without ``self`` or ``cls``."""
+        """The signature for a caller: without ``self`` or ``cls``."""
         parameters = self.signature.parameters or ()
         is_static = any(full == "staticmethod" for _, full in self.decorators)
         if not self.is_method or is_static or not parameters or parameters[0].kind.startswith("var_"):
@@ -97,33 +102,33 @@ class FoundFunction:
 def compare_signature(
     wanted: FunctionContract, found: FoundFunction
 ) -> tuple[Likeness, str, FunctionContract]:
-    """Compare names, kinds and order of all parameters, and whatever else the contract gives.
+    """Compare names, kinds and order of all parameters, and all other properties that the contract gives.
 
-    Returned are how the two compare, what differs or cannot be told, and what of the code was compared.
-    A difference that can be proved outweighs one that cannot.
+    Return the result, the reasons (empty for :attr:`Likeness.SAME`), and the signature of the code that was
+    compared. A proved difference outweighs an unresolved one.
     """
     actual = found.bound
     promised = [each.name for each in wanted.parameters or ()]
-    whole = [each.name for each in found.signature.parameters or ()]
-    if len(whole) > len(actual.parameters or ()) and promised[:1] == whole[:1]:
-        actual = found.signature  # the contract counts self or cls too
+    complete = [each.name for each in found.signature.parameters or ()]
+    if len(complete) > len(actual.parameters or ()) and promised[:1] == complete[:1]:
+        actual = found.signature  # the contract lists self or cls, too
     if found.strange_decorator:
         why = f"the decorator {found.strange_decorator} may change its signature"
         return Likeness.UNKNOWN, why, actual
     keeps_result = not any(full in _KEEP_PARAMETERS for _, full in found.decorators)
     differences = list(_differences(wanted, actual, found.names, keeps_result=keeps_result))
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
-        said = [why for each, why in differences if each is likeness]
-        if said:
-            more = [f"and {len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED else []
-            return likeness, "; ".join([*said[:MAX_NAMED], *more]), actual
+        reasons = [why for each, why in differences if each is likeness]
+        if reasons:
+            more = [f"and {len(reasons) - MAX_NAMED} more"] if len(reasons) > MAX_NAMED else []
+            return likeness, "; ".join([*reasons[:MAX_NAMED], *more]), actual
     return Likeness.SAME, "", actual
 
 
 def _differences(
     wanted: FunctionContract, found: FunctionContract, names: Names, *, keeps_result: bool
 ) -> Iterator[tuple[Likeness, str]]:
-    """Yield what is compared, and what to say of it where it is not the same."""
+    """Yield the result of each comparison, with the message for the case that it is not ``SAME``."""
     if wanted.is_async is not None and wanted.is_async is not bool(found.is_async):
         yield Likeness.DIFFERENT, "it is async" if found.is_async else "it is not async"
     if wanted.parameters is not None:
@@ -139,6 +144,7 @@ def _differences(
         else:
             likeness = compare_annotations(wanted.returns, found.returns, names)
             why = f"it returns {found.returns}, not {wanted.returns}"
+        # A context manager's annotation names the generator; the contract may name either type.
         is_sure = keeps_result or likeness is not Likeness.DIFFERENT
         yield likeness if is_sure else Likeness.UNKNOWN, why
 
@@ -146,6 +152,7 @@ def _differences(
 def _compare_parameter(
     expected: ParameterContract, actual: ParameterContract, names: Names
 ) -> Iterator[tuple[Likeness, str]]:
+    """Compare annotation and default, as far as the contract gives them; results as above."""
     name = actual.name
     if expected.annotation is not None and actual.annotation is None:
         yield Likeness.DIFFERENT, f"{name} has no annotation"
@@ -160,21 +167,22 @@ def _compare_parameter(
 
 
 def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterContract]) -> Iterator[str]:
-    """Yield how names, kinds and order of the parameters differ."""
+    """Yield the differences in names, kinds and order of the parameters, as messages."""
     wanted = {each.name: each.kind for each in promised}
-    there = {each.name: each.kind for each in found}
-    gone = [name for name in wanted if name not in there]
-    new_ones = [name for name in there if name not in wanted]
-    pairs = zip(wanted, there, strict=False) if len(wanted) == len(there) else ()
-    renamed = {old: new for old, new in pairs if old in gone and new in new_ones}
+    actual = {each.name: each.kind for each in found}
+    missing = [name for name in wanted if name not in actual]
+    new_ones = [name for name in actual if name not in wanted]
+    # With equal numbers of parameters, a missing and a new one at the same position are a renaming.
+    pairs = zip(wanted, actual, strict=False) if len(wanted) == len(actual) else ()
+    renamed = {old: new for old, new in pairs if old in missing and new in new_ones}
     yield from (f"the parameter {old} is renamed to {new}" for old, new in renamed.items())
-    yield from (f"it lacks the parameter {name}" for name in gone if name not in renamed)
+    yield from (f"it lacks the parameter {name}" for name in missing if name not in renamed)
     yield from (f"it has the parameter {name} besides" for name in new_ones if name not in renamed.values())
-    for old, new in [*((name, name) for name in there if name in wanted), *renamed.items()]:
-        if wanted[old] != there[new]:
-            kinds = f"{there[new]}, not {wanted[old]}".replace("_", " ")
+    for old, new in [*((name, name) for name in actual if name in wanted), *renamed.items()]:
+        if wanted[old] != actual[new]:
+            kinds = f"{actual[new]}, not {wanted[old]}".replace("_", " ")
             yield f"{new} is {kinds}"
-    common = [each.name for each in promised if each.name in there]
+    common = [each.name for each in promised if each.name in actual]
     if common != [each.name for each in found if each.name in wanted]:
         yield "its parameters stand in another order"
 
@@ -211,7 +219,11 @@ def render_signature(function: FunctionContract) -> str:
 
 
 def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
-    """Compare the types that two annotations mean, as far as the source tells them."""
+    """Compare the types that two annotations denote.
+
+    ``expected`` is of the contract, ``actual`` of the code. Annotations that cannot be parsed are the same
+    if their texts are, otherwise unknown.
+    """
     left, right = _SignatureReader(names), _SignatureReader(names)
     try:
         wanted, found = left.read(expected), right.read(actual)
@@ -219,11 +231,11 @@ def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
             return Likeness.SAME
         if left.unresolved or right.unresolved:
             return Likeness.UNKNOWN
-        # A bare name of which nothing is known is any full name that ends with it.
+        # A name that neither the module nor convention knows matches any full name that ends with it.
         ends = {name: f".{name}" for name in sorted(left.loose)}
         if wanted == _renamed(found, lambda name: next((n for n in ends if name.endswith(ends[n])), name)):
             return Likeness.SAME
-        # One library gives its types by several paths: pandas.Series is pandas.core.series.Series.
+        # A library may expose one type by several paths: pandas.Series is pandas.core.series.Series.
         same_ends = _renamed(wanted, _ends) == _renamed(found, _ends)
         return Likeness.UNKNOWN if same_ends or (right.loose and names.is_open) else Likeness.DIFFERENT
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -231,7 +243,10 @@ def compare_annotations(expected: str, actual: str, names: Names) -> Likeness:
 
 
 def compare_defaults(expected: str, actual: str, names: Names | None = None) -> Likeness:
-    """Compare the values of two defaults. A constant in the code is its value."""
+    """Compare the values of two defaults; the name of a constant in the code is replaced by its value.
+
+    Defaults that are no literals are the same if their sources are, otherwise unknown.
+    """
     try:
         wanted, found = (ast.parse(each.strip(), mode="eval").body for each in (expected, actual))
         if ast.dump(wanted) == ast.dump(found):
@@ -240,6 +255,7 @@ def compare_defaults(expected: str, actual: str, names: Names | None = None) -> 
         if value is not None:
             return compare_defaults(expected, value)
         left, right = ast.literal_eval(wanted), ast.literal_eval(found)
+        # With the types, as True == 1 == 1.0.
         return Likeness.SAME if (type(left), left) == (type(right), right) else Likeness.DIFFERENT
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return _compare_texts(expected, actual)
@@ -250,7 +266,10 @@ def _compare_texts(expected: str, actual: str) -> Likeness:
 
 
 def resolve(name: str, names: Names) -> str | None:
-    """Return the full name of a dotted name, or ``None`` where nothing is known of it."""
+    """Return the full name of a dotted name, ``None`` if the source does not show it.
+
+    A name that the module does not bind is taken for a builtin or as contracts usually mean it.
+    """
     head, dot, rest = name.partition(".")
     full = names.find(head)
     if full is None:
@@ -260,23 +279,24 @@ def resolve(name: str, names: Names) -> str | None:
 
 
 class _SignatureReader:
-    """Turns one annotation into its meaning."""
+    """Parser of one annotation into a normalized type."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.unresolved = False
-        """It names something that only running the code would tell."""
+        """Whether it has an expression or a bound name that the source does not resolve."""
         self.loose: set[str] = set()
-        """Bare names of which nothing is known."""
+        """Names that are not bound at all."""
         self._steps = 0
-        """How many aliases of types are being followed."""
+        """Number of type aliases that are being resolved at the moment."""
 
     def read(self, source: str) -> _Meaning:
+        """Return the normalized type. Raises ``SyntaxError`` and other errors of the parser."""
         return self._expression(ast.parse(source.strip(), mode="eval").body)
 
     def _expression(self, node: ast.expr) -> _Meaning:
         match node:
-            case ast.Constant(value=str(text)):
+            case ast.Constant(value=str(text)):  # a quoted annotation
                 return self.read(text)
             case ast.Constant(value=value):
                 return ("constant", repr(value))
@@ -293,6 +313,7 @@ class _SignatureReader:
                 return ast.unparse(node)
 
     def _name(self, name: str) -> _Meaning:
+        """Resolve a dotted name, through type aliases of the module; record it if that fails."""
         full = resolve(name, self.names)
         if full is not None:
             return full
@@ -325,6 +346,7 @@ class _SignatureReader:
 
 
 def _union(*parts: _Meaning) -> _Meaning:
+    """Return the union of types: flat, without order and repetition; a single member is no union."""
     flat = frozenset[_Meaning]().union(
         *(part if isinstance(part, frozenset) else frozenset((part,)) for part in parts)
     )
@@ -332,7 +354,7 @@ def _union(*parts: _Meaning) -> _Meaning:
 
 
 def _renamed(meaning: _Meaning, rename: Callable[[str], str]) -> _Meaning:
-    """Return a meaning with another name in the place of each."""
+    """Return a normalized type with each name replaced by ``rename`` of it."""
     match meaning:
         case str():
             return rename(meaning)
@@ -345,6 +367,7 @@ def _renamed(meaning: _Meaning, rename: Callable[[str], str]) -> _Meaning:
 
 
 def _ends(name: str) -> str:
+    """Return the first and the last part of a dotted name."""
     return f"{name.partition('.')[0]}.{name.rpartition('.')[2]}"
 
 
@@ -366,7 +389,7 @@ _CUSTOMARY = {
     "Path": "pathlib.Path",
     "Decimal": "decimal.Decimal",
 }
-"""What a contract usually means by a name that the module does not bind."""
+"""Usual meanings of names in contracts, for names that the module does not bind."""
 
 _SAME_AS = {
     f"typing.{name}": f"{origin.__module__}.{origin.__qualname__}".removeprefix("builtins.")
@@ -377,11 +400,11 @@ _SAME_AS = {
     "pandas.core.series.Series": "pandas.Series",
     "pandas.core.frame.DataFrame": "pandas.DataFrame",
 }
-"""Names of one and the same type; those of :mod:`typing` know what they stand for."""
+"""Canonical names of types with several names; aliases of :mod:`typing` have it in ``__origin__``."""
 
 
 def dotted(node: ast.AST) -> str | None:
-    """Return ``a.b.c`` of a name or a chain of attributes, ``None`` of anything else."""
+    """Return the text ``a.b.c`` of a name or a chain of attributes, ``None`` for other nodes."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,4 +1,9 @@
-"""Find the modules of a project and read their source by griffe; nothing of them is imported or run."""
+"""Reader of a project's modules: finds them below the root and parses them by griffe.
+
+Nothing is imported or run. griffe keeps only the last binding of a name, so an extension records how each
+body binds its names (:class:`Bindings`): a name that is defined under a condition, or in several ways, is
+uncertain, and must not be reported as a difference.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +26,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE_FOLDERS = ("", "src/", "lib/")
-"""Where the project's own modules are looked for, relative to the root."""
+"""Folders in which the project's own modules are searched, relative to the root, in this order."""
 
 COMPILED_SUFFIXES = (".so", ".pyd", ".pyi", ".pyx")
+"""Endings of modules without a Python source that could be compared."""
 MAX_SOURCE_BYTES = 16 * 1024 * 1024
 MAX_MODULES = 200
-"""So many modules are read for one contract."""
+"""Limit of the modules that are read for one contract."""
 
 MAX_REEXPORTS = 5
-"""How many modules a name is followed through."""
+"""Limit of the chain of imports through which a name is followed."""
 
 MAX_SIBLINGS = 5_000
-"""Names of a folder that are looked at for a compiled module."""
+"""Limit of the entries of a folder that are examined for compiled modules and similar names."""
 
 
 Scope: TypeAlias = griffe.Module | griffe.Class
@@ -45,10 +51,14 @@ _KINDS: Mapping[type[ast.AST], str] = {
     ast.alias: "imported",
 }
 _EXTRA = "contracts"
+"""Key of this module's data in griffe's ``extra``."""
 
 
 class ModuleProblem(Exception):
-    """A module cannot be compared: it is missing, it is no Python, or its source does not tell."""
+    """A module cannot be compared: it is missing, invalid Python, or its source is not available.
+
+    ``path`` is relative to the root. ``error`` is the syntax error, if that is the cause.
+    """
 
     def __init__(
         self,
@@ -64,7 +74,7 @@ class ModuleProblem(Exception):
 
 
 class ModuleReader:
-    """Reads modules below one root, each once."""
+    """Cached reader of the modules below one root."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -72,7 +82,7 @@ class ModuleReader:
         self._read: dict[str, griffe.Module] = {}
 
     def read(self, name: str) -> griffe.Module:
-        """Read a module. Raises :class:`ModuleProblem` or ``OSError``."""
+        """Return a module by its dotted name. Raises :class:`ModuleProblem` or ``OSError``."""
         if name not in self._read:
             if len(self._read) >= MAX_MODULES:
                 problem = f"{name} is reached through more than {MAX_MODULES} modules"
@@ -82,13 +92,16 @@ class ModuleReader:
         return self._read[name]
 
     def path_of(self, found: Scope) -> str:
-        """Return where something is defined, relative to the root."""
+        """Return the path of the file that defines a module or class, relative to the root."""
         filepath = found.module.filepath
         assert not isinstance(filepath, list)
         return filepath.relative_to(self.root).as_posix()
 
     def follow(self, module: griffe.Module, name: str) -> tuple[griffe.Module, str]:
-        """Return where a name is defined: in the module, or in one of the project that it comes from."""
+        """Follow the imports of a name; return the project's module that defines it, and its name there.
+
+        The last module that could be read is returned if the chain leaves the project or is too long.
+        """
         for _ in range(MAX_REEXPORTS):
             is_here = name in bindings_of(module).unsure or name in definitions(module)
             origin = None if is_here or name not in module.imports else self._split(module.imports[name])
@@ -101,7 +114,7 @@ class ModuleReader:
         return module, name
 
     def _split(self, full: str) -> tuple[str, str] | None:
-        """Return module and remaining name of a full dotted name, if it is one of the project's own."""
+        """Split a full name into a module of the project and the name in it; ``None`` if there is none."""
         parts = full.split(".")
         for at in range(len(parts) - 1, 0, -1):
             try:
@@ -112,7 +125,7 @@ class ModuleReader:
         return None
 
     def _find(self, name: str) -> str:
-        """Return the path of a module's source, relative to the root."""
+        """Return the path of a module's source, relative to the root. Raises :class:`ModuleProblem`."""
         if not all(part.isidentifier() for part in name.split(".")):
             raise ModuleProblem(
                 "missing_module", f"'{name}' is no name of a module; write it dotted: indicators.rsi"
@@ -125,13 +138,13 @@ class ModuleReader:
                         raise ModuleProblem("missing_module", f"the module {name} leads out of the root")
                     return candidate
         package, _, last = stem.rpartition("/")
-        beside = [entry for folder in SOURCE_FOLDERS for entry in self._entries(f"{folder}{package}")]
-        for entry in beside:
+        siblings = [entry for folder in SOURCE_FOLDERS for entry in self._entries(f"{folder}{package}")]
+        for entry in siblings:
             if entry.name.partition(".")[0] == last and entry.suffix in COMPILED_SUFFIXES:
                 problem = f"{name} is only there as {entry.name}, which cannot be read without running it"
                 raise ModuleProblem("unresolved", problem)
         problem = f"there is no module {name} below the root"
-        near = difflib.get_close_matches(last, sorted({entry.stem for entry in beside}), n=1)
+        near = difflib.get_close_matches(last, sorted({entry.stem for entry in siblings}), n=1)
         if last in near:
             problem += ", only a folder without __init__.py"
         elif near:
@@ -139,7 +152,7 @@ class ModuleReader:
         raise ModuleProblem("missing_module", problem)
 
     def _entries(self, folder: str) -> list[Path]:
-        """Return the folders and modules in a folder of the root."""
+        """Return the folders and modules in a folder of the root; empty if it is outside or missing."""
         parent = self.root / folder
         if self._confinement.fault(folder or ".") is not None or not parent.is_dir():
             return []
@@ -149,7 +162,7 @@ class ModuleReader:
 
 
 class _Extension(griffe.Extension):
-    """Note what griffe leaves out: how each body binds its names."""
+    """Extension of griffe that records the bindings of each module and class body."""
 
     def __init__(self, *, has_globals: bool) -> None:
         self._has_globals = has_globals
@@ -164,15 +177,18 @@ class _Extension(griffe.Extension):
 
     def on_function_instance(self, *, node: Any, func: griffe.Function, **_: Any) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            func.lineno = node.lineno  # not the line of its first decorator
+            func.lineno = node.lineno  # griffe sets the line of the first decorator
 
 
 def _visited(name: str, file: Path, shown: str) -> griffe.Module:
+    """Parse a module. Raises :class:`ModuleProblem`, which names the file as ``shown``, or ``OSError``."""
     if file.stat().st_size > MAX_SOURCE_BYTES:
         problem = f"{shown}: cannot be read: it has more than {MAX_SOURCE_BYTES} bytes"
         raise ModuleProblem("unreadable", problem, shown)
-    code: Any = file.read_bytes()  # the interpreter knows how its source is encoded
+    # As bytes: the parser detects the encoding of a source itself.
+    code: Any = file.read_bytes()
     extension = _Extension(has_globals=b"global" in code)
+    # Relative imports and full names are resolved by the parents, which need no content.
     *packages, last = name.split(".")
     parent: griffe.Module | None = None
     for package in packages:
@@ -194,12 +210,14 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
 
 
 def _add_dataclass_methods(module: griffe.Module) -> None:
+    """Add the generated methods of dataclasses, as far as the source determines them."""
     with suppress(griffe.GriffeError, LookupError, AttributeError):  # then they stay unknown
         griffe.DataclassesExtension().on_package(pkg=module)
     pending: list[Scope] = [module]
     while pending:
         owner = pending.pop()
         for name, each in members(owner, griffe.Kind.FUNCTION).items():
+            # Only generated methods have no line.
             if not each.lineno and _is_plain_dataclass(owner):
                 each.lineno = owner.lineno
             elif not each.lineno:
@@ -212,42 +230,50 @@ def _add_dataclass_methods(module: griffe.Module) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """Bindings of the names of a body; griffe keeps only the last one of each."""
+    """How the body of a module or class binds its names."""
 
     assigned: frozenset[str]
-    """Names that are bound by something else than ``def``, ``class`` or ``import``."""
+    """Names that are bound other than by ``def``, ``class`` or ``import``."""
     unsure: frozenset[str]
-    """Bound inside ``if``, ``try``, a loop …, or more than once in different ways."""
+    """Names that are bound inside ``if``, ``try``, a loop and the like, or more than once in different
+    ways."""
     is_open: bool
-    """It may have names that its source does not show: a star import, a ``__getattr__``."""
+    """Whether there may be names that the source does not show: by a star import or a ``__getattr__``."""
 
 
 def read_bindings(body: Sequence[ast.stmt], *, has_globals: bool = False) -> Bindings:
-    """Read what a body binds; with ``has_globals``, also by functions that declare a name ``global``."""
+    """Return the bindings of a body.
+
+    With ``has_globals``, names that a function in it declares ``global`` are unsure, too.
+    """
     kinds: dict[str, list[str]] = {}
     unsure: set[str] = set()
     for name, node, is_conditional in _bound(body):
         kinds.setdefault(name, []).append(_KINDS.get(type(node), "assigned"))
         if is_conditional:
             unsure.add(name)
-    for name, those in kinds.items():
-        # Of several definitions by `def` or by `import`, the last one counts.
-        if len(those) > 1 and (len({*those}) > 1 or "assigned" in those):
+    for name, ways in kinds.items():
+        # Of several definitions by `def` (overloads, setters) or by `import`, the last one counts.
+        if len(ways) > 1 and (len({*ways}) > 1 or "assigned" in ways):
             unsure.add(name)
-    if has_globals:  # to look for them takes as long as all the rest
+    if has_globals:  # only on demand: this walk takes as long as everything else
         nodes = (node for statement in body for node in ast.walk(statement))
         unsure.update(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
     return Bindings(
-        assigned=frozenset(name for name, those in kinds.items() if "assigned" in those),
+        assigned=frozenset(name for name, ways in kinds.items() if "assigned" in ways),
         unsure=frozenset(unsure),
         is_open="*" in kinds or "function" in kinds.get("__getattr__", ()),
     )
 
 
 def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
-    """Yield each name that a body binds itself, by which node, and whether only under a condition."""
+    """Yield each name that a body binds, with the binding node and whether that is conditional.
+
+    Bodies of nested functions and classes are not searched: they have names of their own.
+    """
     pending: list[tuple[ast.AST, bool]] = [(statement, False) for statement in body]
-    while pending:  # no recursion: a sum of a thousand terms is a thousand levels deep
+    # Iterative, as a sum of a thousand terms is a thousand levels deep.
+    while pending:
         node, is_conditional = pending.pop()
         children = list(ast.iter_child_nodes(node))
         match node:
@@ -266,9 +292,10 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
             ):
                 yield name, node, is_conditional
             case ast.AnnAssign(value=None) | ast.Lambda():
-                continue  # the one says of what type a name will be; the other keeps its names to itself
-            case ast.comprehension():
+                continue  # an annotation without value binds nothing, and a lambda has names of its own
+            case ast.comprehension():  # its target is local to the comprehension
                 children = [node.iter, *node.ifs]
+            # For annotations, the imports under TYPE_CHECKING are the unconditional ones.
             case ast.If() if dotted(node.test) in _TYPE_CHECKING:
                 pending += [(each, is_conditional) for each in node.body]
                 pending += [(each, True) for each in node.orelse]
@@ -277,38 +304,43 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.AST, bool]]:
                 pass
         is_block = isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case)
         if is_block and not isinstance(node, ast.With | ast.AsyncWith):
-            at_once = ast.expr | ast.alias | ast.withitem
-            pending += [(each, is_conditional or not isinstance(each, at_once)) for each in children]
+            # What a statement evaluates itself is as conditional as the statement; nested statements
+            # may not run.
+            immediate = ast.expr | ast.alias | ast.withitem
+            pending += [(each, is_conditional or not isinstance(each, immediate)) for each in children]
         else:
             pending += [(each, is_conditional) for each in children]
 
 
 def bindings_of(owner: Any) -> Bindings:
-    """Return how the body of a module or a class of griffe's binds its names."""
+    """Return the bindings that were recorded for a module or class of griffe."""
     return owner.extra[_EXTRA]["bindings"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeNames:
-    """The names as they are seen from a module, a class or a function of griffe's: :class:`Names`."""
+    """Name resolution at a module, class or function of griffe; implements :class:`.signatures.Names`."""
 
     scope: Any
 
     def find(self, name: str) -> str | None:
+        """Return the full name; ``""`` if the source binds it but does not show it, ``None`` if unbound."""
         try:
             path: str = self.scope.resolve(name)
         except griffe.NameResolutionError:
             return "" if any(self._is_bound(each, name) for each in self._scopes()) else None
         module = self.scope.module
         if path.startswith(f"{module.path}.") and path != f"{module.path}.{name}":
-            return ""  # of a class, or a type parameter
+            return ""  # a name of a class body, or a type parameter
         member = module.members.get(name)
+        # A name of this module is a type only if it is imported, or a function or class.
         is_known = path != f"{module.path}.{name}" or (
             member is not None and (member.is_alias or member.is_function or member.is_class)
         )
         return path if is_known else ""
 
     def value(self, name: str) -> str | None:
+        """Return the source of the value that the module assigns once to a name; ``None`` for a call."""
         module = self.scope.module
         member = module.members.get(name)
         if member is None or member.is_alias or not (member.is_attribute or member.is_type_alias):
@@ -319,9 +351,11 @@ class ScopeNames:
 
     @property
     def is_open(self) -> bool:
+        """Whether the module may have names that its source does not show."""
         return bindings_of(self.scope.module).is_open
 
     def _scopes(self) -> Iterator[Any]:
+        """Yield the scope and those around it, the module last."""
         scope = self.scope
         while not scope.is_module:
             yield scope
@@ -335,16 +369,16 @@ class ScopeNames:
         return name in bindings.assigned or (scope.is_module and name in bindings.unsure)
 
 
-# -- what griffe has read, in the words of contracts --------------------------------------------------
+# -- conversion from griffe to contracts --------------------------------------------------------------
 
 
 def members(owner: Scope, kind: griffe.Kind) -> dict[str, Any]:
-    """Return the functions, or the classes, that a module or a class body defines itself."""
+    """Return the members of a kind, by name, that the body of a module or class defines itself."""
     return {name: each for name, each in owner.members.items() if not each.is_alias and each.kind is kind}
 
 
 def properties(owner: Scope) -> dict[str, str | None]:
-    """Return the properties of a class with the annotation of what each gives."""
+    """Return the properties of a class by name, with the annotation of their value, if any."""
     return {
         name: _source(each.annotation)
         for name, each in members(owner, griffe.Kind.ATTRIBUTE).items()
@@ -353,13 +387,13 @@ def properties(owner: Scope) -> dict[str, str | None]:
 
 
 def definitions(owner: Scope) -> list[str]:
-    """Return the functions and classes that a module or a class defines, in the order of the source."""
+    """Return the names of the functions and classes that a module or class defines, in source order."""
     found = {**members(owner, griffe.Kind.FUNCTION), **members(owner, griffe.Kind.CLASS)}
     return sorted(found, key=lambda name: found[name].lineno or 0)
 
 
 def uncertainty(owner: Scope, name: str) -> str | None:
-    """Return why only running the code would tell what a name is, or ``None``."""
+    """Return why the source does not show what a name is; ``None`` if it does."""
     bindings = bindings_of(owner)
     if name in bindings.unsure:
         return "is defined under a condition, or more than once"
@@ -377,12 +411,12 @@ def uncertainty(owner: Scope, name: str) -> str | None:
 
 
 def may_be_changed(found: griffe.Class) -> bool:
-    """Return whether a decorator or a metaclass may give a class methods."""
+    """Return whether a decorator or a metaclass may add methods to a class."""
     return bool((found.decorators and not _is_plain_dataclass(found)) or found.keywords)
 
 
 def describe_function(found: griffe.Function) -> FoundFunction:
-    """Return a function in the words of contracts."""
+    """Convert a function of griffe; its annotations and defaults stay source texts."""
     parameters = [
         (each, (each.kind or griffe.ParameterKind.positional_or_keyword).name) for each in found.parameters
     ]
@@ -409,6 +443,7 @@ def describe_function(found: griffe.Function) -> FoundFunction:
 
 
 def _decorator(found: griffe.Decorator) -> tuple[str, str]:
+    """Return the name of a decorator as written, and its full name; ``?`` if it is no name."""
     value: Any = found.value.function if isinstance(found.value, griffe.ExprCall) else found.value
     is_name = isinstance(value, str | griffe.ExprName | griffe.ExprAttribute)
     return (str(value), found.callable_path) if is_name else ("?", "?")
@@ -419,7 +454,11 @@ def _source(expression: str | griffe.Expr | None) -> str | None:
 
 
 def _is_plain_dataclass(found: Any) -> bool:
-    """Return whether what ``dataclass`` makes of the class can be told for certain."""
+    """Return whether a class is a dataclass whose generated methods are known for certain.
+
+    That excludes other decorators, bases, fields with an uncertain binding, and options that are no
+    literals.
+    """
     if not found.is_class or len(found.decorators) != 1 or found.bases or found.keywords:
         return False
     (decorator,) = found.decorators

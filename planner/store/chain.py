@@ -1,12 +1,14 @@
-"""Chained file: append-only JSON lines, each with a digest over itself and the previous line.
+"""Append-only file of JSON lines, each with a digest over itself and the digest of the previous line.
 
 ::
 
     {"n":1,…,"digest":"sha256:…"}
 
 The digest covers the previous digest, a newline, and the line's bytes up to ``,"digest":``. Changing,
-dropping or moving a line breaks the chain at that place. A writer locks the file from before it reads
-others' lines until its own is on disk, so no line is lost and the chain never forks.
+dropping or moving a line breaks the chain at that place. A writer locks the file (:meth:`ChainedFile.hold`)
+before it reads the lines that other writers appended, and unlocks it when its own line is on disk, so no
+line is lost and the chain never forks. The run log (:mod:`.run_log`) and the log of corrections
+(:mod:`.corrections`) are chained files.
 """
 
 from __future__ import annotations
@@ -31,18 +33,20 @@ GENESIS = "sha256:" + "0" * 64
 """Digest that precedes the first line."""
 
 WAIT_SECONDS = 30.0
-"""Seconds that a writer waits for another."""
+"""Seconds that a writer waits for the lock of another process."""
 
 _DIGEST_KEY = ',"digest":"'
 _PAUSE_SECONDS = 0.005
+"""Seconds between two attempts to lock the file."""
 
 
 class LogEntry(NamedTuple):
-    """A line whose digest was checked."""
+    """A line whose digest was verified."""
 
     n: int
+    """Number of the line, from 0."""
     event: Any
-    """The parsed content."""
+    """The result of :meth:`ChainedFile.parse`; ``None`` if the line was read without parsing."""
     text: str
     """The line as written, without newline."""
 
@@ -53,18 +57,18 @@ def digest_of(body: str, previous: str) -> str:
 
 
 def chained(body: str, previous: str) -> tuple[str, str]:
-    """Return the complete line for a body, and its digest."""
+    """Append the digest to a body. Return the complete line, without newline, and the digest."""
     digest = digest_of(body, previous)
     return f'{body}{_DIGEST_KEY}{digest}"}}', digest
 
 
 def body_of(text: str) -> str:
-    """Return a line up to its digest."""
+    """Return a line without its digest: the part that :func:`chained` was given."""
     return text[: text.rfind(_DIGEST_KEY)]
 
 
 def check_link(text: str, n: int, previous: str) -> str:
-    """Return the digest of a line. Raises :class:`planner.errors.LogError` if it breaks the chain."""
+    """Return the digest of line ``n``. Raises :class:`planner.errors.LogError` if it breaks the chain."""
     expected, digest = chained(body_of(text), previous)
     if text == expected and text.startswith(f'{{"n":{n},'):
         return digest
@@ -73,43 +77,47 @@ def check_link(text: str, n: int, previous: str) -> str:
     except (ValueError, RecursionError, LookupError, TypeError):
         raise LogError(f"line {n} cannot be read: it is no line of a log") from None
     if number != n:
+        # A wrong number is reported before a wrong digest: it identifies the kind of damage.
         raise LogError(f"line {n} bears the number {number}: a line was dropped, added or moved")
     raise LogError(f"line {n} was changed, or the line before it: its digest does not fit")
 
 
 class ChainedFile:
-    """A file with the position up to which it was read. Open it by :meth:`append_to` or :meth:`read`."""
+    """A file with the position up to which it was read. Open it by :meth:`append_to` or :meth:`read`.
+
+    Subclasses set ``first_key`` and ``longest_line``, and validate lines in :meth:`parse`.
+    """
 
     first_key = ""
     """Text that follows the number and a comma in each line."""
     longest_line = 256 * 1024 * 1024
-    """Bytes; more than any line that can be written: the first of a run holds the plan, at most 64 MiB, and
-    the past."""
+    """Limit in bytes of a line, above any that can be written: the first line of a run contains the plan,
+    at most 64 MiB, and the memory of past runs."""
 
     def __init__(self, path: Path, handle: int, *, writable: bool) -> None:
         self.path = path
         self.count = 0
         """Number of lines read or written, which is the number of the next line."""
         self.remarks: list[str] = []
-        """Remarks for people, each reported once."""
+        """Remarks for people, such as on a line that a kill has torn."""
         self._handle = handle
         self._writable = writable
         self._digest = GENESIS
         self._end = 0
-        """End of the last of these lines, as byte offset."""
+        """Byte offset after the last of these lines."""
 
     @classmethod
     def append_to(cls, path: Path) -> Self:
         """Open a log for appending; create it, readable for its owner only, if it is missing.
 
-        A symbolic link is refused, as code under test could have created it. Raises
-        :class:`planner.errors.LogError`.
+        Raises :class:`planner.errors.LogError` if that fails or the path is no regular file. A symbolic
+        link is refused, as code under test could have created it.
         """
         return cls._open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, "name another file with --log")
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Open an existing log for reading. Raises :class:`planner.errors.LogError`."""
+        """Open an existing log for reading. Raises :class:`planner.errors.LogError` if that fails."""
         return cls._open(path, os.O_RDONLY, "name the log of a run")
 
     @classmethod
@@ -137,7 +145,12 @@ class ChainedFile:
 
     @contextlib.contextmanager
     def hold(self) -> Generator[None]:
-        """Lock the file against other writers. Raises :class:`planner.errors.LogError` if that fails."""
+        """Context in which this process is the only writer of the file.
+
+        Raises :class:`planner.errors.LogError` if the lock is not obtained within :data:`WAIT_SECONDS`, or
+        if the file was removed, replaced or shortened since it was opened.
+        """
+        # flock takes no timeout, so the lock is polled. The kernel releases it when its holder is killed.
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -153,7 +166,7 @@ class ChainedFile:
                 remedy = "name a file on another file system with --log"
                 raise log_error(self.path, problem, remedy) from None
         try:
-            # Acknowledged lines must not go into a file that was unlinked meanwhile.
+            # A line written to a file that was unlinked meanwhile would be acknowledged, and lost.
             try:
                 is_there = os.path.samestat(os.fstat(self._handle), os.stat(self.path))
             except OSError:
@@ -169,14 +182,15 @@ class ChainedFile:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def parse(self, text: str) -> Any:
-        """Return the content of the next line. Subclasses validate it. Raises ``LogError``."""
+        """Return the content of line :attr:`count`. Subclasses validate it and raise ``LogError``."""
         return text
 
     def entries(self, *, parses: bool = True) -> Iterator[LogEntry]:
-        """Yield each line written since the last read, with its digest checked; writers wait meanwhile.
+        """Yield each line written since the last read, with its digest verified.
 
-        An incomplete last line, left by a kill, is skipped, and cut off by the next writer. Raises
-        :class:`planner.errors.LogError` for any other damage, at the line in question.
+        A writer must be inside :meth:`hold`. An incomplete last line, left by a kill, is skipped by
+        readers and cut off by the next writer. Raises :class:`planner.errors.LogError` for any other
+        damage, when it reaches the damaged line.
         """
         for raw in self._whole_lines():
             try:
@@ -187,37 +201,42 @@ class ChainedFile:
                 self._refuse(f"line {self.count} cannot be read: byte {error.start} is not ASCII")
             except LogError as error:
                 self._refuse(str(error))
+            # Before the yield: a caller that stops iterating here must not read this line again.
             self._advance(text, digest)
             yield entry
 
     def skip(self) -> None:
-        """Read the lines written since without using them."""
+        """Read the lines written since the last read, verify their digests, and discard them."""
         for _ in self.entries(parses=False):
             pass
 
     def write(self, bodies: Sequence[str]) -> None:
-        """Append lines and sync them to disk; the caller holds the lock and has read all lines.
+        """Append lines and sync them to disk; the caller is in :meth:`hold` and has read all lines.
 
-        Raises :class:`planner.errors.LogError` if that fails; the log is unchanged then.
+        ``bodies`` are lines without digest and closing brace. Raises :class:`planner.errors.LogError` if
+        writing fails; the log is unchanged then.
         """
         lines: list[tuple[str, str]] = []
         for body in bodies:
             lines.append(chained(body, lines[-1][1] if lines else self._digest))
         try:
+            # Written at an explicit offset, and in a loop: a single write may be short, as on a full disk.
             at, left = self._end, memoryview("".join(f"{text}\n" for text, _ in lines).encode("ascii"))
             while left:
                 written = os.pwrite(self._handle, left, at)
                 at, left = at + written, left[written:]
             os.fsync(self._handle)
             if self.count == 0:
-                with contextlib.suppress(OSError):  # where folders can be synchronised, for the file's name
+                # The new file's directory entry is synced, too, on systems that can sync directories.
+                with contextlib.suppress(OSError):
                     folder = os.open(self.path.parent, os.O_RDONLY)
                     try:
                         os.fsync(folder)
                     finally:
                         os.close(folder)
         except BaseException as error:
-            with contextlib.suppress(OSError):  # otherwise the next writer cuts the torn line off
+            # Also on an interrupt. If truncating fails, the next writer cuts the incomplete line off.
+            with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._end)
             if not isinstance(error, OSError):
                 raise
@@ -227,6 +246,7 @@ class ChainedFile:
             self._advance(text, digest)
 
     def _refuse(self, problem: str) -> NoReturn:
+        """Raise the error about a damaged line; it names the command that shows the state before it."""
         remedy = "restore the log from a copy, or name the log of a run"
         if self.count:
             shown = f"planner replay {self.path} --until {self.count - 1} shows the state before it"
@@ -234,12 +254,16 @@ class ChainedFile:
         raise log_error(self.path, problem, remedy)
 
     def _advance(self, text: str, digest: str) -> None:
+        """Move the position behind a line that was read or written."""
         self.count += 1
         self._digest = digest
         self._end += len(text) + 1
 
     def _whole_lines(self) -> Iterator[bytes]:
-        """Yield lines that end with a newline, and a last one that lacks only that."""
+        """Yield the complete lines from the current position, without newline.
+
+        This includes a last line that lacks only its newline.
+        """
         try:
             with open(self._handle, "rb", closefd=False) as file:
                 file.seek(self._end)
@@ -257,18 +281,20 @@ class ChainedFile:
             raise log_error(self.path, problem, "see to the disk") from None
 
     def _is_torn(self, tail: bytes) -> bool:
-        """Return whether an unterminated line is incomplete.
+        """Return whether a last line without newline is incomplete JSON.
 
-        A writer cuts such a line off, and terminates one that only lacks its newline.
+        A writer cuts an incomplete line off, and appends the newline to a complete one. Raises ``LogError``
+        if the text cannot be the beginning of a log line.
         """
         try:
             length = json.JSONDecoder().raw_decode(tail.decode("ascii"))[1]
         except (ValueError, RecursionError):
             length = 0
         is_torn = length == 0
-        # Only the beginning of a next line is ever cut off, so that no foreign file is damaged.
+        # Only text that begins like the next line is cut off, so that no foreign file is truncated.
         start = f'{{"n":{self.count},{self.first_key}'.encode()
-        written = tail.rstrip(b"\0")  # null bytes of a block that was lost in a crash of the machine
+        # After a crash of the machine, blocks that were allocated but never written read as null bytes.
+        written = tail.rstrip(b"\0")
         if is_torn and not written.startswith(start) and not start.startswith(written):
             self._refuse(f"line {self.count} is no line of a log")
         if 0 < length < len(tail):
@@ -285,10 +311,10 @@ class ChainedFile:
 
 
 def log_error(path: Path, problem: str, remedy: str) -> LogError:
-    """Return an error about a log: problem, then remedy."""
+    """Return the error about a log whose one-line message is path, problem and remedy."""
     return LogError(one_line(f"{path}: {problem}; {remedy}"))
 
 
 def one_line(text: str) -> str:
-    """Return a message without control characters and line breaks."""
+    """Return a message without control characters and line breaks, cut to 1,500 characters."""
     return sanitizing.one_line(text, limit=1_500)

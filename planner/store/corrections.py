@@ -1,6 +1,7 @@
-"""Log of people's corrections, ``.planverify/corrections.jsonl``.
+"""Log of the diagnoses that people corrected, ``.planverify/corrections.jsonl``.
 
-Imported by verifications that apply corrections, so it imports neither the engine nor SQLAlchemy.
+Every verification that applies corrections imports this module, so it imports neither the engine nor
+SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 CORRECTIONS = f"{HOME}/corrections.jsonl"
 MAX_BYTES = 16 * 1024 * 1024
-"""Limit in bytes that a verification reads, as code under test could have written anything there."""
+"""Size in bytes up to which a verification reads the log; code under test could have written to it."""
 
 
 class CorrectionLog(ChainedFile):
@@ -34,22 +35,24 @@ class CorrectionLog(ChainedFile):
 
 
 def corrections_of(path: Path) -> Iterator[Correction]:
-    """Yield all corrections of a log, oldest first, skipping those of other versions.
+    """Yield the corrections of a log in the order in which they were appended.
 
-    Raises :class:`planner.errors.LogError` if the log is unreadable or damaged.
+    Corrections that this version cannot parse are skipped. Raises :class:`planner.errors.LogError` if the
+    log is unreadable or damaged.
     """
     with CorrectionLog.read(path) as log:
         for entry in log.entries():
             try:
                 yield Correction.model_validate(json.loads(entry.text)["correction"])
             except (ValidationError, LookupError, TypeError):
-                continue
+                continue  # such as a category or role that only another version of the program knows
 
 
 def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction, ...]:
-    """Return the newest corrections of how to read a failure, none later than ``now``.
+    """Return the newest ``limit`` corrections of a category or owner that are not later than ``now``.
 
-    Empty without a log. Raises :class:`planner.errors.LogError`.
+    They are sorted newest first. Empty without a log. Raises :class:`planner.errors.LogError` if the log is
+    too large, damaged or no regular file.
     """
     try:
         facts = path.lstat()
@@ -58,20 +61,23 @@ def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction,
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
         raise log_error(path, f"this is no file of at most {MAX_BYTES >> 20} MiB", "move it away")
     known = (each for each in corrections_of(path) if each.at <= now)
-    said = [each for each in known if each.right_category is not None or each.right_owner is not None]
-    return tuple(reversed(sorted(said, key=lambda each: each.at)[-limit:]))
+    relevant = [each for each in known if each.right_category is not None or each.right_owner is not None]
+    return tuple(reversed(sorted(relevant, key=lambda each: each.at)[-limit:]))
 
 
 def append_correction(root: Path, correction: Correction) -> None:
-    """Append a correction and sync it to disk. Raises :class:`planner.errors.LogError`."""
+    """Append a correction, with secrets removed from its reason, and sync it to disk.
+
+    Raises :class:`planner.errors.LogError` if it cannot be written.
+    """
     try:
         make_home(root)
     except OSError as error:
         problem = f"the folder cannot be made ({error.strerror})"
         raise log_error(root / HOME, problem, "make its place writable") from None
-    held = correction.model_dump(mode="json", exclude_none=True)
+    content = correction.model_dump(mode="json", exclude_none=True)
     if correction.because is not None:
-        held["because"] = redact(correction.because)
+        content["because"] = redact(correction.because)
     with CorrectionLog.append_to(root / CORRECTIONS) as log, log.hold():
         log.skip()
-        log.write([f'{{"n":{log.count},"correction":{json.dumps(held, separators=(",", ":"))}'])
+        log.write([f'{{"n":{log.count},"correction":{json.dumps(content, separators=(",", ":"))}'])

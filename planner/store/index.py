@@ -1,7 +1,9 @@
-"""Index over logs and outcome files: an SQL database that is updated from the files.
+"""Index over logs, outcome files and corrections: an SQL database that is updated from these files.
 
-It is no record: ``.planverify/planverify.db`` can be deleted at any time and is rebuilt from the files.
-Any other database supported by SQLAlchemy can collect the runs of several checkouts.
+It is a cache: ``.planverify/planverify.db`` can be deleted at any time and is rebuilt from the files. Any
+other database that SQLAlchemy supports can collect the runs of several checkouts. :meth:`Index.sync`
+compares size and time of each file with those stored beside its rows, and replaces the rows of the files
+that changed; :mod:`.run_rows` derives the rows.
 """
 
 from __future__ import annotations
@@ -45,55 +47,58 @@ if TYPE_CHECKING:
     from planner.store.run_rows import Row, Rows
 
 USUAL = f"{HOME}/planverify.db"
-"""Path of a project's index, below the plan's root."""
+"""Default path of a project's index, below the plan's root."""
 
 OUTCOMES = "outcomes.json"
 
 BUSY_SECONDS = 30.0
-"""Seconds to wait for another writer."""
+"""Seconds that SQLite waits for another writer."""
 
 ALL_SECONDS = 30.0
-"""Interval, in seconds, in which an open index checks logs of finished runs."""
+"""Interval, in seconds, at which an open index checks the logs of finished runs, which rarely change."""
 
 _MOST_TRIES = 40
-"""Attempts to create tables while other processes do the same."""
+"""Attempts to create tables while other processes create them, too."""
 
-_MADE_MEANWHILE = ("already exists", "duplicate key")
-"""Error messages of SQLite and PostgreSQL for that case."""
+_CREATED_MEANWHILE = ("already exists", "duplicate key")
+"""Parts of the error messages of SQLite and PostgreSQL if another process created a table first."""
 
 
 class Index:
-    """One database. All failures are one-line ``StoreError``.
+    """One database. Its methods raise a :class:`planner.errors.StoreError` with a one-line message.
 
-    An open index that is updated repeatedly remembers the file states of its rows, and only checks
-    whether another process has written since.
+    An index that stays open remembers the file states of its rows between calls of :meth:`sync`. It reads
+    them from the database again only if another process has written since.
     """
 
     def __init__(self, name: str, engine: Engine, *, is_shared: bool) -> None:
-        """Create the tables if missing. Raises ``StoreError`` for those of another version."""
+        """Create the tables if missing. Raises ``StoreError`` if they have another version."""
         self.name = name
         """Name in messages."""
         self._engine = engine
         self._is_shared = is_shared
-        """It has rows of other checkouts, whose files may be missing here."""
+        """Whether it may have rows of other checkouts, whose files may be missing here."""
         self._unread: dict[str, list[str]] = {}
         """Remarks for people by file."""
         self._stamps: dict[str, str] = {}
-        """State of each file at the time of its rows, valid for ``_changes``."""
+        """Size and time of each file when its rows were derived, valid while the database's count of
+        changes equals ``_changes``."""
         self._over: set[str] = set()
-        """Logs of finished runs among them."""
+        """Names of those files that are logs of finished runs."""
         self._changes = 0
-        self._looked = -ALL_SECONDS
-        """Time of the last check of all files."""
-        self._moved = 0
-        """Time at which a log was last added or removed, if certain."""
+        """Count of changes in the database that ``_stamps`` belongs to."""
+        self._checked_at = -ALL_SECONDS
+        """Monotonic time of the last check of all files."""
+        self._folder_changed = 0
+        """Time in ns at which a log was last added or removed; 0 if uncertain."""
         try:
             for left in reversed(range(_MOST_TRIES)):
                 try:
                     self._make_tables()
                     break
-                except StoreError as error:  # another process is creating the tables at this moment
-                    if not left or not any(words in str(error) for words in _MADE_MEANWHILE):
+                # Several processes may find no tables and create them at once: the losers try again.
+                except StoreError as error:
+                    if not left or not any(words in str(error) for words in _CREATED_MEANWHILE):
                         raise
                     time.sleep(0.05)
         except BaseException:
@@ -101,6 +106,7 @@ class Index:
             raise
 
     def _make_tables(self) -> None:
+        """Create the tables if the database has none; check the version of existing ones."""
         with self.reading() as connection:
             found = None
             if inspect(connection).has_table(INDEX.name):
@@ -108,7 +114,8 @@ class Index:
             if found is None:
                 METADATA.create_all(connection)
                 connection.execute(INDEX.delete())
-                # A random start of the count distinguishes a database from one that replaced it.
+                # The count starts at the current time, so that an open index notices if its database was
+                # deleted and built again: with an equal count it would keep outdated stamps.
                 connection.execute(INDEX.insert().values(version=VERSION, changes=time.time_ns()))
             elif found != VERSION:
                 raise StoreError(
@@ -118,14 +125,15 @@ class Index:
 
     @property
     def remarks(self) -> list[str]:
-        """Remarks for people on unreadable files."""
+        """Remarks for people on unreadable files, sorted by file."""
         return [remark for name in sorted(self._unread) for remark in self._unread[name]]
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, create: bool = True) -> Self:
-        """Open a database named by a user. Raises :class:`planner.errors.StoreError`.
+        """Open a database named by a user, as URL or as path of an SQLite file.
 
-        Tables of another version of this program are refused.
+        Raises :class:`planner.errors.StoreError` if it cannot be used, has tables of another version, or is
+        a missing file and ``create`` is false.
         """
         name, url = _url_of(url_or_path)
         if url.get_backend_name() != "sqlite" or url.database is None:
@@ -155,20 +163,25 @@ class Index:
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """Context with a connection for queries of :mod:`.questions`."""
+        """Context with a connection in a transaction, for the queries of :mod:`.questions`.
+
+        Raises :class:`planner.errors.StoreError` in place of each database error inside it.
+        """
         try:
             with self._engine.begin() as connection:
                 yield connection
         except (SQLAlchemyError, OSError) as error:
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
-            raise StoreError(_complaint(self.name, cause)) from error
+            raise StoreError(_error_message(self.name, cause)) from error
 
     def sync(self, root: Path, logs: Iterable[Path] = ()) -> bool:
         """Update the rows of a project from its files; return whether any file had changed.
 
         ``logs`` are read in addition to the project's. A file with unchanged size and time is not read
-        again; logs of finished runs are checked at intervals only. ``remarks`` lists unreadable files.
+        again; logs of finished runs are checked every :data:`ALL_SECONDS` only. Afterwards
+        :attr:`remarks` names the unreadable files.
         """
+        # In a database of several checkouts, rows are identified by machine and folder, too.
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
         with self.reading() as connection:
             changes = connection.execute(select(INDEX.c.changes)).scalar_one()
@@ -179,19 +192,21 @@ class Index:
                 self._over = {name for name, _, is_over in found if is_over}
                 self._changes = changes
         stamps, over = self._stamps, self._over
-        if time.monotonic() - self._looked >= ALL_SECONDS:
-            self._looked, over = time.monotonic(), set[str]()
+        if time.monotonic() - self._checked_at >= ALL_SECONDS:
+            self._checked_at, over = time.monotonic(), set[str]()
         expected, moved = stamps.keys(), _time_of_change(root / FOLDER)
-        if over and moved and moved == self._moved:  # no log was added or removed
+        # While no log was added or removed, the folder need not be listed.
+        if over and moved and moved == self._folder_changed:
             expected = expected - over
             logs = [*logs, *(root / name for name in expected if name.endswith(".jsonl"))]
             files = _files(root, logs, None)
         else:
             files = _files(root, logs, {name: stamps[name] for name in over})
         stale = sorted(name for name, stamp in files.items() if stamps.get(name) != stamp)
-        gone = [] if self._is_shared else sorted(expected - files.keys())
+        # A shared database keeps the rows of removed files.
+        removed = [] if self._is_shared else sorted(expected - files.keys())
         # Hundreds of files share a transaction, as each transaction waits for the disk.
-        for names in (*batched(gone), *batched(stale)):
+        for names in (*batched(removed), *batched(stale)):
             made: dict[str, Rows] = {}
             for name in names:
                 self._unread[name] = []
@@ -207,14 +222,18 @@ class Index:
                     self._stamps[name] = files[name]
                 if name in made and made[name][SOURCES][0]["is_over"]:
                     self._over.add(name)
-        self._moved = moved
-        self._unread = {name: held for name, held in self._unread.items() if name in stamps and held}
-        return bool(stale or gone)
+        self._folder_changed = moved
+        self._unread = {name: lines for name, lines in self._unread.items() if name in stamps and lines}
+        return bool(stale or removed)
 
     def _replace(self, keys: Mapping[str, str], made: Mapping[str, Rows]) -> None:
-        """Replace the rows of these files."""
+        """Replace the rows of files in one transaction.
+
+        ``keys`` maps each name to the value of its ``source`` column. Names that are not in ``made`` only
+        lose their rows.
+        """
         with self.reading() as connection:
-            # Locks from the first statement on, so that writers do not interleave.
+            # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(changes=INDEX.c.changes + 1))
             changes = connection.execute(select(INDEX.c.changes)).scalar_one()
             known = select(SOURCES.c.source).where(SOURCES.c.source.in_(keys.values()))
@@ -225,25 +244,25 @@ class Index:
                 rows = [{"source": keys[name], **row} for name in made for row in made[name].get(table, ())]
                 if rows:
                     connection.execute(table.insert(), _storable(table, rows))
-        if (
-            changes == self._changes + 1
-        ):  # otherwise another process has written: the next sync reads everything
+        # If another process has written, too, the old count stays, and the next sync reads all stamps.
+        if changes == self._changes + 1:
             self._changes = changes
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
-    """Open the index of a project, or the named database, updated from the project's files.
+    """Open the index of a project, updated from its files, or the database that ``url`` names.
 
-    The project's own index is rebuilt if damaged or of another version, and kept in memory if it cannot
-    be written. A named database is only updated by an import.
+    The project's own index is built again with ``rebuild``, or if it is damaged or of another version; it
+    is kept in memory if it cannot be written. A named database is returned as it is: only an import updates
+    it. Raises :class:`planner.errors.StoreError`.
     """
     if url is not None:
         return Index.open(url, create=False)
     path = root / USUAL
-    for anew in (rebuild, True):
+    for deletes in (rebuild, True):
         if not os.access(root / HOME, os.W_OK):
             break
-        if anew:
+        if deletes:
             for end in ("", "-journal", "-wal", "-shm"):
                 with suppress(OSError):
                     path.with_name(f"{path.name}{end}").unlink()
@@ -266,28 +285,30 @@ def _up_to_date(index: Index, root: Path) -> Index:
 def _time_of_change(folder: Path) -> int:
     """Return when a folder's entries last changed, in ns; 0 if a later change may be indistinguishable."""
     with suppress(OSError):
-        moved = folder.stat().st_mtime_ns
-        # Some file systems have a resolution of two seconds.
-        return moved if time.time_ns() - moved > 2_500_000_000 else 0
+        changed = folder.stat().st_mtime_ns
+        # Some file systems have a resolution of two seconds: a later change could have the same time.
+        return changed if time.time_ns() - changed > 2_500_000_000 else 0
     return 0
 
 
 def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the source files of rows, as state stamp by name below the root.
+    """Return the files that rows are derived from, as stamp (size and time) by name relative to the root.
 
-    Logs with a ``known`` stamp are not examined while they exist; with ``None`` the folder of logs is
-    not listed.
+    Logs with a stamp in ``known`` keep it while they exist, without a stat call. With ``None``, the folder
+    of logs is not listed: only ``logs``, outcomes and corrections are returned.
     """
     base = os.path.realpath(root)
     files: dict[str, str] = {}
 
+    # Cached, as thousands of logs share a folder.
     @cache
     def name_of(folder: str) -> str:
         below = os.path.relpath(os.path.realpath(folder), base).replace(os.sep, "/")
         return f"{below}/".removeprefix("./")
 
     def add(name: str, facts: os.stat_result) -> None:
-        if stat.S_ISREG(facts.st_mode) and facts.st_size:  # skip empty files
+        # Neither links nor empty files, as a kill may leave one.
+        if stat.S_ISREG(facts.st_mode) and facts.st_size:
             files[name] = f"{facts.st_size} {facts.st_mtime_ns}"
 
     outcomes = (f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
@@ -317,12 +338,12 @@ def batched(names: list[str], most: int = 250) -> Iterator[list[str]]:
 
 
 def _key(origin: str, name: str) -> str:
-    """Return the value that identifies a file in its rows."""
+    """Return the value of the ``source`` column for the rows of a file."""
     return hashlib.sha256(f"{origin}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _rows(path: Path, remarks: list[str]) -> Rows | None:
-    """Return the rows of a file; ``None``, with a remark, if it is unreadable."""
+    """Return the rows of a file; ``None`` if it is unreadable, with the reason added to ``remarks``."""
     try:
         if path.name == OUTCOMES:
             return rows_of_outcomes(path)
@@ -335,7 +356,7 @@ def _rows(path: Path, remarks: list[str]) -> Rows | None:
 
 
 def _storable(table: Table, rows: list[Row]) -> list[Row]:
-    """Return complete rows with texts that every database accepts."""
+    """Return the rows with all columns of the table, and with texts that every database accepts."""
 
     def storable(value: Any) -> Any:
         if not isinstance(value, str) or (value.isascii() and "\0" not in value):
@@ -348,7 +369,10 @@ def _storable(table: Table, rows: list[Row]) -> list[Row]:
 
 
 def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
-    """Return the name and URL of a database."""
+    """Return the name for messages, without password, and the URL of a database.
+
+    Raises ``StoreError`` if the text is no URL of a database.
+    """
     if isinstance(url_or_path, Path) or "://" not in url_or_path:
         return str(url_or_path), URL.create("sqlite", database=str(url_or_path))
     with suppress(ArgumentError):
@@ -365,7 +389,10 @@ def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
 
 
 def _sqlite_engine(path: Path) -> Engine:
-    """Return an engine for a private SQLite file. Raises ``StoreError`` if the path is not a file."""
+    """Return an engine for an SQLite file, created readable for its owner only if it is missing.
+
+    Raises ``StoreError`` if the path is a link or no regular file, or cannot be created.
+    """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -375,13 +402,14 @@ def _sqlite_engine(path: Path) -> Engine:
                 "--store, or remove it"
             ) from None
     except (OSError, ValueError) as error:
-        raise StoreError(_complaint(str(path), error)) from None
+        raise StoreError(_error_message(str(path), error)) from None
     url = URL.create("sqlite", database=os.path.abspath(path))
-    # No pooling, as another process may have replaced the file.
+    # No pooling: another process may replace the file, and a pooled connection would keep the old one.
     return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
 
 
-def _complaint(name: str, error: BaseException) -> str:
+def _error_message(name: str, error: BaseException) -> str:
+    """Return the message about a database error, with the first line of its text."""
     first = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return one_line(
         f"{name}: the index cannot be used: {first[:300]}; nothing is lost, for the logs hold everything: "

@@ -1,10 +1,11 @@
-"""Events and actions as JSON, the lines of a run's log, and the events that a driver writes.
+"""Serialization of events and actions: the lines of a run's log, and the events that a driver sends.
 
 ::
 
     {"n":1,"event":{"event":"run_started",…},"actions":[{"action":"implement",…}],"digest":"sha256:…"}
 
-Lines are JSON in ASCII; the first has the number 0 and holds a ``plan_submitted``.
+Lines are JSON in ASCII; the first has the number 0 and contains a ``plan_submitted``. Serialization is
+deterministic: a replay compares actions with those of the log byte for byte.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Limit in bytes of a driver's line."""
+"""Limit in bytes of one line that a driver sends."""
 
 _LONGEST = 300
 """Limit in characters of a message to a driver."""
 
-_HOLDS_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRevised)
+# Plans and todos are serialized as in plan files (:func:`plainly`), other values by pydantic.
+_WITH_PLAN_PARTS = (AskHuman, PublishPlan, PlanSubmitted, SubPlanLoaded, PlanRevised)
 
 
 class LogLine(ReadValue):
-    """A parsed line. Its actions stay text, as a fold recomputes them."""
+    """The parsed part of a line. Its actions are not parsed, as a fold computes them again."""
 
     event: Event
 
@@ -61,21 +63,21 @@ EVENT_NAMES: tuple[str, ...] = tuple(
 
 
 def body(n: int, event: Event, actions: Iterable[Action]) -> str:
-    """Return the line with that number, without its digest."""
-    made = ",".join(map(action_text, actions))
-    return f'{{"n":{n},"event":{event_text(event)},"actions":[{made}]'
+    """Return line ``n`` without its digest, as :meth:`planner.store.chain.ChainedFile.write` takes it."""
+    serialized = ",".join(map(action_text, actions))
+    return f'{{"n":{n},"event":{event_text(event)},"actions":[{serialized}]'
 
 
 def encode(n: int, event: Event, actions: Iterable[Action], previous: str) -> tuple[str, str]:
-    """Return the complete line with that number, without newline, and its digest.
+    """Return the complete line ``n``, without newline, and its digest.
 
-    ``previous`` is the previous line's digest, :data:`planner.store.chain.GENESIS` for the first.
+    ``previous`` is the digest of the previous line, :data:`planner.store.chain.GENESIS` for the first.
     """
     return chained(body(n, event, actions), previous)
 
 
 def parse_line(text: str, n: int) -> Event:
-    """Return the event of a checked line. Raises :class:`planner.errors.LogError`."""
+    """Return the event of line ``n``. Raises :class:`planner.errors.LogError` if it is invalid."""
     try:
         return LogLine.model_validate_json(text).event
     except ValidationError as error:
@@ -85,13 +87,14 @@ def parse_line(text: str, n: int) -> Event:
 
 
 def action_text(action: Action) -> str:
-    """Serialize an action, without absent values; deterministic."""
+    """Serialize an action, without values that are ``None``; equal actions give equal texts."""
     return _text(action, "action", action.action)
 
 
 def event_text(event: Event) -> str:
-    """Serialize an event; parsing it gives an equal event."""
+    """Serialize an event; :func:`parse_event` returns an equal event."""
     if isinstance(event, Verified):
+        # Of outcomes, the values that were set are kept, even if they are ``None`` or a default.
         outcome = event.outcome.model_dump_json(exclude_unset=True)
         rest = _ascii(event.model_dump_json(exclude_none=True, exclude={"event", "outcome"}))
         return f'{{"event":"verified",{rest[1:-1]},"outcome":{_ascii(outcome)}}}'
@@ -99,42 +102,44 @@ def event_text(event: Event) -> str:
 
 
 def logged_actions(text: str) -> list[str]:
-    """Return the actions of a line as JSON texts."""
+    """Return the actions of a line, each as JSON text like that of :func:`action_text`."""
     return [json.dumps(each, separators=(",", ":")) for each in json.loads(text)["actions"]]
 
 
 def calls_for(text: str, actions: Iterable[Action]) -> bool:
-    """Return whether these actions equal those of a line, byte for byte."""
-    made = ",".join(map(action_text, actions))
-    # Brackets pair up: what ends like this began with the one bracket that opens the actions.
-    return body_of(text).endswith(f',"actions":[{made}]')
+    """Return whether a line contains exactly these actions, byte for byte."""
+    serialized = ",".join(map(action_text, actions))
+    # Comparing the end suffices: brackets are balanced, so the matched "[" opens the actions.
+    return body_of(text).endswith(f',"actions":[{serialized}]')
 
 
 def parse_event(text: str) -> Event:
-    """Parse an event. Raises ``ValidationError``, a ``ValueError``."""
+    """Parse an event. Raises pydantic's ``ValidationError``, a ``ValueError``, if it is invalid."""
     return _EVENTS.validate_json(text)
 
 
 def without_secrets(event: Event) -> Event:
-    """Return the event with secrets removed from its texts, for writing.
+    """Return the event with secrets removed from its texts, so that none is written to the log.
 
-    Plans are kept unchanged: they are in their files anyway, and their digest covers every byte.
+    Events with plans are returned unchanged: plans are in their files anyway, and their digest covers every
+    byte.
     """
     if isinstance(event, PlanSubmitted | SubPlanLoaded | PlanRevised):
         return event
-    held = json.loads(event_text(event))
-    clear = _redacted(held)
-    return event if clear == held else parse_event(json.dumps(clear))
+    content = json.loads(event_text(event))
+    redacted = _redacted(content)
+    return event if redacted == content else parse_event(json.dumps(redacted))
 
 
-_NAMES = frozenset(("event", "at", "todo_id", "plan", "id", "question_id", "approval_id", "signature"))
-"""Keys with identifiers as values, which cannot quote secrets."""
+_IDENTIFIER_KEYS = frozenset(
+    ("event", "at", "todo_id", "plan", "id", "question_id", "approval_id", "signature")
+)
+"""Keys whose values are identifiers: they cannot contain secrets, and redacting them would break links."""
 
 
 _SHORT = 100
-"""Length in characters up to which redacted texts are cached; most texts of outcomes are shorter and
-repeat.
-"""
+"""Length in characters below which results of redaction are cached; most texts of outcomes are shorter, and
+repeat."""
 _redact_word = lru_cache(maxsize=4096)(redact)
 
 
@@ -144,14 +149,16 @@ def _redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [_redacted(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
-        held = cast("dict[str, Any]", value)
-        return {name: item if name in _NAMES else _redacted(item) for name, item in held.items()}
+        members = cast("dict[str, Any]", value)
+        return {
+            name: item if name in _IDENTIFIER_KEYS else _redacted(item) for name, item in members.items()
+        }
     return value
 
 
 def _text(value: ReadValue, tag: str, kind: str) -> str:
-    """Return the value with what it is in front."""
-    if isinstance(value, _HOLDS_PLAN_PARTS):
+    """Serialize an event or action, with its tag as first member."""
+    if isinstance(value, _WITH_PLAN_PARTS):
         plain = {tag: kind, **plainly(value)}
         return json.dumps(plain, separators=(",", ":"), allow_nan=False)
     rest = _ascii(value.model_dump_json(exclude_none=True, exclude={tag}))
@@ -159,15 +166,15 @@ def _text(value: ReadValue, tag: str, kind: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return ASCII JSON, independent of the terminal's encoding."""
+    """Return JSON with all non-ASCII characters escaped."""
     return text if text.isascii() else json.dumps(json.loads(text), separators=(",", ":"))
 
 
 def plainly(value: Any) -> Any:
-    """Return a value as JSON data, parts of plans as in plan files, without absent values."""
+    """Return a value as JSON data without ``None`` members; plans and todos are as in plan files."""
     if isinstance(value, ReadValue):
-        held = ((name, getattr(value, name)) for name in type(value).model_fields)
-        return {name: plainly(item) for name, item in held if item is not None}
+        members = ((name, getattr(value, name)) for name in type(value).model_fields)
+        return {name: plainly(item) for name, item in members if item is not None}
     if isinstance(value, Value):
         return plain(value)
     if isinstance(value, Enum):
@@ -185,7 +192,11 @@ _START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
 
 
 def read_event(raw: bytes) -> Event:
-    """Parse a driver's line. Raises :class:`planner.errors.RefusedEvent`."""
+    """Parse a line that a driver sent.
+
+    Raises :class:`planner.errors.RefusedEvent` if it is too long, not UTF-8, not an event, or a
+    ``plan_submitted``.
+    """
     if len(raw) > MAX_EVENT_BYTES:
         problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
         raise RefusedEvent("unreadable-line", problem, "tell less in one event")
@@ -203,6 +214,7 @@ def read_event(raw: bytes) -> Event:
 
 
 def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
+    """Return the refusal for an event that pydantic rejected; it quotes at most three errors."""
     kind, place, context = errors[0]["type"], errors[0]["loc"], errors[0].get("ctx", {})
     if not place and kind == "union_tag_invalid":
         name = one_line(context["tag"], limit=_LONGEST)
@@ -214,10 +226,10 @@ def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     if not place:
         problem = one_line(f"the line is no JSON object: {errors[0]['msg']}", limit=_LONGEST)
         return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")
-    told = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3]]
+    quoted = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3]]
     more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
     return RefusedEvent(
         "unfit-event",
-        one_line(f"{place[0]}: {'; '.join(told)}{more}", limit=_LONGEST),
+        one_line(f"{place[0]}: {'; '.join(quoted)}{more}", limit=_LONGEST),
         f"planner schema event tells what an event holds; times are written as in {_START}",
     )

@@ -1,7 +1,8 @@
-"""Run of a plan without a driver: its log, extended by the outcomes of each verification.
+"""Run of a plan without a driver: people verify, and each verification's outcomes extend the log.
 
-Used by ``planner next``, ``status`` and the commands that answer questions. It uses the plan's newest
-log; a run that a driver carries out by ``planner step`` is only displayed.
+Used by ``planner next``, ``planner status`` and the commands that answer questions. :class:`PlanRun` folds
+the plan's newest log and reports the newest outcomes to the engine. A run that a driver carries out by
+``planner step`` is only displayed: its driver reports its own outcomes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class PlanRun:
-    """A plan with the outcomes of its last run, and the engine's state after them."""
+    """A plan with the outcomes of its last verification, and the engine's state after these outcomes."""
 
     def __init__(self, tree: PlanTree, found: FoundOutcomes, remarks: list[str]) -> None:
         self.tree = tree
@@ -52,28 +53,29 @@ class PlanRun:
         self.log: Path | None = None
         """Path of the log, existing or not."""
         self.named_log: Path | None = None
-        """Log named by the user, which follow-up commands must name, too."""
+        """Log that the user named; suggested follow-up commands must name it, too."""
         self._document = found.document if found.plan_change is None else None
-        """Outcomes that apply to the current plan."""
+        """The outcomes; ``None`` if there are none or the plan has changed since."""
         self._now = datetime.now(UTC)
-        """Time for outcomes without one: that of their file."""
+        """Time assumed for outcomes that name none: that of their file, else the current time."""
         with suppress(OSError):
             self._now = datetime.fromtimestamp(found.path.stat().st_mtime, UTC)
         self._completer = EventCompleter(tree, validates=False)
         self._before: State | None = None
-        """State before the first new event."""
+        """State at the end of the log, before the first new event; ``None`` for a new log."""
         self._new: list[tuple[Event, tuple[Action, ...]]] = []
-        """New events with their actions; only the last of the states is kept."""
+        """Events that are not in the log yet, with their actions. Their states are not kept."""
         self._state: State | None = None
 
     @classmethod
     def open(
         cls, plan: Path, outcomes: Path | None = None, log: Path | None = None, *, keep: bool = False
     ) -> PlanRun:
-        """Load a plan and its run; ``keep`` stores the last run's outcomes in the log.
+        """Load a plan and its run, and apply the outcomes of the last verification.
 
-        ``outcomes`` given by a user are evaluated alone: no log is read or written unless it is named,
-        too. An unwritable log becomes a remark. Raises :class:`planner.errors.PlannerError`.
+        ``keep`` writes the new events to the log; a log that cannot be written becomes a remark.
+        ``outcomes`` that a user names are evaluated alone: no log is read or written unless ``log`` is
+        named, too. Raises :class:`planner.errors.PlannerError`.
         """
         tree = load_tree(plan)
         remarks: list[str] = []
@@ -103,7 +105,8 @@ class PlanRun:
 
             with collector_paused():
                 _, refused = report_run(run.state, run._document, tree.sub_plans().keys(), run._now, tell)
-            if not run.state.plan_state.is_final:  # what was not believed has no say in how a run has ended
+            # If the run has ended all the same, refused outcomes no longer matter.
+            if not run.state.plan_state.is_final:
                 remarks += refused
         try:
             if keep and found.document is not None:
@@ -120,14 +123,18 @@ class PlanRun:
 
     @property
     def is_driven(self) -> bool:
-        """Return whether a driver carries the plan out and reports events itself."""
+        """Whether a driver carries the plan out and reports events itself."""
         return self.state.policy.driven
 
     def outstanding(self) -> tuple[Action, ...]:
-        """Return the unanswered requests, each with the rule that first made it."""
+        """Return the actions that nobody has answered yet, each with the rule that first requested it.
+
+        Empty for a finished run. The state is unchanged.
+        """
         if self.state.plan_state.is_final:
             return ()
         actions: list[Action] = []
+        # On resuming, the engine repeats its unanswered actions; the state that follows is discarded.
         for action in step(self.state, RunResumed(at=moment(self.state.now)))[1]:
             names = getattr(action, "todo_ids", None) or (getattr(action, "todo_id", ""),)
             record = self.state.records.get(names[0])
@@ -138,32 +145,42 @@ class PlanRun:
         return tuple(actions)
 
     def recorded(self) -> RecordedRun:
-        """Return all steps: those of the log, then those of the last run.
+        """Return all steps, to be iterated once: those of the log, then those that are not in it yet.
 
-        This provides story and metrics for plans without a driver.
+        Story and metrics of plans without a driver are made from them.
         """
         if self._before is None:
-            return RecordedRun(shown_path(self.tree.loaded.path), self._told(), self.remarks)
-        assert self.log is not None  # it begins with the submission of the plan
+            return RecordedRun(shown_path(self.tree.loaded.path), self._new_steps(), self.remarks)
+        assert self.log is not None  # the state before the new events came from a log
         run = run_of_log(self.log)
-        return RecordedRun(shown_path(self.tree.loaded.path), chain(run.steps, self._told()), run.remarks)
+        return RecordedRun(
+            shown_path(self.tree.loaded.path), chain(run.steps, self._new_steps()), run.remarks
+        )
 
-    def _told(self) -> Iterator[Step]:
+    def _new_steps(self) -> Iterator[Step]:
+        """Apply the new events again, as their states were not kept."""
         state = self._before
         for event, _ in self._new:
-            taken = Step.take(state, event)
-            state = taken.after
-            yield taken
+            applied = Step.take(state, event)
+            state = applied.after
+            yield applied
 
     def tell(self, event: Event) -> tuple[Action, ...]:
-        """Apply an event. Raises :class:`planner.errors.RefusedEvent`."""
-        taken = self._completer.take(self.state, event)
-        self._state = taken.after
-        self._new.append(taken[:2])
-        return taken.actions
+        """Apply an event, without writing it; return the actions that the engine requests.
+
+        Raises :class:`planner.errors.RefusedEvent`.
+        """
+        applied = self._completer.take(self.state, event)
+        self._state = applied.after
+        self._new.append(applied[:2])
+        return applied.actions
 
     def save(self) -> None:
-        """Write the new events to the log. Raises :class:`planner.errors.LogError`."""
+        """Write the new events to the log.
+
+        Raises :class:`planner.errors.LogError` if the log cannot be written, or if another process has
+        appended to it since it was read: the new events were applied to an older state.
+        """
         if self.log is None or not self._new:
             return
         make_log_folder(self.log)
@@ -176,7 +193,12 @@ class PlanRun:
         self._new.clear()
 
     def _continue(self, given: Path | None) -> None:
-        """Continue the run in its log; start another if that one is finished or of another plan."""
+        """Load the run of a log: the log that the user named, or the plan's newest.
+
+        The state stays ``None`` if a new run has to be started: there is no log, or the newest log is of
+        another version of the plan, or the last verification restarts the run. Raises ``LogError`` if the
+        named log cannot be continued.
+        """
         self.log = given or plan_logs(self.tree.loaded)[-1]
         state, events = None, []
         if self.log.exists():
@@ -184,7 +206,8 @@ class PlanRun:
                 events = [entry.event for entry in log.entries()]
             state = fold(events) if events else None  # a kill may have left no line
         if state is not None:
-            # Of a plan a driver may carry out a part, within lower limits: its file is the same one then.
+            # A driver may submit a part of the plan, with lower limits. Then the submitted plan differs
+            # from the file, but its digest is that of the file.
             is_of_file = getattr(events[0], "digest", None) == self.tree.loaded.digest
             subs = self.tree.sub_plans()
             plans = {"": self.tree.loaded.plan} | {name: sub.loaded.plan for name, sub in subs.items()}
@@ -192,7 +215,7 @@ class PlanRun:
                 (is_of_file and not within) or is_plan_of(state, plan, within)
                 for within, plan in plans.items()
             )
-            if is_same and not self._begins_anew(state):
+            if is_same and not self._restarts(state):
                 self._before = self._state = state
                 return
             if given is not None:
@@ -200,23 +223,24 @@ class PlanRun:
                 raise LogError(f"{given}: the run {why}; name another log with --log")
             self.log = next_log(self.tree.loaded)
 
-    def _begins_anew(self, state: State) -> bool:
-        """Return whether the last verification contradicts the run and does not belong to it."""
+    def _restarts(self, state: State) -> bool:
+        """Return whether the last verification is no part of the run and contradicts its final results."""
         document = self._document
         if document is None or not must_restart(state, document):
             return False
         if not state.policy.driven:
             return True
-        # A driver tells its own verifications. What people verify counts when its run is over.
+        # A driver reports its own verifications. One made by people restarts its run only after the end.
         return (
             state.plan_state.is_final
             and time_of(document.run.started_at, self._now).timestamp() > state.now
         )
 
     def _submit(self, *, allow_unproved: bool) -> None:
+        """Start a new run of the plan, dated at the start of its last verification."""
         document = self.found.document
         at = time_of("" if document is None else document.run.started_at, self._now)
         policy = RunPolicy(driven=False, allow_unproved=allow_unproved)
-        taken = Step.take(None, submission(self.tree.loaded, at, policy))
-        self._state = taken.after
-        self._new.append(taken[:2])
+        applied = Step.take(None, submission(self.tree.loaded, at, policy))
+        self._state = applied.after
+        self._new.append(applied[:2])

@@ -1,4 +1,4 @@
-"""Keeps the newest version of a plan, as the edits of a run have made it, in a file."""
+"""Writer of the newest version of a plan, with all edits that a run has published, to a file."""
 
 from __future__ import annotations
 
@@ -22,25 +22,29 @@ if TYPE_CHECKING:
 
 
 class PlanVersions:
-    """The newest plan of a run, in a file."""
+    """File that receives the newest version of a run's plan after each change.
+
+    Sub-plans are written beside it.
+    """
 
     def __init__(self, target: Path, source: Path) -> None:
-        """``source`` is the file of the plan, whose comments and layout are kept.
+        """Create a writer to ``target``; ``source`` is the plan's file, whose comments and layout are kept.
 
-        Raises :class:`planner.errors.PlannerError` for a target that holds something else.
+        Raises :class:`planner.errors.PlannerError` if the target is the source, or contains anything but a
+        version of this plan.
         """
         if os.path.realpath(target) == os.path.realpath(source):
             raise PlannerError(f"{shown_path(target)}: this is the plan itself; name another file")
-        held = plan_id_of(source)
-        refuse_other_plan(target, set() if held is None else {held})
+        plan_id = plan_id_of(source)
+        refuse_other_plan(target, set() if plan_id is None else {plan_id})
         self._target = target
         self._source = source
         self._written: tuple[int, ...] = ()
-        """The versions of the plan and its sub-plans that the file holds."""
-        self._told: set[str] = set()
+        """Version numbers of the plan and its sub-plans that were written last."""
+        self._reported: set[str] = set()
 
     def keep_off(self, files: Collection[Path]) -> None:
-        """Refuse to write where something else is kept. Raises :class:`planner.errors.PlannerError`."""
+        """Raise :class:`planner.errors.PlannerError` if the target is one of the run's own files."""
         for path in files:
             if os.path.realpath(self._target) == os.path.realpath(path):
                 raise PlannerError(
@@ -48,7 +52,10 @@ class PlanVersions:
                 )
 
     def write(self, state: State | None) -> list[str]:
-        """Write the newest version where it has changed; return what a person should know of it."""
+        """Write the newest version if it has changed; return remarks for people, each only once.
+
+        A failure is a remark, too; the next call tries again.
+        """
         newest = () if state is None else tuple(part.version for part in state.parts.values())
         if state is None or newest == self._written:
             return []
@@ -59,15 +66,19 @@ class PlanVersions:
             self._written = newest
         except PlannerError as error:
             remarks = [f"the newest plan could not be written: {error}"]
-        news = [each for each in remarks if each not in self._told]
-        self._told.update(news)
-        return news
+        new = [each for each in remarks if each not in self._reported]
+        self._reported.update(new)
+        return new
 
     def _texts(self, state: State) -> tuple[dict[Path, str], list[str]]:
-        """Return the text of each file. What was published counts, though the layout may not be kept."""
+        """Return the text of each file, and remarks.
+
+        If the source cannot be read or edited any more, the plan is written without its comments: the
+        published edits matter more than the layout.
+        """
         try:
             tree = load_tree(self._source)
-            with suppress(PlannerError):  # a sub-plan that no file holds is written whole
+            with suppress(PlannerError):  # a sub-plan without a file is written completely
                 tree.load_all()
             own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
             texts = plans_beside(tree, revised_plans(state, own_policies), self._target)

@@ -1,4 +1,8 @@
-"""The questions that are asked of the index: runs, branches, what repaired what, what stands still."""
+"""Queries of the index: runs, branches, questions, failures, repairs, and the memory of past runs.
+
+Each takes a connection of :meth:`planner.store.index.Index.reading` and returns rows as dictionaries by
+column, without the primary key.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Select, Table
 
 Found: TypeAlias = "dict[str, Any]"
-"""A row of the index by its columns."""
+"""A row of the index: values by column name."""
 
 _Past = TypeVar("_Past", PastRepair, PastTodo, Correction)
 
@@ -41,20 +45,26 @@ _WORTH = {PlanState.COMPLETED.value: 0, PlanState.HALTED.value: 2, PlanState.REJ
 def runs(
     connection: Connection, plan_id: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> list[Found]:
-    """Return the runs of the engine for a plan, or all, the newest first; of these a page, with a limit."""
+    """Return the engine's runs of a plan, or of all plans, newest first.
+
+    ``limit`` and ``offset`` select a page; without a limit, all are returned.
+    """
     wanted = _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS)
     return _rows(connection, wanted if limit is None else wanted.limit(limit).offset(offset))
 
 
 def count_runs(connection: Connection) -> tuple[int, int]:
-    """Return how many runs of the engine there are, and how many of them are blocked."""
+    """Return the number of the engine's runs, and how many of them are blocked."""
     blocked = func.count(RUNS.c.blocked_since)
     total, waiting = connection.execute(select(func.count(), blocked).select_from(RUNS)).one()
     return total, waiting
 
 
 def repair_rates(connection: Connection) -> list[Found]:
-    """Return by category and role how many repairs were tried and how many held, the most tried first."""
+    """Return the numbers of repairs that were tried and that fixed the failure, by category and role.
+
+    The pair with the most tries comes first. Repairs without a known result are not counted.
+    """
     at, tried = REPAIRS.c, func.count()
     wanted = select(at.category, at.role, tried, func.sum(case((at.fixed, 1), else_=0)))
     wanted = wanted.where(at.fixed.is_not(None)).group_by(at.category, at.role)
@@ -68,32 +78,36 @@ def repair_rates(connection: Connection) -> list[Found]:
 def verifications(
     connection: Connection, plan_id: str | None = None, *, limit: int | None = None
 ) -> list[Found]:
-    """Return the runs of ``pytest --planverify`` for a plan, or all, the newest first.
+    """Return the runs of ``pytest --planverify`` for a plan, or for all plans, newest first.
 
-    What a run has left for its plan is kept with the run, too: it is one verification.
+    Outcomes are stored in the run's folder and in the plan's folder, hence in two rows: they are one
+    verification, and returned once.
     """
     at = VERIFICATIONS.c
     wanted = _of_plan(VERIFICATIONS, plan_id).order_by(
         at.started.desc(), at.run_id.desc(), at.source.desc()
     )
-    # Each may stand there twice.
+    # Each verification may have two rows: twice the limit is enough.
     found = _rows(connection, wanted if limit is None else wanted.limit(2 * limit))
     return list({(each["run_id"], each["plan_id"]): each for each in found}.values())[:limit]
 
 
 def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the branches of each of these runs."""
-    rows = _of_runs(connection, REPAIRS, found)
-    return [[row for row in those if row["branch_id"] is not None] for those in rows]
+    """Return the branches of each of the runs, which are rows returned by :func:`runs`."""
+    rows_by_run = _of_runs(connection, REPAIRS, found)
+    return [[row for row in rows if row["branch_id"] is not None] for rows in rows_by_run]
 
 
 def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
-    """Return what was asked in each of these runs."""
+    """Return the questions and approval requests of each of the runs, which :func:`runs` returned."""
     return _of_runs(connection, QUESTIONS, found)
 
 
 def decided(connection: Connection, question_id: str, digest: str) -> Found | None:
-    """Return the same question as it was asked and decided before, the latest decision first."""
+    """Return the latest decided question with this id and digest; ``None`` if none was decided.
+
+    An equal digest means that the same was asked.
+    """
     at = QUESTIONS.c
     wanted = select(QUESTIONS).where(
         at.question_id == question_id, at.digest == digest, at.decision.is_not(None)
@@ -102,18 +116,21 @@ def decided(connection: Connection, question_id: str, digest: str) -> Found | No
 
 
 def mean_resolution(found: Iterable[Found]) -> float | None:
-    """Return how long branches that passed took on average, in seconds; ``None`` where none has."""
+    """Return the mean duration in seconds of the branches that passed; ``None`` if none passed."""
     times = [each["duration_seconds"] for each in found if each["outcome"] == PASSED]
     return fmean(times) if times else None
 
 
 def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
-    """Return the failures of a plan by category and role: how many, in how many todos, when last."""
+    """Return the failures of a plan by category and role: their number, their todos, the latest time.
+
+    The most frequent come first.
+    """
     counts = [
         {
             "category": category,
             "role": role,
-            # One failure may stand in many runs, and in the log of the engine beside them.
+            # The same failure has rows of many verifications, and of the engine's log besides.
             "failures": len({(row["signature"], row["todo_id"]) for row in rows}),
             "todos": sorted({row["todo_id"] for row in rows}),
             "last": max(row["at"] for row in rows),
@@ -126,20 +143,28 @@ def failure_counts(connection: Connection, plan_id: str) -> list[Found]:
 
 
 def signatures(connection: Connection) -> list[str]:
-    """Return every signature that was ever diagnosed, the newest first."""
+    """Return all diagnosed failure signatures, the most recently seen first."""
     at = FAILURES.c
     wanted = select(at.signature).where(at.signature.is_not(None)).group_by(at.signature)
     return list(connection.execute(wanted.order_by(func.max(at.at).desc(), at.signature)).scalars())
 
 
 def signature_meant(known: Sequence[str], begin: str) -> str:
-    """Return the one signature that begins so; the text itself where none or several do."""
+    """Expand an abbreviated signature to the one in ``known`` that starts with it.
+
+    Returns ``begin`` unchanged if it is complete, or if none or several start with it.
+    """
     found = [each for each in known if begin and each.startswith(begin)]
     return found[0] if len(found) == 1 and begin not in known else begin
 
 
 def failure(connection: Connection, signature: str) -> Found | None:
-    """Return what is known of a signature: who had it, who repaired it; ``None`` where nothing is."""
+    """Return the history of a signature: its failures, repairs and corrections; ``None`` if unknown.
+
+    ``repairs`` counts by role and strategy how often they were tried and fixed it, the most successful
+    first; ``branches`` and ``corrections`` are rows. ``head``, ``role`` and ``last`` are those of the
+    newest failure.
+    """
 
     def known(table: Table, *order: Any) -> list[Found]:
         return _rows(connection, select(table).where(table.c.signature == signature).order_by(*order))
@@ -148,7 +173,7 @@ def failure(connection: Connection, signature: str) -> Found | None:
     corrected = known(CORRECTIONS, CORRECTIONS.c.at.desc(), CORRECTIONS.c.id.desc())
     if not rows and not corrected:
         return None
-    told, newest = [*rows, *corrected], rows[0] if rows else {}
+    records, newest = [*rows, *corrected], rows[0] if rows else {}
     repaired = known(REPAIRS, REPAIRS.c.opened.desc(), REPAIRS.c.source, REPAIRS.c.branch_id)
     tried = [row for row in repaired if row["fixed"] is not None]
     repairs: list[Found] = [
@@ -163,12 +188,13 @@ def failure(connection: Connection, signature: str) -> Found | None:
     ]
     return {
         "signature": signature,
-        "category": told[0]["category"],
+        "category": records[0]["category"],
         "head": newest.get("head"),
+        # One verification has rows of the run's and of the plan's folder.
         "times": len({(row["run_id"], row["plan_id"], row["n"]) for row in rows}),
         "todos": list(dict.fromkeys(row["todo_id"] for row in rows)),
         "last": newest.get("at"),
-        "fingerprint": next((row["fingerprint"] for row in told if row["fingerprint"]), None),
+        "fingerprint": next((row["fingerprint"] for row in records if row["fingerprint"]), None),
         "role": newest.get("role"),
         "repairs": sorted(repairs, key=lambda each: (-each["fixed"], each["tried"])),
         "branches": [row for row in repaired if row["branch_id"] is not None],
@@ -177,10 +203,10 @@ def failure(connection: Connection, signature: str) -> Found | None:
 
 
 def plans_for(connection: Connection, goal: str) -> list[Found]:
-    """Return the plans that served a goal: those that were completed first, then the newest.
+    """Return the plans with a goal: of completed runs first, of rejected runs last, else newest first.
 
-    Each is as its run has left it, without the todos that were made to repair others. Two goals are one
-    where only blanks and capitals differ.
+    ``document`` is the plan at the end of its run if that completed, otherwise as submitted; without
+    branches. Goals are equal if they differ in blanks and capitals only.
     """
     key = " ".join(goal.casefold().split())
     columns = ("goal", "fingerprint", "digest", "path", "run_id", "document")
@@ -193,10 +219,10 @@ def plans_for(connection: Connection, goal: str) -> list[Found]:
 
 
 def past_records(connection: Connection, fingerprint: str, now: datetime, limit: int) -> PastRecords:
-    """Return what a run is given of the past, at most so many of each kind, none later than now.
+    """Return the memory for a run: at most ``limit`` repairs, todos and corrections each.
 
-    Those of the repository come first, the newest before others; then those of other repositories: what was
-    learnt there is worth less, and better than nothing.
+    None is later than ``now``. Records of this repository (``fingerprint``) come first, then those of other
+    repositories, which are worth less, but better than none; within each, the newest first.
     """
 
     def newest(kind: type[_Past], table: Table) -> tuple[_Past, ...]:
@@ -207,7 +233,7 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
         wanted = wanted.order_by(elsewhere, table.c.at.desc(), table.c.source, table.c.id.desc())
         found: list[_Past] = []
         for row in _rows(connection, wanted.limit(limit)):
-            with suppress(ValidationError):  # a role or category of another version is of no use here
+            with suppress(ValidationError):  # a role or category of another version of the program
                 found.append(kind.model_validate({**row, "attempts": row.get("attempts") or 1}))
         return tuple(found)
 
@@ -220,20 +246,21 @@ def past_records(connection: Connection, fingerprint: str, now: datetime, limit:
 
 
 def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
-    # The whole plan of a run is left out: to parse those of a page takes longer than all else.
+    """Return the query for a table's rows of one plan, or of all, without the column ``document``."""
+    # Loading the complete plans of a page of runs takes longer than everything else.
     wanted = select(*(column for column in table.columns if column.name != "document"))
     return wanted if plan_id is None else wanted.where(table.c.plan_id == plan_id)
 
 
 def _of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the rows of a table for each of these runs, in the order in which they were made."""
+    """Return the rows of a table for each of the runs, in order of creation."""
     wanted = select(table).where(table.c.source.in_([run["source"] for run in found])).order_by(table.c.id)
-    rows = {source: those for (source,), those in _group(_rows(connection, wanted), "source")}
+    rows = {source: own for (source,), own in _group(_rows(connection, wanted), "source")}
     return [rows.get(run["source"], []) for run in found]
 
 
 def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:
-    """Return the rows by the values of some columns, in the order of these values."""
+    """Group rows by the values of some columns, sorted by these values."""
     groups: dict[tuple[str, ...], list[Found]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in columns), []).append(row)

@@ -1,7 +1,8 @@
 """Log of one run, ``.planverify/logs/{run or plan}.jsonl``, and its replay.
 
-Several processes may append, and any may be killed meanwhile: see :mod:`planner.store.chain`. The
-format of lines is in :mod:`planner.store.lines`.
+Each line has one event and the actions that the engine decided on it. The state is not stored: it is
+folded from the events. Several processes may append, and any may be killed meanwhile: see
+:mod:`planner.store.chain`. The format of lines is in :mod:`planner.store.lines`.
 """
 
 from __future__ import annotations
@@ -29,9 +30,14 @@ if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
 
 FOLDER = f"{HOME}/logs"
+"""Folder of a plan's logs, below the plan's root."""
+
 _FIRST_BYTES = b'{"n":0,"event":'
+"""Beginning of every log of a run."""
 _TAIL_BYTES = 4 * 1024 * 1024
+"""Size of the end of a log that :func:`is_over` reads."""
 _ENDS = ("finish", "halt")
+"""Actions that end a run."""
 
 
 class Step(NamedTuple):
@@ -44,7 +50,10 @@ class Step(NamedTuple):
 
     @classmethod
     def take(cls, before: State | None, event: Event) -> Step:
-        """Apply an event. Raises :class:`planner.errors.RefusedEvent`."""
+        """Apply an event; ``before`` is ``None`` for the event that submits the plan.
+
+        Raises :class:`planner.errors.RefusedEvent`.
+        """
         if before is None:
             assert isinstance(event, PlanSubmitted)  # the log refuses any other first line
             after, actions = start(event)
@@ -54,19 +63,19 @@ class Step(NamedTuple):
 
 
 class RunLog(ChainedFile):
-    """One log with the position up to which it was read. Open it by :meth:`append_to` or :meth:`read`."""
+    """The log of one run. Open it by :meth:`append_to` or :meth:`read`."""
 
     first_key = '"event":{"event":"'
 
     def append(self, *steps: Step) -> None:
-        """Append steps and sync them to disk; the caller holds the lock and has read all lines.
+        """Append steps and sync them to disk; the caller is in :meth:`hold` and has read all lines.
 
         Raises :class:`planner.errors.LogError` if that fails; the log is unchanged then.
         """
         self.write([body(self.count + at, *step[:2]) for at, step in enumerate(steps)])
 
     def parse(self, text: str) -> Event:
-        """Return the event of the next line; only the first line may submit the plan."""
+        """Return the event of the next line. Raises ``LogError``; only the first line may submit a plan."""
         event = parse_line(text, self.count)
         if (event.event == "plan_submitted") != (self.count == 0):
             raise LogError(
@@ -76,7 +85,11 @@ class RunLog(ChainedFile):
         return event
 
     def steps(self, state: State | None) -> Iterator[tuple[LogEntry, Step]]:
-        """Fold the lines written since, starting from a state. Raises :class:`planner.errors.LogError`."""
+        """Apply the events written since the last read to ``state``; yield each line with its step.
+
+        ``state`` is ``None`` if nothing was read before. Raises :class:`planner.errors.LogError` if a line
+        is damaged, or if this version of the engine refuses its event.
+        """
         for entry in self.entries():
             try:
                 taken = Step.take(state, entry.event)
@@ -88,7 +101,7 @@ class RunLog(ChainedFile):
 
 
 class RecordedRun(NamedTuple):
-    """A run that can be iterated once; ``remarks`` is complete afterwards."""
+    """A run whose steps can be iterated once; ``remarks`` is complete afterwards."""
 
     name: str
     """Name in messages."""
@@ -98,12 +111,17 @@ class RecordedRun(NamedTuple):
 
 
 def run_of_log(path: Path) -> RecordedRun:
-    """Return the run of a log file. Errors are raised on iteration."""
+    """Return the run of a log file.
+
+    The file is opened on iteration: :class:`planner.errors.LogError` is raised by the steps, also for an
+    empty log.
+    """
     name, remarks = shown_path(path), list[str]()
 
     def steps() -> Iterator[Step]:
         with RunLog.read(path) as log:
             for entry, taken in log.steps(None):
+                # After a first difference, all later lines may differ: one remark suffices.
                 if not remarks and not calls_for(entry.text, taken.actions):
                     remarks.append(
                         f"{name}: line {entry.n} holds other actions than this version decides; what is "
@@ -118,9 +136,10 @@ def run_of_log(path: Path) -> RecordedRun:
 
 
 class ReplayDifference(NamedTuple):
-    """The first difference between a log and the engine."""
+    """The first line whose logged actions differ from those that this version of the engine decides."""
 
     n: int
+    """Number of the line."""
     event: Event
     logged: str | None
     """The logged action as JSON; ``None`` if there is none."""
@@ -140,7 +159,7 @@ class ReplayDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Replay:
-    """A log folded again."""
+    """Result of folding a log again with this version of the engine."""
 
     events: int = 0
     actions: int = 0
@@ -148,16 +167,15 @@ class Replay:
     last: LogEntry | None = None
     last_actions: tuple[Action, ...] = ()
     difference: ReplayDifference | None = None
-    """The first difference; nothing after it was compared."""
+    """The first difference, ``None`` if there is none; nothing after it was compared."""
     remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, path: Path, *, until: int | None = None) -> Self:
-        """Fold a log to its end or first difference; with ``until``, to that line regardless of
-        differences.
+        """Fold a log to its end or first difference; with ``until``, to that line despite differences.
 
-        Memory use does not grow with the log. Raises :class:`planner.errors.LogError` if the log is
-        damaged before that line.
+        An event that the engine refuses ends the fold in either case. Memory use does not grow with the
+        log. Raises :class:`planner.errors.LogError` if the log is damaged before the last folded line.
         """
         replay = cls()
         with RunLog.read(path) as log, collector_paused():
@@ -177,6 +195,7 @@ class Replay:
         return replay
 
     def _compare(self, entry: LogEntry, actions: tuple[Action, ...], refusal: str | None) -> None:
+        """Store the difference between a line's actions and ``actions``, if it is the first."""
         if self.difference is None and (refusal is not None or not calls_for(entry.text, actions)):
             pairs = zip_longest(logged_actions(entry.text), map(action_text, actions))
             logged, now = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
@@ -189,7 +208,7 @@ class Replay:
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file starts like a log of a run."""
+    """Return whether a file starts like the log of a run; ``False`` if it is unreadable."""
     try:
         if not path.is_file():  # opening a pipe would block
             return False
@@ -200,9 +219,9 @@ def is_log(path: Path) -> bool:
 
 
 def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
-    """Return the log for a run to write: the newest, or the next one if that run is finished.
+    """Return the log for a run to append to: the plan's newest, or a new one if that run is finished.
 
-    A run with an id always uses its own log. Creates the folder. Raises
+    A run with an id uses the newest log with that name, even if it is finished. Creates the folder. Raises
     :class:`planner.errors.LogError`.
     """
     log = plan_logs(loaded, run_id)[-1]
@@ -213,7 +232,10 @@ def log_to_continue(loaded: LoadedPlan, run_id: str | None = None) -> Path:
 
 
 def make_log_folder(log: Path) -> None:
-    """Create the folder of a log, ignored by version control. Raises :class:`planner.errors.LogError`."""
+    """Create the folder of a log, below a ``.planverify`` that version control ignores.
+
+    Raises :class:`planner.errors.LogError`.
+    """
     folder = log.parent
     try:
         make_home(folder.parent.parent)
@@ -224,7 +246,10 @@ def make_log_folder(log: Path) -> None:
 
 
 def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
-    """Return the plan's first log, and its existing further ones: ``shop.2.jsonl`` …"""
+    """Return the paths of a plan's or a run's logs, oldest first.
+
+    The first, ``shop.jsonl``, need not exist; the further ones, ``shop.2.jsonl`` and so on, do.
+    """
     logs = [loaded.root / FOLDER / f"{file_name(run_id or loaded.plan.todo_list_id)}.jsonl"]
     while (later := logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")).is_file():
         logs.append(later)
@@ -232,13 +257,16 @@ def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:
 
 
 def next_log(loaded: LoadedPlan) -> Path:
-    """Return the path for the log of a new run."""
+    """Return the path for the log of a new run, which does not exist yet."""
     logs = plan_logs(loaded)
     return logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
 
 
 def is_over(log: Path) -> bool:
-    """Return whether a log's last action ends its run; ``False`` if unreadable."""
+    """Return whether a log's last action ends its run; ``False`` if that cannot be read.
+
+    Reads only the last 4 MiB, and verifies no digest.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(log.stat().st_size - _TAIL_BYTES, 0))

@@ -1,7 +1,9 @@
-"""Tables of the index and the rows derived from run logs, outcomes and corrections.
+"""Tables of the index, and the rows derived from run logs, outcomes and corrections.
 
-Tables are portable between databases. Every row belongs to one source file and can be derived again.
-Times are RFC 3339 in UTC with microseconds, so that text order is time order.
+Tables are portable between databases. Every row belongs to one source file (column ``source``) and can be
+derived again. Times are RFC 3339 in UTC with microseconds, so that text order is time order. The rows of a
+log are derived while it is folded: :class:`_RunRows` compares the states before and after each event.
+:mod:`.index` stores the rows, :mod:`.questions` queries them.
 """
 
 from __future__ import annotations
@@ -61,10 +63,10 @@ if TYPE_CHECKING:
     from planner.store.run_log import Step
 
 VERSION = 9
-"""Version of the tables; those of another version are rebuilt."""
+"""Version of the tables; a project's index with another version is rebuilt, other databases are refused."""
 
 PASSED = "passed"
-"""Resolution of a passing branch."""
+"""Value of ``outcome`` for a branch whose own criteria passed."""
 
 METADATA = MetaData()
 
@@ -79,13 +81,13 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
 
 
 def moment(at: datetime | float) -> str:
-    """Return a time as stored in tables."""
+    """Return a time, a datetime or seconds since the epoch, as text that is stored in tables."""
     known = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _table(name: str, columns: str) -> Table:
-    """Return a table with source column; columns are ``name:type``, with ``?`` if nullable."""
+    """Return a table with an id, a source and ``columns``: ``name:type``, with ``?`` if nullable."""
     made: list[Column[Any]] = [Column("id", Integer, primary_key=True)]
     for column in ("source:word", *columns.split()):
         label, _, kind = column.partition(":")
@@ -99,10 +101,12 @@ INDEX = Table(
     Column("version", Integer, primary_key=True),
     Column("changes", BigInteger, nullable=False),
 )
-"""One row: the version of the tables, and a count of how often they were written to."""
+"""One row: the version of the tables, and a counter that each write increments."""
 
 SOURCES = _table("sources", "origin:text name:text stamp:word is_over:bool")
-"""The files that the rows were made from, as they were then; ``is_over`` tells of a log that its run is."""
+"""The files that the rows were derived from, with their stamps (size and time) at that moment.
+
+``is_over`` marks the logs of finished runs."""
 
 RUNS = _table(
     "runs",
@@ -111,7 +115,9 @@ RUNS = _table(
     changed:word closed:word? state:word events:count blocked:json blocked_since:word? document:text
     """,
 )
-"""Runs of the engine. ``document`` is the plan as JSON, without what was made to repair it."""
+"""Runs of the engine. ``document`` is the plan as JSON, without branches.
+
+``blocked_since`` is set while the run waits for an answer or has blocked todos."""
 
 VERIFICATIONS = _table(
     "verifications",
@@ -130,9 +136,11 @@ REPAIRS = _table(
     at:word fingerprint:text task_kind:word text:text strategy:text fixed:bool?
     """,
 )
-"""Who repaired which todo, ``parent_id``, in a branch or in a turn of its own, and how it went.
+"""Repairs of a failed todo ``parent_id``: by a branch, or by a retry (no ``branch_id``).
 
-``fixed`` is absent until that is known, and where memory has nothing to learn of it."""
+``fixed`` is whether the failure vanished; null until that is known, and for branches that repair an
+undiagnosed failure, of which memory learns nothing. ``outcome`` is how a branch ended, ``resolution`` what
+its end or the verification of its parent decided."""
 
 FAILURES = _table(
     "failures",
@@ -141,7 +149,7 @@ FAILURES = _table(
     signature:text? role:word? head:text?
     """,
 )
-"""Every failure of every verification; ``n`` numbers the verifications of one run."""
+"""All failures of all verifications; ``n`` distinguishes the verifications in one log."""
 
 QUESTIONS = _table(
     "questions",
@@ -150,7 +158,7 @@ QUESTIONS = _table(
     decision:text? decided:word? decided_by:text? because:text?
     """,
 )
-"""What a person was asked, approvals and other questions, and what came of it."""
+"""Questions and approval requests to people, with their decisions."""
 
 TODOS = _table(
     "todos",
@@ -159,7 +167,7 @@ TODOS = _table(
     categories:json
     """,
 )
-"""Memory: how todos went that were worked on to their end."""
+"""Memory: results of todos that were worked on until they were done or given up."""
 
 CORRECTIONS = _table(
     "corrections",
@@ -168,11 +176,12 @@ CORRECTIONS = _table(
     right_owner:word? by:text? because:text?
     """,
 )
-"""Memory: what people corrected."""
+"""Memory: people's corrections of diagnoses."""
 
 OF_SOURCES = (RUNS, VERIFICATIONS, REPAIRS, FAILURES, QUESTIONS, TODOS, CORRECTIONS)
+"""Tables with rows derived from files."""
 
-# What a page of the newest reads, of which there may be ten thousand.
+# Indexes for pages of the newest rows, as there may be ten thousand.
 for _columns in (
     (RUNS.c.opened, RUNS.c.run_id, RUNS.c.source),
     (RUNS.c.blocked_since,),
@@ -188,15 +197,21 @@ Row: TypeAlias = "dict[str, Any]"
 Rows: TypeAlias = "dict[Table, list[Row]]"
 
 RETRY = "retry"
-"""Strategy name of a turn of work without a branch."""
+"""Strategy name of a repair without a branch: another turn of work on the todo."""
 
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
+"""Time of verifications that name none."""
 WITHDRAWN = "withdrawn"
+"""Decision on a question that the engine dropped unanswered."""
 SIMILAR = "approved_as_similar"
+"""Decision on a question that the answer to a similar one decided, too."""
 
 
 def rows_of_log(path: Path, remarks: list[str]) -> Rows:
-    """Return the rows of a run. Raises :class:`planner.errors.LogError` if its log cannot be folded."""
+    """Return the rows of a run; append its remarks for people to ``remarks``.
+
+    Raises :class:`planner.errors.LogError` if the log cannot be folded.
+    """
     run = run_of_log(path)
     rows: _RunRows | None = None
     with collector_paused():
@@ -211,7 +226,12 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
 
 
 class _RunRows:
-    """Collects the rows of one run, step by step."""
+    """Collector of the rows of one run, fed step by step.
+
+    A repair is opened by a branch or by a turn of work after a failure. It is closed by the next
+    verification of its todo that can decide it: fixed if the todo is done or its deciding failure has
+    another signature.
+    """
 
     _step: Step
     _at: str
@@ -233,24 +253,28 @@ class _RunRows:
         }
         self._rows: Rows = {table: [] for table in (REPAIRS, FAILURES, QUESTIONS, TODOS)}
         self._turns: dict[str, int] = {}
-        """Number of the latest turn, by todo."""
+        """Number of the latest turn of work, by todo."""
         self._failure: dict[str, Failure] = {}
-        """Deciding failure by todo."""
+        """Deciding failure of the last verification, by todo."""
         self._categories: dict[str, list[str]] = {}
+        """Categories of all deciding failures, by todo."""
         self._verified: set[str] = set()
+        """Todos that a verification found done."""
         self._branches: dict[str, Row] = {}
+        """Rows of all branches, by their id."""
         self._retries: dict[str, Row] = {}
-        """Unresolved retry by todo."""
+        """Row of the retry that is not verified yet, by todo."""
         self._questions: dict[str, Row] = {}
-        """Open questions."""
+        """Rows of open questions, by their id."""
 
     def add(self, step: Step) -> None:
-        """Process the next step."""
+        """Process the next step of the run."""
         event, actions, before, after = self._step = step
         self._at = moment(after.now)
+        # A verification first: it decides which failure the branches and turns below repair.
         if isinstance(event, Verified):
-            self._judge(event.outcome)
-        self._ask(event, after.questions)
+            self._add_verification(event.outcome)
+        self._update_questions(event, after.questions)
         for action in actions:
             if isinstance(action, PublishPlan):
                 self._open_branches(action)
@@ -259,12 +283,12 @@ class _RunRows:
         for name, record in after.records.items():
             was = None if before is None else before.records.get(name)
             if record.life.is_final and (was is None or not was.life.is_final):
-                self._end(record, event)
-        stands_still = not after.plan_state.is_final and (after.questions or after.blocked())
-        self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if stands_still else None
+                self._add_end(record, event)
+        is_blocked = not after.plan_state.is_final and (after.questions or after.blocked())
+        self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if is_blocked else None
 
     def finish(self) -> Rows:
-        """Return the rows."""
+        """Return the rows after the last step."""
         after = self._step.after
         plan = current_plan(after) if after.plan_state is PlanState.COMPLETED else self._plan
         self._run |= {
@@ -277,8 +301,8 @@ class _RunRows:
         }
         return {**self._rows, RUNS: [self._run]}
 
-    def _judge(self, outcome: Outcome) -> None:
-        """Process a verification: add its failures, and resolve repairs."""
+    def _add_verification(self, outcome: Outcome) -> None:
+        """Process a verification: add its failures, and close the repairs that it decides."""
         name, run, after = outcome.todo_id, self._run, self._step.after
         facts = {key: run[key] for key in ("run_id", "plan_id", "fingerprint")}
         self._rows[FAILURES] += _failure_rows(outcome, {**facts, "n": after.events, "at": self._at})
@@ -288,11 +312,11 @@ class _RunRows:
         is_done = record.life is TodoLife.DONE
         now = next(failures_of(outcome), None)
         if not is_done and (now is None or now.category.facts.family is Family.ENVIRONMENT):
-            return  # nothing could be told
+            return  # no result, or a failure of the environment: neither shows whether a repair worked
         before = self._failure.pop(name, None)
-        is_gone = is_done or before is None or (now is not None and now.signature != before.signature)
-        came = "parent_done" if is_done else "failure_gone" if is_gone else "parent_still_red"
-        self._close_repairs(name, fixed=is_gone, came=came)
+        is_fixed = is_done or before is None or (now is not None and now.signature != before.signature)
+        resolution = "parent_done" if is_done else "failure_gone" if is_fixed else "parent_still_red"
+        self._close_repairs(name, fixed=is_fixed, resolution=resolution)
         if is_done:
             self._verified.add(name)
         elif now is not None:
@@ -300,6 +324,8 @@ class _RunRows:
             self._categories.setdefault(name, []).append(now.category.value)
 
     def _open_branches(self, action: PublishPlan) -> None:
+        """Add a repair for each branch that an edit of the plan adds."""
+        # Another edit of the same action names the strategy that revised the plan.
         strategy = next((each.rule for each in action.edits if not isinstance(each, AddBranch)), "")
         for todo in (edit.todo for edit in action.edits if isinstance(edit, AddBranch)):
             name, parent = (qualified(action.within, each or "") for each in (todo.id, todo.parent_id))
@@ -311,20 +337,21 @@ class _RunRows:
             self._rows[REPAIRS].append(self._branches[name])
 
     def _begin_turn(self, action: Implement) -> None:
-        """Process a turn of work; one repeated after a restart is not new."""
+        """Process a turn of work: count it for its branch, or open or extend a retry."""
         name = action.todo_id
         if action.attempt <= self._turns.get(name, 0):
-            return
+            return  # requested again, after a restart
         self._turns[name] = action.attempt
         if name in self._branches:
             self._branches[name] |= {"attempts": action.attempt, "role": action.role.value}
-        elif name in self._retries:  # nothing was verified since: it belongs to the same repair
+        elif name in self._retries:  # not verified since the last turn: both belong to one repair
             self._retries[name]["attempts"] += 1
         elif name in self._failure:
             self._retries[name] = self._open_repair(name, RETRY, action.role) | {"attempts": 1}
             self._rows[REPAIRS].append(self._retries[name])
 
     def _open_repair(self, name: str, strategy: str, role: Role) -> Row:
+        """Return a new row for the repair of a todo's current failure."""
         failure = self._failure.get(name)
         return {
             **self._experience(self._step.after.records[name], failure),
@@ -338,22 +365,23 @@ class _RunRows:
             "strategy": strategy,
         }
 
-    def _close_repairs(self, name: str, *, fixed: bool, came: str) -> None:
-        """Resolve a todo's own retry and its passing branches."""
+    def _close_repairs(self, name: str, *, fixed: bool, resolution: str) -> None:
+        """Close a todo's retry and its passed branches; other branches have failed or are still at work."""
         if (retry := self._retries.pop(name, None)) is not None:
             retry |= {"fixed": fixed, "at": self._at}
         for branch in self._branches.values():
             if branch["parent_id"] == name and branch.get("outcome") == PASSED:
-                self._close_branch(branch, fixed=fixed, came=came)
+                self._close_branch(branch, fixed=fixed, resolution=resolution)
 
-    def _close_branch(self, branch: Row, *, fixed: bool, came: str) -> None:
+    def _close_branch(self, branch: Row, *, fixed: bool, resolution: str) -> None:
+        """Store the resolution of a branch, unless it has one."""
         if "resolution" not in branch:
-            # Nothing is learnt of the repair of what nobody has diagnosed.
+            # Without a diagnosis, memory cannot learn which failure was repaired.
             is_known = branch["signature"] is not None
-            branch |= {"fixed": fixed if is_known else None, "at": self._at, "resolution": came}
+            branch |= {"fixed": fixed if is_known else None, "at": self._at, "resolution": resolution}
 
-    def _end(self, record: TodoRecord, event: Event) -> None:
-        """Process the end of a todo."""
+    def _add_end(self, record: TodoRecord, event: Event) -> None:
+        """Process the end of a branch, or of a todo, of which memory learns how it went."""
         name, is_done = record.id, record.life is TodoLife.DONE
         branch = self._branches.get(name)
         if branch is not None:
@@ -361,10 +389,11 @@ class _RunRows:
             branch["outcome"] = PASSED if is_done else record.life.value
             branch |= {"closed": self._at, "duration_seconds": seconds.total_seconds()}
             if not is_done:
-                self._close_branch(branch, fixed=False, came=self._reason(event))
+                self._close_branch(branch, fixed=False, resolution=self._reason(event))
             return
         if not is_done:
-            self._close_repairs(name, fixed=False, came="parent_still_red")
+            self._close_repairs(name, fixed=False, resolution="parent_still_red")
+        # Only todos with evidence: done by a verification, or given up after somebody worked on them.
         if name in (self._verified if is_done else self._turns) and not record.todo.has_sub_plan:
             categories = list(dict.fromkeys(self._categories.get(name, ())))
             row = {
@@ -377,7 +406,7 @@ class _RunRows:
             self._rows[TODOS].append(self._experience(record) | row)
 
     def _reason(self, event: Event) -> str:
-        """Return why a failing branch ended."""
+        """Return why a branch ended that did not pass, judging by the event that ended it."""
         if self._step.after.plan_state is PlanState.HALTED:
             return "run_halted"
         if isinstance(event, QuestionAnswered | ApprovalGiven):
@@ -385,7 +414,7 @@ class _RunRows:
         return "attempts_used_up" if isinstance(event, Verified | WorkFinished) else "lifetime_over"
 
     def _experience(self, record: TodoRecord, failure: Failure | None = None) -> Row:
-        """Return the columns by which similar work is found."""
+        """Return the columns by which :mod:`planner.memory` finds similar work."""
         return {
             "at": self._at,
             "fingerprint": self._run["fingerprint"],
@@ -393,19 +422,20 @@ class _RunRows:
             "text": text_of(record.todo, failure),
         }
 
-    def _ask(self, event: Event, asked: Mapping[str, AskHuman]) -> None:
-        """Process new, answered and withdrawn questions."""
-        answered, others, said = None, WITHDRAWN, dict[str, Any]()
+    def _update_questions(self, event: Event, asked: Mapping[str, AskHuman]) -> None:
+        """Add rows for new questions, and close those that were answered or are no longer ``asked``."""
+        answered, others, answer = None, WITHDRAWN, dict[str, Any]()
         if isinstance(event, ApprovalGiven):
-            answered, said = event.approval_id, {"decision": event.decision.value}
+            answered, answer = event.approval_id, {"decision": event.decision.value}
             others = SIMILAR if event.decision is Decision.APPROVE_SIMILAR else WITHDRAWN
         elif isinstance(event, QuestionAnswered):
-            answered, said = event.question_id, {"decision": event.answer}
+            answered, answer = event.question_id, {"decision": event.answer}
         if isinstance(event, ApprovalGiven | QuestionAnswered):
-            said |= {"decided_by": event.by, "because": event.because}
+            answer |= {"decided_by": event.by, "because": event.because}
         for name, row in list(self._questions.items()):
+            # Another digest under the same id is another question: the old one was withdrawn.
             if name == answered or name not in asked or asked[name].digest != row["digest"]:
-                row |= (said if name == answered else {"decision": others}) | {"decided": self._at}
+                row |= (answer if name == answered else {"decision": others}) | {"decided": self._at}
                 del self._questions[name]
         for name, question in asked.items():
             if name not in self._questions:
@@ -449,13 +479,13 @@ def rows_of_outcomes(path: Path) -> Rows:
 
 
 def rows_of_corrections(path: Path) -> Rows:
-    """Return the rows of the log of corrections. Raises :class:`planner.errors.LogError`."""
+    """Return the rows of a log of corrections. Raises :class:`planner.errors.LogError`."""
     rows = [each.model_dump(mode="json") | {"at": moment(each.at)} for each in corrections_of(path)]
     return {CORRECTIONS: rows}
 
 
 def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
-    """Return a row for every failure of a verification."""
+    """Return a row for each failure of an outcome; ``facts`` are the columns that all share."""
     return [
         {
             **facts,
@@ -471,15 +501,15 @@ def _failure_rows(outcome: Outcome, facts: Row) -> list[Row]:
 
 def _without_branches(plan: Plan) -> Plan:
     """Return a plan without branches and without dependencies on them."""
-    gone = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
+    branches = {todo.id for todo in plan.items if todo.parent_id is not None or todo.is_temporary}
     kept = [
-        # What was not said in the plan stays unsaid.
+        # Unchanged todos are not copied: a copy would set ``dependencies`` where the plan omits them.
         todo
-        if gone.isdisjoint(todo.dependencies)
+        if branches.isdisjoint(todo.dependencies)
         else todo.model_copy(
-            update={"dependencies": tuple(each for each in todo.dependencies if each not in gone)}
+            update={"dependencies": tuple(each for each in todo.dependencies if each not in branches)}
         )
         for todo in plan.items
-        if todo.id not in gone
+        if todo.id not in branches
     ]
     return plan.model_copy(update={"items": tuple(kept)})

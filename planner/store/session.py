@@ -1,8 +1,9 @@
-"""Run session: applies a driver's events to the engine and keeps them in the log.
+"""Run session: applies a driver's events to the engine and records them in the log.
 
-Order for each event: lines of other writers are folded; the event is completed with facts from files,
-so that a replay needs no files; secrets are removed; the engine applies or refuses it; it is written
-and synced; only then the new state is visible.
+Order for each event, under the lock of the log: lines of other writers are folded; the event is completed
+with facts from files, so that a replay needs no files; secrets are removed; the engine applies or refuses
+it; it is written and synced; only then the new state becomes visible. A kill at any point leaves a log from
+which the next session continues.
 """
 
 from __future__ import annotations
@@ -46,11 +47,12 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 MAX_CONTEXT_BYTES = 1024 * 1024
-"""Limit in bytes of the context of one failure."""
+"""Limit in bytes of the context of one failed outcome in the log."""
 
 MAX_PROBLEMS = 100
+"""Limit of the problems of a plan that are recorded."""
 MAX_REMEMBERED = 500
-"""Limit of past repairs, todos and corrections, each, that a run receives."""
+"""Limit of past repairs, todos and corrections, each, that a run receives as memory."""
 
 _PLANNED_LATER = "sub-plan-missing"
 """Lint rule that is ignored: a sub-plan may be written later, before ``load_sub_plan`` requests it."""
@@ -64,18 +66,21 @@ class RunSettings:
     log: Path | None = None
     """Path of the log; ``None`` means the plan's newest log, with memory from the project's index."""
     store: str | None = None
-    """Database for memory, in which the run is indexed when the session is closed."""
+    """Path or URL of the database that memory is read from, and to which the run is added at the end."""
     run_id: str | None = None
+    """Name of the run; ``None`` derives it from the start time and the plan's digest."""
     jobs: int | None = None
+    """Limit of todos under work at once; ``None`` leaves it to the plan."""
     validates: bool = True
+    """Validate the plan and its sub-plans; the problems become part of the run."""
     allow_unproved: bool = False
     """Accept outcomes without checks as proof, for foreign drivers."""
     adjust: Callable[[Plan], Plan] | None = None
-    """Restricts the plan: to some todos, or lower limits."""
+    """Function that restricts the submitted plan to some todos or lower limits."""
 
 
 def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmitted:
-    """Return the submission of a plan, with the tools that its project is configured for."""
+    """Return the event that submits a plan, with the tools that its project has configured."""
     from planner.planfile.project_facts import configured_tools
 
     tools = tuple(sorted(configured_tools(loaded.root)))
@@ -89,26 +94,34 @@ def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy) -> PlanSubmi
 
 
 class RunSession:
-    """A run that continues at the end of its log."""
+    """A run of a driver, continued at the end of its log.
+
+    Several sessions may share a log: each folds the others' lines before it applies an event.
+    """
 
     def __init__(self, tree: PlanTree, settings: RunSettings, log: RunLog) -> None:
         self.state: State | None = None
-        """``None`` before the first event, at whose time the plan is submitted."""
+        """State after all events; ``None`` before the first event, with which the plan is submitted."""
         self.run_id = settings.run_id
         self._tree = tree
         self._settings = settings
         self._log = log
         self._completer = EventCompleter(tree, settings.validates)
         self._unanswered: list[Action] = []
+        """Actions that :meth:`tell` did not return, as other events caused them."""
 
     @classmethod
     def open(cls, settings: RunSettings) -> RunSession:
-        """Load the plan, and fold its log. Raises :class:`planner.errors.PlannerError`."""
+        """Load the plan and fold its log, which is created if missing.
+
+        Raises :class:`planner.errors.PlannerError` if the plan, the log or the store cannot be used, or if
+        the log is of another plan, version or run.
+        """
         tree = load_tree(settings.plan)
         if settings.store is not None:
             from planner.store.index import Index
 
-            Index.open(settings.store).close()  # it is made, or refused before anything is told
+            Index.open(settings.store).close()  # an unusable database is refused before the run starts
         path = settings.log or log_to_continue(tree.loaded, settings.run_id)
         session = cls(tree, settings, RunLog.append_to(path))
         try:
@@ -117,7 +130,8 @@ class RunSession:
         except BaseException:
             session._log.close()
             raise
-        session._unanswered.clear()  # they were answered then
+        # Actions in the log were given to the driver when they were written; ``run_resumed`` repeats them.
+        session._unanswered.clear()
         return session
 
     @property
@@ -126,10 +140,9 @@ class RunSession:
         return self._log.path
 
     def restore_log(self, content: bytes) -> None:
-        """Restore the log as this session knows it, if it was changed, replaced or removed.
+        """Replace a log that was changed or removed by ``content``, a copy taken after the last event.
 
-        Raises :class:`planner.errors.LogError` if the content differs from what was read and written
-        here.
+        Raises :class:`planner.errors.LogError` if the copy cannot be written or is damaged.
         """
         path, count = self.log, self._log.count
         self._log.close()
@@ -138,10 +151,13 @@ class RunSession:
         self._log = RunLog.append_to(path)
         with self._log.hold():
             self._log.skip()
-        assert self._log.count == count  # it was noted after the last event
+        assert self._log.count == count  # the copy is as long as the log that this session wrote
 
     def close(self) -> None:
-        """Close the log, and index the run if a database was named."""
+        """Close the log, and add the run to the index if a database was named.
+
+        Raises :class:`planner.errors.StoreError` if that fails.
+        """
         self._log.close()
         if self._settings.store is not None and self._log.count:
             from planner.store.index import Index
@@ -157,51 +173,58 @@ class RunSession:
         self.close()
 
     def tell(self, event: Event) -> tuple[Action, ...]:
-        """Apply an event; return its actions.
+        """Apply an event and write it to the log; return the actions that the engine requests.
 
-        Raises :class:`planner.errors.RefusedEvent`, and :class:`planner.errors.LogError` if it cannot
-        be written; nothing has changed then.
+        Raises :class:`planner.errors.RefusedEvent`, or :class:`planner.errors.LogError` if it cannot
+        be written. In both cases the event has no effect. The first event submits the plan, too.
         """
         with self._log.hold():
             self._catch_up()
             state = self.state or self._submit(event)
-            taken = self._completer.take(state, event)
-            self._log.append(taken)
-            self.state = taken.after
-            return taken.actions
+            step = self._completer.take(state, event)
+            self._log.append(step)
+            self.state = step.after
+            return step.actions
 
     def unanswered(self) -> tuple[Action, ...]:
-        """Return actions caused by other writers' events since the last call."""
+        """Return the actions since the last call that :meth:`tell` did not return.
+
+        They were caused by other writers' events, or by the submission of the plan.
+        """
         actions = tuple(self._unanswered)
         self._unanswered.clear()
         return actions
 
     def remarks(self) -> list[str]:
-        """Remarks for people on the log, each once."""
+        """Return the remarks for people on log and memory since the last call."""
         remarks = list(self._log.remarks)
         self._log.remarks.clear()
         return remarks
 
     def _submit(self, first: Event) -> State:
-        """Submit the plan now. Raises ``RefusedEvent`` if a valid plan cannot begin with that event."""
-        taken = Step.take(None, self._submission(first.at))
-        if not taken.after.plan_state.is_final:  # else what is wrong with the plan is to be told
-            advance(taken.after, first)
-        self._log.append(taken)
-        self.state = taken.after
-        self._unanswered += taken.actions
-        return taken.after
+        """Submit the plan at the time of the first event, and write that to the log.
+
+        Raises ``RefusedEvent``, before anything is written, if a run cannot start with that event.
+        """
+        step = Step.take(None, self._submission(first.at))
+        # A rejected plan refuses every event; its submission is written all the same, with the problems.
+        if not step.after.plan_state.is_final:
+            advance(step.after, first)
+        self._log.append(step)
+        self.state = step.after
+        self._unanswered += step.actions
+        return step.after
 
     def _catch_up(self) -> None:
-        """Fold what other writers have appended."""
-        for _, taken in self._log.steps(self.state):
-            if isinstance(taken.event, PlanSubmitted):  # the first line, and no other
-                self._recognise(taken.event)
-            self._unanswered += taken.actions
-            self.state = taken.after
+        """Fold the lines that other writers have appended."""
+        for _, step in self._log.steps(self.state):
+            if isinstance(step.event, PlanSubmitted):  # only the first line
+                self._recognise(step.event)
+            self._unanswered += step.actions
+            self.state = step.after
 
     def _submission(self, at: datetime) -> PlanSubmitted:
-        """Return the submission of the plan with everything that decisions depend on."""
+        """Return the event that submits the plan, with all facts that decisions depend on."""
         from planner.planfile.project_facts import repository_fingerprint
 
         loaded, settings = self._tree.loaded, self._settings
@@ -209,7 +232,7 @@ class RunSession:
         problems: tuple[str, ...] = ()
         if settings.validates:
             problems = problems_of(loaded.path, self._tree.boundary, at.date().isoformat())
-        # The same for the same plan and the same beginning, so that equal runs have equal logs.
+        # Derived from plan and start time, not random, so that equal runs have equal logs.
         digits = loaded.digest.rpartition(":")[2][:6]
         self.run_id = settings.run_id or f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}"
         policy = RunPolicy(
@@ -225,7 +248,11 @@ class RunSession:
         )
 
     def _past(self, fingerprint: str, at: datetime) -> PastRecords:
-        """Return the memory; an unusable index becomes a remark, and memory stays empty."""
+        """Return the memory of past runs. Raises ``LogError`` if a named database is unusable.
+
+        An unusable index of the project becomes a remark, and memory stays empty.
+        """
+        # With a named log, the project's index is not used: such a run depends on named files only.
         if self._settings.store is None and self._settings.log is not None:
             return PastRecords(fingerprint=fingerprint)
         from planner.store.index import open_index
@@ -242,7 +269,7 @@ class RunSession:
             return PastRecords(fingerprint=fingerprint)
 
     def _recognise(self, first: PlanSubmitted) -> None:
-        """Refuse the log of another plan, version or run."""
+        """Check the first line of the log. Raises ``LogError`` if it is of another plan, version or run."""
         loaded, asked, begun = self._tree.loaded, self._settings, first.policy
         shown, plan_id, wanted = shown_path(loaded.path), loaded.plan.todo_list_id, self.run_id
         if first.plan.todo_list_id != plan_id:
@@ -267,17 +294,18 @@ class RunSession:
 
 @dataclass(slots=True)
 class EventCompleter:
-    """Applies events after completing them from files and removing secrets."""
+    """Completes events with facts from files, removes secrets, and applies them."""
 
     tree: PlanTree
+    """The plan; loaded again when a sub-plan is needed."""
     validates: bool = True
-    """Validate sub-plans before they join the run."""
+    """Validate sub-plans before they are added to the run."""
 
     def take(self, state: State, event: Event) -> Step:
-        """Apply an event. Raises :class:`planner.errors.RefusedEvent`.
+        """Complete and apply an event. Raises :class:`planner.errors.RefusedEvent`.
 
-        Changes of a plan must satisfy the rules of plan files: commands of the catalog, paths below the
-        root.
+        Todos that an event changes must satisfy the rules of plan files: commands of the catalog, paths
+        below the root.
         """
         if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
             changed = Todo(id="changes", title="approved", allowed_files=event.changes.allowed_files)
@@ -290,7 +318,10 @@ class EventCompleter:
         return step
 
     def completed(self, event: Event, state: State) -> Event:
-        """Return the event with facts from files; problems of files become part of it."""
+        """Return the event with facts from files: a sub-plan, or the context of a failure.
+
+        Files that cannot be used do not raise: their problems become part of the event.
+        """
         if isinstance(event, SubPlanLoaded) and not event.problems:
             if event.plan is None:
                 record = state.records.get(event.todo_id)
@@ -302,13 +333,17 @@ class EventCompleter:
         return event
 
     def _faults(self, todo: Todo) -> Iterator[str]:
+        """Yield the violations of the rules of plan files by a todo, one line each."""
         from planner.planfile.checks import judge_todo
 
-        for place, said in judge_todo(todo, self.tree.loaded.root):
-            yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {said}")
+        for place, fault in judge_todo(todo, self.tree.loaded.root):
+            yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {fault}")
 
     def _refuse_faults(self, todo: Todo, before: Todo | None) -> None:
-        """Refuse faults that a change adds to a todo; existing ones were judged with the plan."""
+        """Raise ``RefusedEvent`` for a fault that a change adds to a todo.
+
+        Faults that the todo had ``before`` were evaluated when the plan was submitted.
+        """
         if todo == before:
             return
         known = set[str]() if before is None else set(self._faults(before))
@@ -318,6 +353,7 @@ class EventCompleter:
                 raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
 
     def _with_sub_plan(self, event: SubPlanLoaded, todo: Todo) -> SubPlanLoaded:
+        """Return the event with the sub-plan of ``todo``, or with the problems that prevent it."""
         # Files may have been written since the tree was loaded.
         self.tree = PlanTree(self.tree.loaded, self.tree.boundary)
         problems: tuple[str, ...] = ()
@@ -333,12 +369,15 @@ class EventCompleter:
         else:
             if not problems:
                 base = os.path.relpath(os.path.realpath(sub.root), os.path.realpath(self.tree.loaded.root))
-                held = {"plan": sub.plan, "digest": sub.digest, "base": base.replace(os.sep, "/")}
-                return event.model_copy(update=held)
+                facts = {"plan": sub.plan, "digest": sub.digest, "base": base.replace(os.sep, "/")}
+                return event.model_copy(update=facts)
         return event.model_copy(update={"problems": problems})
 
     def _sub_plan(self, event: SubPlanLoaded, todo: Todo) -> PlanTree:
-        """Return a parent's sub-plan, from the file named by the event or the todo."""
+        """Return a todo's sub-plan, loaded from the file that the event or else the todo names.
+
+        Raises ``SubPlanNotFound``, or ``PlanFileError`` for an invalid file.
+        """
         tree, is_in_file = self._tree_of(event.todo_id)
         if not is_in_file:
             raise SubPlanNotFound(
@@ -355,7 +394,10 @@ class EventCompleter:
         return tree.child_of(named)
 
     def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:
-        """Return the plan of a todo, or the nearest one above with a file, and which it is."""
+        """Return the plan that contains a todo, and whether it has a file.
+
+        If it has none, the plan returned is the nearest one above it that has a file.
+        """
         tree = self.tree
         for parent in todo_id.split(SEPARATOR)[:-1]:
             try:
@@ -365,6 +407,7 @@ class EventCompleter:
         return tree, True
 
     def _context(self, outcome: Outcome, state: State) -> FailureContext | None:
+        """Return evidence and source excerpts for a failed outcome; ``None`` if its todo is unknown."""
         record = state.records.get(outcome.todo_id)
         if record is None:
             return None
@@ -380,11 +423,11 @@ class EventCompleter:
             top,
             root=owner.root,
             plan=top.plan.model_copy(update={"items": (todo,)}),
-            # Those that are found by convention stand with the file.
+            # The todo itself may declare no criterion: those found by convention are known per file.
             criteria={todo.id: criteria or owner.criteria.get(todo.id.rpartition(SEPARATOR)[2], ())},
         )
         context = load_failure_context(part, outcome, reports=top.root)
-        # As much of it as a line of the log should bear: the evidence goes first, then the source.
+        # Limit the size of the line in the log: drop the evidence first, then the source excerpts.
         for dropped in ("evidence", "excerpts"):
             if len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:
                 break
@@ -393,7 +436,10 @@ class EventCompleter:
 
 
 def problems_of(path: Path, boundary: Path | None, today: str) -> tuple[str, ...]:
-    """Return the findings of validation that make a plan unfit, one sentence each."""
+    """Return the validation errors of a plan file, one line each, at most :data:`MAX_PROBLEMS`.
+
+    ``today`` is an ISO date, and ``boundary`` the folder that sub-plans must not leave, if any.
+    """
     from planner.model.findings import Severity
     from planner.planfile.validation import validate_plan
 

@@ -1,6 +1,8 @@
-"""Baseline: results before the work, recorded once and compared with in every run.
+"""Baseline: the results and files from before the work, recorded once and compared with in every run.
 
-:func:`load_baseline` returns the :class:`KeptBaseline` of a plan, if there is one.
+:func:`load_baseline` returns the :class:`KeptBaseline` of a plan, if there is one. Recording is in
+:mod:`pytest_planverify.baseline.record`, storage in :mod:`pytest_planverify.baseline.kept_baseline`.
+Everything beyond this module is imported late, as most runs have no baseline.
 """
 
 from __future__ import annotations
@@ -19,19 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["KeptBaseline", "below", "load_baseline"]
 
 _REFS = ("refs/planverify", "refs/worktree/planverify")
+"""Prefixes of the git refs of baselines: in the main work tree, and in linked ones."""
 
 
 def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
-    """Return the baseline of a plan; ``None`` if there is none, which is determined cheaply.
+    """Return the baseline of a plan; ``None`` if there is none, which is determined without starting git.
 
-    If git keeps a copy, that copy counts: a differing file is a doubt, a missing file is fine. Raises
-    :class:`planner.errors.BaselineError` if it is unreadable or of another plan.
+    If git has a copy, the copy is used: a file that differs from it is recorded as a doubt, a missing file
+    is accepted. Raises :class:`planner.errors.BaselineError` if the baseline is unreadable or of another
+    plan.
     """
     from pytest_planverify.baseline.repository import may_keep
 
-    there = os.path.lexists(PlanFolder(root, plan_id).baseline)
-    there = there or any((root / PLANS).glob("*/baseline.json"))  # of a plan above
-    if not there and not any(may_keep(root, names) for names in _REFS):
+    exists = os.path.lexists(PlanFolder(root, plan_id).baseline)
+    exists = exists or any((root / PLANS).glob("*/baseline.json"))  # may be of a parent of a sub-plan
+    if not exists and not any(may_keep(root, names) for names in _REFS):
         return None
     from pytest_planverify.baseline.kept_baseline import find_baseline
 
@@ -39,7 +43,7 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
 
 
 def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:
-    """Return a todo's node id (relative to its own plan's root) relative to the top plan's root."""
+    """Return a node id of a todo, relative to its own plan's root, relative to the top plan's root."""
     own, top = flat.owner(todo_id).root, flat.loaded.root
     if own == top:
         return nodeid.removeprefix("./")

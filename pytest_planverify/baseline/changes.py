@@ -1,4 +1,9 @@
-"""Changes since the baseline or the last commit, and when todos last passed."""
+"""Changed files and hunks since the baseline or the last commit, and commits at which todos last passed.
+
+:class:`Changes` provides the facts for outcomes and diagnoses. Without a caller that knows an earlier state
+(:meth:`Changes.are`), git's last commit is the reference. :class:`GreenRevisions` records the last passing
+state of each todo, so that a later failure can be attributed to the changes since then.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +40,27 @@ _DIFF = (
     "--dst-prefix=b/", "--relative",
 )  # fmt: skip
 _OWN = (".planverify/", "diagnostics/")
+"""Folders of the verifier's own records, which are never changes."""
 _LARGEST_HASHED = 1 << 20
+"""Limit in bytes; of larger files only the name is part of the digest."""
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 _NAMES_PLAN = re.compile(rb"^\W*todo_list_id\W*:", re.MULTILINE)
+"""The key that identifies a plan file."""
 _MOST_PLANS = 200
 _HEAD_BYTES = 1 << 16
+"""Bytes at the start of a file that are searched for that key."""
 
 
 class Changes:
-    """Changed files below a root, and a digest of the changes. Queries git in the background from
-    creation on.
+    """Changed files below a root, and a digest of the changes.
+
+    Starts git in background threads on creation; properties and methods wait for the results they need.
     """
 
     def __init__(self, root: Path, apart: Sequence[Path] = (), *, revision: str = "HEAD") -> None:
-        """Files in ``apart`` (plan files, reports) are not changes of the product. ``revision`` is
-        compared with.
+        """Start the comparison of the files below ``root`` with ``revision``.
+
+        Files and folders in ``apart`` (plan files, reports) are not counted as changes of the product.
         """
         self._root = root
         self._revision = revision
@@ -62,9 +73,9 @@ class Changes:
             self._status = self._start(*_STATUS)
             excluded = (f":(exclude,literal){name}" for name in self._apart)
             self._diff = self._start("diff", revision, *_DIFF, "--", ".", *excluded)
-        self._found: tuple[tuple[str, ...], bytes] | None = None
-        self._told: tuple[str, ...] | None = None
-        self._compared: str | None = None
+        self._found: tuple[tuple[str, ...], bytes] | None = None  # changed files and diff, by git
+        self._given: tuple[str, ...] | None = None  # changed files, by the caller
+        self._digest_without_git: str | None = None
 
     def at(self, revision: str) -> Changes:
         """Return the changes below the same root since another revision."""
@@ -72,11 +83,11 @@ class Changes:
 
     @property
     def under_git(self) -> bool:
-        """Return whether the root is in a repository that git can read."""
+        """Return whether the root is in a repository that git can read. Waits for git."""
         return self._status is not None and self._status() is not None
 
     def refusal(self) -> str | None:
-        """Return why git refuses the root's repository, or ``None``."""
+        """Return git's error message if it refuses to read the root's repository, else ``None``."""
         if top_of(self._root) is None or self.under_git:
             return None
         try:
@@ -86,24 +97,27 @@ class Changes:
         return None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
-        """Return the changed files that a todo may touch (all without an allowlist), and the digest of
-        the tree.
+        """Return the changed files that a todo may touch, and a digest of the tree.
+
+        All changed files if ``allowed_files`` is ``None``. The digest is of all changes of the product,
+        whatever the todo may touch; ``None`` for a tree without git that is too large.
         """
         files, diff = self._read()
-        kept = files if self._told is None else self._told
+        kept = files if self._given is None else self._given
         if allowed_files is not None:
             kept = tuple(file for file in kept if allowed(file, allowed_files))
         if not self.under_git:
-            if self._compared is None:
-                self._compared = self._digest_of_code()
-            return kept, self._compared
+            if self._digest_without_git is None:
+                self._digest_without_git = self._digest_of_code()
+            return kept, self._digest_without_git
         product = tuple(file for file in files if not self._is_apart(file))
         return kept, "sha256:" + _digest(diff, product, str(self._root))
 
     def files(self) -> tuple[str, ...] | None:
-        """All changed files; ``None`` if there is no commit to compare with."""
-        if self._told is not None:
-            return self._told
+        """Return all changed files; ``None`` if there is no commit to compare with."""
+        if self._given is not None:
+            return self._given
+        # ``HEAD:./`` resolves only if the commit contains the root's folder.
         if self._status is None or not self._start("rev-parse", "--verify", "--quiet", "HEAD:./")():
             return None
         if self._revision != "HEAD":
@@ -118,31 +132,33 @@ class Changes:
         """Reference of :meth:`files`: ``baseline``, ``commit``, or ``green`` for another commit."""
         if self._revision != "HEAD":
             return "green"
-        return "commit" if self._told is None else "baseline"
+        return "commit" if self._given is None else "baseline"
 
     def new_files(self) -> tuple[str, ...]:
-        """Files that no commit contains."""
+        """Return the untracked files as they are now; git is asked anew."""
         if self._status is None:
             return ()
         entries = (self._start(*_STATUS)() or b"").split(b"\0")
         return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
 
     def files_of_work(self) -> tuple[str, ...] | None:
-        """Changed files without plans and earlier reports."""
+        """Return the changed files without plans and earlier reports; ``None`` as for :meth:`files`."""
         files = self.files()
         if files is None:
             return None
         return tuple(file for file in files if not self._is_apart(file))
 
     def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
-        """Return the changed hunks of files, by the files' sides.
+        """Return the changed hunks of the files in ``sides``, at most ``hunks.MOST_HUNKS``.
 
-        ``before`` is the baseline's snapshot; for files outside of it git's last commit is used.
+        ``sides`` maps paths to the side that each hunk gets. ``before`` is the baseline's snapshot; files
+        whose former content it lacks are compared with git's last commit. Binary and too large files have
+        no hunks.
         """
         from pytest_planverify.baseline import hunks
 
         known: Mapping[str, str] = {}
-        if before is not None and self._told is not None:
+        if before is not None and self._given is not None:
             known = before.digests()
         diffs = hunks.parts_of_diff(self._read()[1]) if self._status is not None else {}
         found: list[Hunk] = []
@@ -153,6 +169,7 @@ class Changes:
                 diff = hunks.compare(then.decode("utf-8", "replace"), text or "")
             elif path in diffs:
                 diff = diffs[path]
+            # Neither in the baseline nor in git's diff, so the whole file is new.
             elif text is not None and (path not in known if known else self._status is not None):
                 diff = hunks.new_file(text)
             else:
@@ -164,67 +181,78 @@ class Changes:
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Files and folders whose changes are nobody's work."""
+        """Files and folders below the root, relative to it, that do not count as changes of the product."""
         if not self._apart:
             self._apart = tuple(sorted(_below(self._root, self._given_apart)))
         return self._apart
 
     def are(self, files: Collection[str]) -> None:
         """Set the changed files, for a caller that knows an earlier state than the last commit."""
-        self._told = tuple(file for file in sorted(files) if not file.startswith(_OWN))
+        self._given = tuple(file for file in sorted(files) if not file.startswith(_OWN))
 
     def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-        """Determine changes from digests of all files, for roots without a repository."""
+        """Set changed files and digest by the SHA-256 of all files, ``before`` and ``now``, by path.
+
+        For roots without a repository; otherwise does nothing.
+        """
         if self._status is not None:
             return
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
+        # ``../conftest.py`` and the like influence results, but lie outside of the root.
         self.are([path for path in differing if not path.startswith("../")])
-        self._compared = self._digest_of(differing, lambda path: now.get(path, ""))
+        self._digest_without_git = self._digest_of(differing, lambda path: now.get(path, ""))
 
     def _digest_of_code(self) -> str | None:
-        """Return a digest of all code if there is neither repository nor baseline; ``None`` for too
-        many files.
+        """Return a digest of all code, if there is neither repository nor baseline.
 
-        It distinguishes attempts that changed something from those that did not.
+        It distinguishes attempts that changed something from those that did not. ``None`` for more than
+        ``MOST_FILES`` files.
         """
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
         if len(paths) > MOST_FILES:
             return None
         return self._digest_of(paths, lambda path: digest_of(self._root / path))
 
-    def _digest_of(self, paths: Iterable[str], held: Callable[[str], str]) -> str:
+    def _digest_of(self, paths: Iterable[str], content_of: Callable[[str], str]) -> str:
+        """Return a digest of the paths and of what ``content_of`` returns for each."""
         digest = hashlib.sha256()
         for path in paths:
             if not self._is_apart(path):
-                digest.update(f"{path}\0{held(path)}\0".encode("utf-8", "surrogateescape"))
+                digest.update(f"{path}\0{content_of(path)}\0".encode("utf-8", "surrogateescape"))
         return "sha256:" + digest.hexdigest()
 
     def _is_apart(self, file: str) -> bool:
         return any(file == name or file.startswith(name + "/") for name in self.apart)
 
     def _start(self, *words: str) -> Callable[[], bytes | None]:
-        """Run git in a thread, as the run starts meanwhile; return a function that waits for the output."""
-        answers: list[bytes] = []
+        """Start git in a thread, as the run can start meanwhile.
 
-        def ask() -> None:
+        The returned function waits for git and returns its output, or ``None`` if it failed.
+        """
+        outputs: list[bytes] = []
+
+        def run_git() -> None:
             with suppress(GitFailed):
-                answers.append(git(self._root, "-c", "core.quotePath=false", *words))
+                outputs.append(git(self._root, "-c", "core.quotePath=false", *words))
 
-        def answer() -> bytes | None:
+        def wait() -> bytes | None:
             thread.join()
-            return answers[0] if answers else None
+            return outputs[0] if outputs else None
 
-        thread = threading.Thread(target=ask, name="planverify-git", daemon=True)
+        thread = threading.Thread(target=run_git, name="planverify-git", daemon=True)
         thread.start()
-        return answer
+        return wait
 
     def _read(self) -> tuple[tuple[str, ...], bytes]:
+        """Return the changed files and the diff by git, both empty without git; waits for it once."""
         if self._found is None:
             status, diff = (b"" if each is None else each() or b"" for each in (self._status, self._diff))
             self._found = (tuple(self._paths(status)), diff)
         return self._found
 
     def _paths(self, status: bytes) -> list[str]:
+        """Return the paths of ``git status`` relative to the root, without the verifier's own records."""
+        # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
         names = [entry[3:].decode("utf-8", "replace") for entry in status.split(b"\0") if len(entry) > 3]
@@ -233,7 +261,10 @@ class Changes:
 
 
 def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
-    """Yield those paths that lie below the root, relative to it, and other plans beside a plan."""
+    """Yield those of the paths that lie below the root, relative to it.
+
+    Plan files in the same folder as a given plan are added: editing another plan changes no product.
+    """
     folders = {path.parent: None for path in paths if path.suffix in _PLAN_SUFFIXES}
     beside = (plan for folder in folders for plan in _plans_in(folder))
     for path in dict.fromkeys((*paths, *beside)):
@@ -242,6 +273,7 @@ def _below(root: Path, paths: Sequence[Path]) -> Iterator[str]:
 
 
 def _plans_in(folder: Path) -> Iterator[Path]:
+    """Yield the plan files of a folder, recognized by the key of their id; none if it is unreadable."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in _PLAN_SUFFIXES)
     except OSError:
@@ -255,7 +287,7 @@ def _plans_in(folder: Path) -> Iterator[Path]:
 
 
 def _text_of(path: Path, largest: int) -> str | None:
-    """Return the text of a file; ``None`` if it is gone, too large, or binary."""
+    """Return the text of a file; ``None`` if it is missing, unreadable, larger than that, or binary."""
     try:
         if not path.is_file() or path.stat().st_size > largest:
             return None
@@ -267,6 +299,10 @@ def _text_of(path: Path, largest: int) -> str | None:
 
 @lru_cache(maxsize=8)
 def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
+    """Return a SHA-256 of a diff and of the changed files' current contents.
+
+    The contents are included because the diff lacks untracked files.
+    """
     digest = hashlib.sha256(diff)
     for name in files:
         path = Path(root) / name
@@ -282,16 +318,17 @@ def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
 # -- when todos were green last ----------------------------------------------------------------------
 
 MOST_NOTED_FILES = 200
-"""Limit of uncommitted files of a recorded state."""
+"""Limit of uncommitted files of a recorded state; a state with more is not recorded."""
 
 MOST_COMMITS = 50
 """Limit of later commits that are searched for the uncommitted work of a passing run."""
 
 
 class GreenRevisions:
-    """Commit at which each todo last passed: changes since then broke it.
+    """Record of the commit at which each todo last passed, so that a failure is due to changes since then.
 
-    A pass with uncommitted work belongs to the first later commit that contains exactly that work.
+    A pass with uncommitted work is recorded with that work's blob ids, and belongs to the first later
+    commit that contains exactly them.
     """
 
     def __init__(self, root: Path, plan_id: str) -> None:
@@ -301,27 +338,31 @@ class GreenRevisions:
         self._changes: dict[tuple[Changes, str], Changes] = {}
 
     def note(self, todo_ids: Collection[str], changes: Changes) -> None:
-        """Record that todos pass now; nothing without a commit."""
+        """Record that todos pass now. Does nothing without a commit or with too many changed files."""
         files = changes.files_of_work()
         repository = None if files is None or not todo_ids else Repository.around(self._root)
         commit = None if repository is None else repository.commit("HEAD")
         if files is None or repository is None or commit is None or len(files) > MOST_NOTED_FILES:
             return
-        there = [path for path in files if (self._root / path).is_file()]
+        existing = [path for path in files if (self._root / path).is_file()]
         try:
-            listed = git(self._root, "hash-object", "--", *there).decode().split() if there else []
+            blobs = git(self._root, "hash-object", "--", *existing).decode().split() if existing else []
         except GitFailed:
             return
-        state = {"commit": commit, "files": dict.fromkeys(files) | dict(zip(there, listed, strict=True))}
+        # A deleted file has ``None`` instead of a blob id.
+        state = {"commit": commit, "files": dict.fromkeys(files) | dict(zip(existing, blobs, strict=True))}
         known = self._read()
         now = known | dict.fromkeys(todo_ids, state)
         if now != known:
-            with suppress(OSError, FileWriteError):  # the older record stays
+            with suppress(OSError, FileWriteError):  # then the earlier record stays
                 make_home(self._root)
                 replace_file(self._path, json.dumps({"schema_version": 1, "todos": now}))
 
     def changes_since(self, todo_id: str, changes: Changes) -> Changes | None:
-        """Return the changes of a root since a todo passed; ``None`` if that state is unknown."""
+        """Return the changes of a root since a todo last passed; ``None`` if that state is unknown.
+
+        Cached, as todos that passed with the same commit share the queries of git.
+        """
         if todo_id not in self._commits:
             self._commits[todo_id] = self.revision_of(todo_id)
         commit = self._commits[todo_id]
@@ -332,21 +373,22 @@ class GreenRevisions:
         return self._changes[changes, commit]
 
     def revision_of(self, todo_id: str) -> str | None:
-        """Return the commit with which a todo last passed; ``None`` if no commit has that state."""
+        """Return the commit at which a todo last passed; ``None`` if no known commit has that state."""
         state = self._read().get(todo_id)
         repository = Repository.around(self._root) if isinstance(state, dict) else None
         if repository is None:
             return None
-        held = cast("dict[str, Any]", state)
-        files: dict[str, str | None] = held.get("files") or {}
-        commit = repository.commit(str(held.get("commit")))
+        record = cast("dict[str, Any]", state)
+        files: dict[str, str | None] = record.get("files") or {}
+        commit = repository.commit(str(record.get("commit")))
         if commit is None or not files:
             return commit
+        # The pass included uncommitted work: find the commit that contains it.
         with suppress(GitFailed):
             words = ("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD")
             for later in git(self._root, *words).decode().split()[:MOST_COMMITS]:
                 blobs = repository.blobs(later)
-                # Files that were never committed, such as notes, are ignored.
+                # Files that were never committed, such as notes, are ignored, but one has to match.
                 if all(blobs.get(path) in (blob, None) for path, blob in files.items()) and any(
                     blobs.get(path) == blob for path, blob in files.items()
                 ):
@@ -354,8 +396,9 @@ class GreenRevisions:
         return None
 
     def _read(self) -> dict[str, Any]:
+        """Return the recorded states by todo; empty if the file is missing or malformed."""
         try:
-            held: Any = json.loads(self._path.read_bytes())
-            return dict(held["todos"])
+            content: Any = json.loads(self._path.read_bytes())
+            return dict(content["todos"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}

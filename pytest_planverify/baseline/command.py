@@ -1,4 +1,4 @@
-"""``planverify baseline``: record, show and accept."""
+"""Command ``planverify baseline``: record a baseline, show it, and accept changes of protected files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
 
 MOST_RUNS = 100
+"""Maximum of ``--runs``."""
 _MOST_NAMED = 10
+"""Limit of names in one line of output."""
 
 
 app = command_app(
@@ -89,6 +91,7 @@ def record(
 
 
 def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -> int:
+    """Record the baseline of the current tree, store it, and warn of what it cannot show."""
     from planner.errors import BaselineError
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.kept_baseline import keep_baseline, keep_outcomes, remade
@@ -99,10 +102,11 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     try:
         earlier = load_baseline(root, plan_id)
     except BaselineError:
-        if not force:
+        if not force:  # an unreadable baseline may be replaced as well, with a reason
             raise
     _require_reason(force, reason, None if earlier is None else earlier.document)
     complain(f"recording what holds now in {root}")
+    # Before the run, so that files which tests leave behind are not recorded as the project's.
     seen = look(root)
     verified = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=runs, say=complain)
     document = make_baseline(flat, seen, verified)
@@ -126,17 +130,21 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
 
 
 def _without_tests(document: OutcomeDocument) -> Iterator[str]:
-    """Yield the checks whose sessions should have run tests but collected none."""
+    """Yield todo and check id of each test check that ran no test because its session failed."""
     for outcome in document.outcomes:
         broken = {failure.check_id for failure in outcome.failures if failure.phase is Phase.SESSION}
         for check in outcome.checks:
             ran = any(test.outcome is not TestOutcome.NOT_RUN for test in check.tests)
-            undone = check.verdict is Verdict.INCONCLUSIVE or check.id in broken
-            if check.kind is CheckKind.TEST and undone and not ran:
+            is_unfinished = check.verdict is Verdict.INCONCLUSIVE or check.id in broken
+            if check.kind is CheckKind.TEST and is_unfinished and not ran:
                 yield f"{outcome.todo_id} {check.id}"
 
 
 def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -> None:
+    """Refuse to replace a baseline without ``--force``, and ``--force`` without a reason.
+
+    Raises :class:`UsageMistake`.
+    """
     if force and not (reason and reason.strip()):
         raise UsageMistake("--force: say why with --reason TEXT; it is kept in the new baseline")
     if earlier is not None and not force:
@@ -175,6 +183,7 @@ def show(
 
 
 def _show(document: Baseline) -> None:
+    """Print a summary: revision, tests by outcome, todos by state, and files by kind."""
     tests = document.tests.values()
     red = [name for name, test in document.tests.items() if test.outcome.is_red and not test.flaky]
     flaky = [name for name, test in document.tests.items() if test.flaky]
@@ -198,6 +207,7 @@ def _show(document: Baseline) -> None:
 
 
 def _listed(names: Iterable[str]) -> str:
+    # Names come from the project, so control characters are removed before they reach a terminal.
     return listed(map(clean, names), _MOST_NAMED)
 
 

@@ -1,4 +1,8 @@
-"""Comparison of a run with the baseline: tests, failures, checks and todos."""
+"""Comparison of a run with the baseline: which tests, failures, checks and todos were already failing.
+
+The policy of the comparison is in :mod:`planner.policy.since`; this module maps node ids and looks up the
+recorded results.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +22,15 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
-_MADE_BY_THE_WORK = frozenset({"hygiene", "allowlist"})
-"""Guards that compare with the baseline themselves, so their findings are new."""
+_ALWAYS_NEW = frozenset({"hygiene", "allowlist"})
+"""Ids of guards that compare with the baseline themselves, so that their findings are always new."""
 
 
 class BaselineComparison:
     """Compares the outcomes of one plan with its baseline.
 
-    In a baseline that a run with agents recorded for itself, all failures are work of their todos, as
-    the run was started to repair them.
+    In a baseline that a run with agents recorded for itself, all failures count as the work of their todos,
+    as the run was started to repair them.
     """
 
     def __init__(self, flat: FlatPlan, kept: KeptBaseline) -> None:
@@ -34,16 +38,22 @@ class BaselineComparison:
         self._kept = kept
 
     def todo(self, todo_id: str) -> TodoAtBase | None:
-        """Return the state of a todo at the baseline."""
-        held = self._kept.document.todos.get(todo_id)
-        if held is None:
+        """Return the state of a todo at the baseline; ``None`` if the baseline lacks it.
+
+        ``CLAIMED`` precedes the recorded state: the work had begun, so the baseline may include it.
+        """
+        recorded = self._kept.document.todos.get(todo_id)
+        if recorded is None:
             return None
-        if held.claimed and not self._kept.begins_run:
+        if recorded.claimed and not self._kept.begins_run:
             return TodoAtBase.CLAIMED
-        return TodoAtBase.DONE if held.state is TodoState.DONE else TodoAtBase.OPEN
+        return TodoAtBase.DONE if recorded.state is TodoState.DONE else TodoAtBase.OPEN
 
     def check(self, todo_id: str, check: Check) -> Check:
-        """Return the check with ``since`` for its tests, and its qualification at the baseline."""
+        """Return the check with ``since`` set for its tests, and ``at_base`` to its state at the baseline.
+
+        Guards and sub-plan checks are returned unchanged.
+        """
         if check.kind in (CheckKind.GUARD, CheckKind.SUB_PLAN):
             return check
         known = [self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests]
@@ -53,7 +63,8 @@ class BaselineComparison:
             )
             for test in check.tests
         )
-        at_base = check_at_base(self._then(todo_id, check.id), [test for test in known if test is not None])
+        recorded = [test for test in known if test is not None]
+        at_base = check_at_base(self._recorded_check(todo_id, check.id), recorded)
         if at_base is CheckAtBase.MIXED and self._kept.begins_run:
             at_base = CheckAtBase.RED
         return check.model_copy(update={"tests": tests, "at_base": at_base})
@@ -61,10 +72,15 @@ class BaselineComparison:
     def parts(
         self, todo_id: str, evidence: Evidence, signature: str, tests: Sequence[str]
     ) -> list[tuple[Since, tuple[str, ...]]]:
-        """Split failing tests into those that fail in a new way and those that failed before."""
-        if evidence.check_id in _MADE_BY_THE_WORK:
+        """Split the failing tests of one failure into those that are new and those that failed before.
+
+        Returns up to two pairs of ``since`` and tests, the new failures first. ``signature`` is the
+        failure's. Without tests the check's own failures at the baseline decide, or the state of the file
+        that could not be collected.
+        """
+        if evidence.check_id in _ALWAYS_NEW:
             return [(Since.NEW, tuple(tests))]
-        by_check = since_of_check(self._then(todo_id, evidence.check_id), signature)
+        by_check = since_of_check(self._recorded_check(todo_id, evidence.check_id), signature)
         if not tests:
             if evidence.nodeid is None:
                 return [(by_check, ())]
@@ -73,6 +89,7 @@ class BaselineComparison:
         sinces: dict[str, Since] = {}
         for test in tests:
             since = self._since(below(self._flat, todo_id, test), TestOutcome.FAILED)
+            # A test without a record is old if its check failed with the same signature before.
             known = since is not Since.UNKNOWN or by_check is not Since.PRE_EXISTING
             sinces[test] = since if known else by_check
         parts: list[tuple[Since, tuple[str, ...]]] = []
@@ -82,18 +99,24 @@ class BaselineComparison:
                 parts.append((since_of_tests({sinces[test] for test in named}), named))
         return parts
 
-    def _then(self, todo_id: str, check_id: str) -> BaselineCheck | None:
-        held = self._kept.document.todos.get(todo_id)
-        return None if held is None else held.checks.get(check_id)
+    def _recorded_check(self, todo_id: str, check_id: str) -> BaselineCheck | None:
+        """Return the result of a check at the baseline; ``None`` if it was not recorded."""
+        todo = self._kept.document.todos.get(todo_id)
+        return None if todo is None else todo.checks.get(check_id)
 
     def _since(self, nodeid: str, outcome: TestOutcome) -> Since:
-        then = self._kept.test(nodeid)
-        missing = then is None and outcome.is_red
-        return since_of(outcome, then, may_have_been_there=missing and self._kept.had_test(nodeid))
+        """Return since when a test, named relative to the top plan's root, has its outcome."""
+        recorded = self._kept.test(nodeid)
+        # Whether an unrecorded test existed matters, and is searched in its file, only if it fails now.
+        missing = recorded is None and outcome.is_red
+        return since_of(outcome, recorded, may_have_been_there=missing and self._kept.had_test(nodeid))
 
 
 def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:
-    """Return the number of tests by ``since``, each test once; a failure takes precedence."""
+    """Return the number of tests by ``since``, sorted.
+
+    A test that several checks ran is counted once: with its first failure, or else its first result.
+    """
     found: dict[tuple[str | None, str], tuple[bool, Since]] = {}
     for outcome in outcomes:
         for check in outcome.checks:

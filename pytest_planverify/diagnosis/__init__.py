@@ -1,4 +1,7 @@
-"""Diagnosis of evidence by an ordered table of rules. Imports no pytest, so it also runs on recordings."""
+"""Diagnosis of evidence by an ordered table of rules.
+
+Imports no pytest, so that it also runs on recorded evidence.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Structured access to evidence for rules: the exception in focus, the raising frame, the owner of a
-file.
+"""Structured access to evidence for rules: the exception in focus, the raising frame, the changed files.
+
+A :class:`Case` wraps one :class:`Evidence`. Its properties are computed on first use and cached, since most
+rules are rejected after one or two queries. For commands and sessions without observed exceptions the
+exception is parsed from the printed output (:mod:`pytest_planverify.diagnosis.tool_output`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PROJECT_SIDES = (Side.TEST, Side.PRODUCT)
-"""Sides that belong to the project."""
+"""Sides whose files belong to the project."""
 
 NO_ERROR = ExceptionFact(type="", qualified="")
 """Null object for a missing exception: without class and frames."""
@@ -33,6 +36,7 @@ _NO_COMMAND = CommandFact(argv=(), tool="", purpose="")
 _ASSERTION = "builtins.AssertionError"
 _DELEGATING = (".__getattr__", ".__getattribute__")
 _ROOTS = frozenset({"src", "lib", "python"})
+"""Folders that contain packages but are no packages themselves."""
 _PROSE = (".md", ".rst", ".txt", ".pyc")
 """Suffixes of files that rarely cause failures; other files may be data or configuration."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -45,7 +49,7 @@ _CODE = frozenset(
 
 
 class lazy(Generic[T]):
-    """A cached property, like ``functools.cached_property`` without a lock."""
+    """A cached property, like ``functools.cached_property`` without a lock; also for frozen dataclasses."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
         self._work_out = work_out
@@ -55,13 +59,18 @@ class lazy(Generic[T]):
         self._name = name
 
     def __get__(self, instance: object, owner: type | None = None) -> T:
+        # Without ``__set__`` the instance's entry shadows the descriptor, so this runs once per instance.
+        # Writing to ``__dict__`` bypasses the frozen dataclass's ``__setattr__``.
         value = instance.__dict__[self._name] = self._work_out(instance)
         return value
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Evidence with one exception in focus. Rules query it instead of searching texts."""
+    """Evidence with one exception in focus. Rules query it instead of searching texts.
+
+    Compared and hashed by identity (``eq=False``), so functions of a case can be cached.
+    """
 
     evidence: Evidence
     error: ExceptionFact = NO_ERROR
@@ -71,7 +80,10 @@ class Case:
 
     @classmethod
     def of(cls, evidence: Evidence) -> Case:
-        """Return the case with the surfacing exception in focus, or else the printed one."""
+        """Return the case with the surfacing exception in focus.
+
+        Without an observed exception, sessions and commands get the one that their output prints, if any.
+        """
         if evidence.exceptions:
             return cls(evidence, evidence.exceptions[0])
         if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND):
@@ -84,7 +96,7 @@ class Case:
         return self.error is not NO_ERROR
 
     def at(self, error: ExceptionFact) -> Case:
-        """Return the case with another exception in focus."""
+        """Return a case of the same evidence with another exception in focus."""
         return Case(self.evidence, error, self.printed)
 
     @lazy
@@ -94,7 +106,7 @@ class Case:
 
     @lazy
     def deeper(self) -> tuple[Case, ...]:
-        """Cases with each cause and context in focus, then each group member."""
+        """Cases for each cause or context of the surfacing exception, then for each group member."""
         return (*map(self.at, self.evidence.exceptions[1:]), *self.leaves)
 
     @lazy
@@ -115,13 +127,13 @@ class Case:
 
     @lazy
     def output_lines(self) -> tuple[str, ...]:
-        """Distinct stripped lines of the command's output and streams."""
+        """Distinct stripped lines of the command's output, then of standard error and standard output."""
         texts = (self.command.output_tail, self.evidence.stderr_tail, self.evidence.stdout_tail)
         return tuple(dict.fromkeys(line.strip() for text in texts for line in text.splitlines()))
 
     @lazy
     def repeatability(self) -> Repeatability:
-        """Repeatability by the confirmations and the first run."""
+        """Repeatability of the failure: flaky if a confirming run passed, unconfirmed without such runs."""
         runs = self.evidence.confirmations
         if not runs:
             return Repeatability.UNCONFIRMED
@@ -129,13 +141,14 @@ class Case:
 
     @property
     def happened_again(self) -> bool:
-        """Return whether every one of several runs failed."""
+        """Return whether there were several confirming runs and each of them failed."""
         runs = self.evidence.confirmations
         return len(runs) > 1 and not any(each.passed for each in runs)
 
     @lazy
     def frames(self) -> tuple[Frame, ...]:
         """Frames of the exception in focus, without trailing ``__getattr__`` delegation."""
+        # An AttributeError from a __getattr__ is the fault of the code that asked for the attribute.
         frames = self.error.frames
         while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING):
             if not self.is_error("builtins.AttributeError"):
@@ -145,26 +158,31 @@ class Case:
 
     @lazy
     def raised_at(self) -> Frame | None:
-        """The innermost frame of the project, product or test."""
+        """The innermost frame that belongs to the project (product or test); ``None`` if there is none."""
         return next((frame for frame in reversed(self.frames) if frame.side in PROJECT_SIDES), None)
 
     @lazy
     def stuck_at(self) -> Frame | None:
-        """The project frame in which a killed process was, by its stack."""
+        """The project frame in which a killed process was executing, read from its printed stack.
+
+        The innermost product frame, else the innermost test frame.
+        """
         stack = read_stack(self.process.stack or self.evidence.stderr_tail, self.first_party)
         return last_frame_of(stack, Side.PRODUCT) or last_frame_of(stack, Side.TEST)
 
     @property
     def innermost(self) -> Frame | None:
-        """The raising frame, whoever owns it."""
+        """The innermost frame, whichever side it belongs to."""
         return self.frames[-1] if self.frames else None
 
     @lazy
     def in_product(self) -> bool:
+        """Return whether the innermost project frame is product code."""
         return self.raised_at is not None and self.raised_at.side is Side.PRODUCT
 
     @lazy
     def in_test(self) -> bool:
+        """Return whether the innermost project frame is test code."""
         return self.raised_at is not None and self.raised_at.side is Side.TEST
 
     @property
@@ -174,7 +192,7 @@ class Case:
 
     @lazy
     def is_by_hand(self) -> bool:
-        """Return whether the raising frame is on a ``raise`` statement, so that the error is intended."""
+        """Return whether the innermost frame is on a ``raise`` statement: the error is deliberate."""
         return raises_by_hand(self.innermost)
 
     @lazy
@@ -188,7 +206,7 @@ class Case:
 
     @lazy
     def first_party(self) -> frozenset[str]:
-        """Top-level names of the project: as recorded, or else derived from its files."""
+        """Top-level module names of the project: as recorded, or for commands derived from its files."""
         evidence = self.evidence
         if evidence.first_party or evidence.command is None:
             return frozenset(evidence.first_party)
@@ -202,8 +220,9 @@ class Case:
     def classes(self) -> frozenset[str]:
         """Qualified names of the exception's class and its bases.
 
-        For a class of the project only itself: deriving from ``OSError`` tells what callers may catch,
-        not what happened. Assertion classes of test helpers remain assertions.
+        Of a class of the project only its own name: deriving from ``OSError`` determines what callers may
+        catch, not what happened. Assertion classes of test helpers keep their bases, so that they remain
+        assertions.
         """
         error = self.error
         module = top_level(error.qualified)
@@ -213,17 +232,18 @@ class Case:
 
     @lazy
     def changed(self) -> frozenset[str] | None:
-        """Files changed since the baseline or last commit, without changes of comments only; ``None``
-        if unknown.
+        """Changed files, except those in which only comments changed; ``None`` if changes are unknown.
+
+        ``evidence.changed_since`` names the state that they are compared with.
         """
         files = self.evidence.changed
         if files is None:
             return None
-        real: set[str] = set()
-        remarked: set[str] = set()
+        with_code: set[str] = set()
+        with_comments: set[str] = set()
         for hunk in self.evidence.hunks:
-            (remarked if is_remark(hunk) else real).add(hunk.path)
-        return frozenset(file.path for file in files) - (remarked - real)
+            (with_comments if is_remark(hunk) else with_code).add(hunk.path)
+        return frozenset(file.path for file in files) - (with_comments - with_code)
 
     @property
     def nothing_changed(self) -> bool:
@@ -239,7 +259,10 @@ class Case:
         )
 
     def was_removed(self, module: str) -> bool:
-        """Return whether a changed product file was this module, and is gone."""
+        """Return whether a changed product file has the path of this module.
+
+        For modules that cannot be found: the change then removed or renamed the file.
+        """
         path = module.replace(".", "/")
         ends = (f"/{path}.py", f"/{path}/__init__.py")
         return any(side is Side.PRODUCT and f"/{file}".endswith(ends) for file, side in self._sides)
@@ -251,7 +274,7 @@ class Case:
 
     @lazy
     def _sides(self) -> tuple[tuple[str, Side | None], ...]:
-        """Changed files with their sides; for commands also files of other languages."""
+        """Changed files with their sides; for commands, files without one get a side by name and suffix."""
         has_command = self.evidence.command is not None
         return tuple(
             (file.path, file.side or (_side_by_name(file.path) if has_command else None))
@@ -271,18 +294,24 @@ class Case:
 
     @lazy
     def only_tests_changed(self) -> bool:
-        """Return whether only test code changed, so that no product change can be the cause."""
+        """Return whether only test code changed, so that no product change can be the cause.
+
+        Files of neither side count as possible causes, unless they are documents.
+        """
         data = any(side is None and not path.endswith(_PROSE) for path, side in self._sides)
         return self.tests_changed and not self.product_changed and not data
 
     @property
     def only_product_changed(self) -> bool:
-        """Return whether the product changed and the raising test file did not."""
+        """Return whether the product changed and the raising project file did not."""
         return self.product_changed and not self.raised_in_changed
 
     @lazy
     def way_unchanged(self) -> bool:
-        """Return whether no file on the stack is known to have changed, given that changes are known."""
+        """Return whether neither a file on the stack nor a named product function's file has changed.
+
+        ``False`` if changes are unknown.
+        """
         if self.changed is None:
             return False
         frames = [frame for error in self.evidence.exceptions for frame in error.frames]
@@ -290,7 +319,10 @@ class Case:
 
     @lazy
     def tests_on_way_changed(self) -> bool:
-        """Return whether a changed test file takes part in the failure; helpers always may."""
+        """Return whether a changed test file takes part in the failure.
+
+        Changed test files other than test modules count always: any test may use such a helper.
+        """
         if not self.tests_changed:
             return False
         own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
@@ -300,27 +332,29 @@ class Case:
 
     @lazy
     def is_new_promise(self) -> bool:
-        """Return whether the failing test, or the name that it imports, was added as a whole and so
-        never passed.
+        """Return whether the failing test, or the name that a test file imports, is new and never passed.
+
+        Such a test expects behaviour that the product does not have yet, so its change is no fault.
         """
         file, _, name = (self.evidence.nodeid or "").partition("::")
         function = name.partition("[")[0].replace("::", ".")
         imported = _IMPORTED.match(self.error.message)
-        asked = (imported["name"] if imported else "") or self.error.name or ""
+        wanted = (imported["name"] if imported else "") or self.error.name or ""
         hunks = [hunk for hunk in self.evidence.hunks if hunk.side is Side.TEST]
         if function:
             return any(
                 is_new_function(hunk) for hunk in hunks if (hunk.path, hunk.function) == (file, function)
             )
-        ways = {frame.path for frame in self.frames}
-        loose = [hunk for hunk in hunks if hunk.function is None and hunk.path in ways]
-        added, removed = (set(_names_of(loose, sign)) for sign in "+-")
-        # A misspelled name replaces a similar one.
-        return bool(asked) and asked in added and alike(asked, removed) is None
+        # Without a test function the file failed to import: compare the module-level changes on the stack.
+        stack = {frame.path for frame in self.frames}
+        module_level = [hunk for hunk in hunks if hunk.function is None and hunk.path in stack]
+        added, removed = (set(_names_of(module_level, sign)) for sign in "+-")
+        # A misspelled name replaces a similar one, so it is a mistake and not a new demand.
+        return bool(wanted) and wanted in added and alike(wanted, removed) is None
 
     @lazy
     def is_of_changed_tests(self) -> bool:
-        """Return whether only tests changed, including some in the failure, with altered expectations."""
+        """Return whether only tests changed, some of them take part, and none of them is a new test."""
         return self.only_tests_changed and self.tests_on_way_changed and not self.is_new_promise
 
     def is_first_party(self, module: str) -> bool:
@@ -328,7 +362,7 @@ class Case:
         return top_level(module) in self.first_party
 
     def is_test_package(self, module: str) -> bool:
-        """Return whether a dotted name is provided by tests only."""
+        """Return whether the top-level name of a dotted name is provided by tests only."""
         return top_level(module) in self.evidence.test_packages
 
 
@@ -352,7 +386,7 @@ def is_remark(hunk: Hunk) -> bool:
             remarks += 1
             if line[1:].strip()[:1] not in ("", "#"):
                 return False
-    return remarks == hunk.added + hunk.removed > 0  # otherwise the text was truncated
+    return remarks == hunk.added + hunk.removed > 0  # fewer lines: the text was truncated
 
 
 def is_new_function(hunk: Hunk) -> bool:
@@ -390,7 +424,7 @@ def own_names(evidence: Evidence) -> frozenset[str]:
 
 
 def within_project(path: str, evidence: Evidence) -> str:
-    """Return a path relative to the project's root, if a known file has it."""
+    """Return a path relative to the project's root: by the known file that it ends with, else unchanged."""
     if not path.startswith("/"):
         return path.removeprefix("./")
     return next((file for file in _named_files(evidence) if path.endswith(f"/{file}")), path)
@@ -398,13 +432,14 @@ def within_project(path: str, evidence: Evidence) -> str:
 
 @lru_cache(maxsize=4096)
 def _side_by_name(path: str) -> Side | None:
+    """Return the side of a source file of another language, by its path; ``None`` for other files."""
     if PurePosixPath(path).suffix not in _CODE:
         return None
     return Side.TEST if is_test_path(path) else Side.PRODUCT
 
 
 def _named_files(evidence: Evidence) -> Iterator[str]:
-    """Yield the project files that the evidence names."""
+    """Yield the project files that the evidence names: changed files, and files of a tool's findings."""
     for file in evidence.changed or ():
         yield file.path
     for finding in evidence.command.findings if evidence.command else ():
@@ -423,6 +458,7 @@ def _top_of_path(path: str) -> str:
 
 
 def _printed_error(evidence: Evidence) -> ExceptionFact | None:
+    """Return the first exception that can be parsed from the streams, the output or pytest's report."""
     command = evidence.command
     first_party = own_names(evidence) if command else frozenset(evidence.first_party)
     texts = (evidence.stderr_tail, command.output_tail if command else "", evidence.stdout_tail)

@@ -3,7 +3,8 @@
 Failures with equal signatures, or with a common mark, have one cause. Marks are, for example, a module
 that cannot be imported, a file that does not parse, a raising fixture, or the product function that
 raised or returned the refused value. Causes that keep tests from running come first, then findings of
-tests; ties are broken by the order of todos.
+tests (:class:`Stage`); within a stage the depth in the dependencies, the number of tests that show the
+cause and the order of todos decide. The result does not depend on the order of the given failures.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ if TYPE_CHECKING:
 __all__ = ["SeenFailure", "TodoKey", "find_causes", "grouping"]
 
 TodoKey: TypeAlias = tuple[str | None, str]
-"""Plan id and todo id."""
+"""Plan id and todo id; a plan id of ``None`` is the top plan."""
 
 TOP_TESTS = 10
+"""Limit of tests that a cause names."""
 MOST_READ = 50
-"""Limit of failures of one cause that are examined for what they explain."""
+"""Limit of failures of one cause that are examined to determine which other causes it explains."""
 
 _ASSERTIONS = ("builtins.AssertionError", "Failed", "_pytest.outcomes.Failed", "builtins.Failed")
-"""Assertion errors; being raised in a test helper is no common cause."""
+"""Assertion errors; those raised in the same test helper have no common cause for that reason."""
 _UNUSABLE = ("builtins.AttributeError", "builtins.LookupError", "builtins.TypeError", "builtins.ValueError")
 """Errors of a test that uses a value of an unexpected kind."""
 _CANNOT_IMPORT = re.compile(r"^cannot import name '(?P<name>[^']+)' from ")
@@ -48,12 +50,13 @@ _WHERE = re.compile(
     r"<(?P<kind>[\w.]+) object at [^>]*>\.(?P<attribute>\w+)$|(?P<name>[A-Za-z_][\w.]*)\()",
     re.MULTILINE,
 )
-"""pytest's explanation of where a value came from."""
+"""A line of pytest's assertion explanation that shows which call or attribute a value came from."""
 _LITERAL = re.compile(r"\"[^\"]*\"|'[^']*'")
 _CALL = re.compile(r"(?P<name>(?:\b[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)*)\((?<=\w\()")
 _OF_TESTS = ("self", "cls", "pytest")
 """Names whose methods return no product values, as in ``self.assertEqual``."""
 _SYNTAX_CODES = frozenset({"invalid-syntax", "syntax-error", "syntax", "E999", "E902", "E0001"})
+"""Codes by which linters report a file that does not parse."""
 
 _SENTENCES = {
     "module": "the module {0} cannot be imported",
@@ -70,30 +73,31 @@ _SENTENCES = {
 
 
 class Mark(NamedTuple):
-    """A common feature of failures with one cause: its kind (``what``) and ``name``."""
+    """A feature that failures with one cause share: its kind (``what``) and its ``name``."""
 
     what: str
     name: tuple[str, ...]
 
 
 def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
-    """Yield the marks of a failure, besides its signature."""
-    case = _stumbled(Case.of(evidence))
+    """Yield the marks by which a failure may share its cause with failures of other signatures."""
+    case = _original_error(Case.of(evidence))
     yield from _marks_of_error(case, case.error) if case.has_error else _marks_of_facts(case)
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
     if first is None or hunk is None or first.function is None:
         return
-    # Newly added code joined nothing before, so two faults in it are separate causes.
+    # Purely added code broke nothing that worked before: failures in it need not have one cause.
     is_changed = hunk.side is Side.PRODUCT and hunk.removed > 0
     if is_changed and diagnosis.category is Category.TEST_REGRESSION:
-        yield Mark("changed", (_tidy(first.path), first.function))
+        yield Mark("changed", (_posix_path(first.path), first.function))
 
 
-def _stumbled(case: Case) -> Case:
-    """Return the original exception, if the surfacing one only replaces it.
+def _original_error(case: Case) -> Case:
+    """Return the case of the original exception, if the surfacing one only replaces it.
 
-    The caught exception's frames begin in the function that raised the replacement.
+    Follows the chain of causes and contexts as long as a project frame raises the replacement by hand and
+    the caught exception's outermost frame is in that same function.
     """
     for inner in case.evidence.exceptions[1:]:
         last = case.innermost
@@ -106,22 +110,26 @@ def _stumbled(case: Case) -> Case:
 
 
 def _marks_of_facts(case: Case) -> Iterator[Mark]:
+    """Yield the marks of a failure without an exception: missing or unparsable file, hanging function."""
     evidence = case.evidence
     if evidence.artifact is not None and evidence.artifact.problem == "missing":
         yield Mark("file", (evidence.artifact.path,))
     findings = evidence.command.findings if evidence.command is not None else ()
-    complained = {_tidy(finding.path) for finding in findings if finding.path}
-    if len(complained) == 1 and any(map(_is_syntax, findings)):  # and in no other file
-        yield Mark("syntax", (complained.pop(),))
+    paths = {_posix_path(finding.path) for finding in findings if finding.path}
+    # With findings in other files the syntax error would not explain the whole failure.
+    if len(paths) == 1 and any(map(_is_syntax, findings)):
+        yield Mark("syntax", (paths.pop(),))
     if evidence.timed_out and (frame := case.stuck_at) is not None and frame.side is Side.PRODUCT:
         yield Mark("stuck", (frame.path, frame.function))
 
 
 def _is_syntax(finding: Finding) -> bool:
+    """Return whether a tool reports that it could not parse the file."""
     return finding.code in _SYNTAX_CODES or finding.message.startswith(("SyntaxError:", "Syntax error"))
 
 
 def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
+    """Yield the marks of an exception: missing names, mismatched calls, and the function at fault."""
     frame = case.raised_at
     if case.is_error("builtins.ModuleNotFoundError") and error.name:
         yield Mark("module", (error.name,))
@@ -134,7 +142,7 @@ def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
         if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
             yield Mark("name", (owner, error.name))
     elif case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
-        yield Mark("syntax", (_tidy(error.path),))
+        yield Mark("syntax", (_posix_path(error.path),))
     callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None
     if callee:
         yield Mark("call", (callee,))
@@ -143,18 +151,19 @@ def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
         if frame.side is Side.TEST and case.is_error(*_ASSERTIONS, *_UNUSABLE):
             # Missing names and mismatched calls have marks of their own.
             lacks = error.object_side in (Side.PRODUCT, Side.TEST) or callee_of(error.message)
-            giver = None if lacks else _giver_of(case.evidence, error, frame)
-            if giver is not None:
-                yield Mark("value", giver)
+            origin = None if lacks else _origin_of_value(case.evidence, error, frame)
+            if origin is not None:
+                yield Mark("value", origin)
 
 
 def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
-    """Yield the raising function: the product's, or one shared by tests."""
+    """Yield the marks of the raising function: of the product, of a fixture, or of a test helper."""
     error, place = case.error, (frame.path, frame.function)
     if frame.side is Side.PRODUCT:
         others = {(each.path, each.function) for each in case.frames if each.side is Side.PRODUCT} - {place}
-        if case.evidence.phase is Phase.CALL and not others:  # seen by other tests as wrong values
-            yield Mark("value", (_tidy(frame.path), frame.function))
+        # Called directly by a test: other tests may see the same fault as a wrong value instead.
+        if case.evidence.phase is Phase.CALL and not others:
+            yield Mark("value", (_posix_path(frame.path), frame.function))
     if case.is_error("builtins.SyntaxError", "builtins.ImportError"):
         return
     if case.evidence.timed_out:
@@ -165,25 +174,29 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
     elif case.evidence.phase in (Phase.SETUP, Phase.TEARDOWN):
         yield Mark("fixture", place)
     else:
+        # A helper that several tests call raises; a test function itself is no common mark.
         first = next(each for each in case.frames if each.side is Side.TEST)
         if (first.path, first.function) != place and not case.is_error(*_ASSERTIONS):
             yield Mark("raised", (*place, error.qualified))
 
 
-def _giver_of(evidence: Evidence, error: ExceptionFact, frame: Frame) -> tuple[str, str] | None:
-    """Return path and qualified name of the only product function that can have returned the value."""
+def _origin_of_value(evidence: Evidence, error: ExceptionFact, frame: Frame) -> tuple[str, str] | None:
+    """Return path and qualified name of the only product function that can have returned the value.
+
+    ``None`` if there are several, or if the value comes from a call that matches no product function.
+    """
     subjects = list(evidence.subjects)
     if not subjects:
         return None
     is_called = False
     for name in chain(_shown_calls(error.message), _calls(frame.source or "")):
         is_called = True
-        found = {giver for subject in subjects if (giver := _as_subject(name, subject))}
+        found = {origin for subject in subjects if (origin := _as_subject(name, subject))}
         if len(found) == 1:
             return found.pop()
     if is_called or len(subjects) > 1 or _is_class(subjects[0]):
         return None
-    return _tidy(subjects[0].path), subjects[0].function
+    return _posix_path(subjects[0].path), subjects[0].function
 
 
 def _shown_calls(message: str) -> Iterator[str]:
@@ -200,25 +213,31 @@ def _calls(source: str) -> Iterator[str]:
     for found in _CALL.finditer(_LITERAL.sub("0", source)):
         name = found["name"]
         if name.rpartition(".")[0] not in _OF_TESTS:
+            # A method of an expression's result, as in ``make().total()``: the object has no name.
             yield f"value{name}" if name.startswith(".") else name
 
 
 def _as_subject(name: str, subject: Frame) -> tuple[str, str] | None:
-    """Return the function that a name refers to, if the subject is it or its class."""
+    """Return path and qualified name of the function that a called name refers to.
+
+    ``None`` unless the subject is that function or may be its class. A method called on a variable, whose
+    name starts with a lower-case letter, may belong to any class.
+    """
     holder, _, last = name.rpartition(".")
     bare = subject.function.rpartition(".")[2]
     if not _is_class(subject):
-        return (_tidy(subject.path), subject.function) if bare == last else None
+        return (_posix_path(subject.path), subject.function) if bare == last else None
     kind = holder.rpartition(".")[2]
-    is_of_it = bool(holder) and (kind == bare or not kind[:1].isupper())
-    return (_tidy(subject.path), f"{subject.function}.{last}") if is_of_it else None
+    may_be_method = bool(holder) and (kind == bare or not kind[:1].isupper())
+    return (_posix_path(subject.path), f"{subject.function}.{last}") if may_be_method else None
 
 
 def _is_class(frame: Frame) -> bool:
+    """Return whether a subject is a class, judged by the upper-case initial of its name."""
     return frame.function.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
-def _tidy(path: str) -> str:
+def _posix_path(path: str) -> str:
     """Return a path as in evidence: with forward slashes, without a leading ``./``."""
     return path.replace("\\", "/").removeprefix("./")
 
@@ -227,23 +246,30 @@ class TodoOrder:
     """Order of a run's todos. Cycles and unknown dependencies are ignored."""
 
     def __init__(self, depends: Mapping[TodoKey, Sequence[TodoKey]], seen: Iterable[TodoKey] = ()) -> None:
-        """``depends`` holds the todos in plan order; todos only in ``seen`` follow them."""
+        """Create the order; ``depends`` maps the todos, in plan order, to their dependencies.
+
+        Todos that only ``seen`` contains follow, sorted by name.
+        """
         known = (*depends, *sorted({each for each in seen if each not in depends}, key=_by_name))
         self.place = {key: place for place, key in enumerate(known)}
-        """Position in the plan."""
+        """Position in the plan, from 0."""
         self.depth: dict[TodoKey, int] = {}
-        """Length of the longest chain of dependencies."""
+        """Length of the longest chain of dependencies below a todo; 0 without dependencies."""
         for each in self.place:  # in fixed order, as the depth in a cycle depends on the entry
             self._measure(each, depends)
 
     def _measure(self, todo: TodoKey, depends: Mapping[TodoKey, Sequence[TodoKey]]) -> None:
-        """Compute the depth iteratively, as a plan may be a chain of thousands."""
-        stack, under_way = [todo], {todo}
+        """Compute the depth of a todo and of its dependencies.
+
+        Iterative, as a plan may be a chain of thousands of todos.
+        """
+        stack, entered = [todo], {todo}
         while stack:
             above = [each for each in depends.get(stack[-1], ()) if each in self.place]
-            waiting = [each for each in above if each not in self.depth and each not in under_way]
+            # Todos that were entered before are not pushed again, which would loop forever in a cycle.
+            waiting = [each for each in above if each not in self.depth and each not in entered]
             if waiting:
-                under_way.update(waiting)
+                entered.update(waiting)
                 stack.extend(waiting)
                 continue
             self.depth[stack.pop()] = 1 + max((self.depth.get(each, -1) for each in above), default=-1)
@@ -261,11 +287,11 @@ class SeenFailure:
     evidence: Evidence
     diagnosis: Diagnosis
     root: str = ""
-    """Root of its paths: equal paths below different roots are different files."""
+    """Root that its paths are relative to: equal paths below different roots are different files."""
 
     @property
     def shown_by(self) -> tuple[str, ...]:
-        """The tests that show it, or the file that could not be collected."""
+        """Node ids of the tests that show the failure, or of the file that could not be collected."""
         evidence = self.evidence
         return evidence.tests or ((evidence.nodeid,) if evidence.nodeid else ())
 
@@ -274,9 +300,9 @@ class Stage(IntEnum):
     """Stages of repair, most urgent first."""
 
     STOPS = 0
-    """Violation or spent budget."""
+    """Sandbox violation or exceeded budget."""
     SURROUNDS = 1
-    """The machine lacks something that most failures need."""
+    """Problem of the environment that affects most of the run's failures."""
     UNLOADED = 2
     """Code that could not be imported or parsed."""
     UNPREPARED = 3
@@ -284,7 +310,7 @@ class Stage(IntEnum):
     FOUND = 4
     """Findings of tests."""
     FOLLOWS = 5
-    """A missing result."""
+    """A missing or wrong artifact or metric, which other work should produce."""
     REMARKED = 6
     """Findings of linters."""
     UNSTEADY = 7
@@ -314,13 +340,16 @@ class Group:
     depth: int = 0
     """Depth of the earliest todo that shows it."""
     explained_by: int | None = None
-    """Index of the cause whose repair probably resolves it, too."""
+    """Index of the cause whose repair probably resolves this one as well."""
     explains: set[str] = field(default_factory=set[str])
-    """Signatures of other groups that it explains."""
+    """Signatures of other groups that a repair of this cause probably resolves."""
 
     @cached_property
     def clearest(self) -> SeenFailure:
-        """The representative failure: of the most severe family, with the highest confidence."""
+        """The representative failure: of the most severe family, with the highest confidence.
+
+        The further keys only make the choice independent of the members' order.
+        """
         return min(
             self.members,
             key=lambda each: (
@@ -338,24 +367,25 @@ class Group:
 
     @cached_property
     def signatures(self) -> tuple[str, ...]:
-        """Distinct signatures, the clearest failure's first."""
+        """Distinct signatures: the clearest failure's first, the others sorted."""
         first = self.clearest.diagnosis.signature
         return (first, *sorted({each.diagnosis.signature for each in self.members} - {first}))
 
     @cached_property
     def todos(self) -> frozenset[TodoKey]:
-        """The todos that it fails."""
+        """The todos in which the cause shows."""
         return frozenset(each.todo for each in self.members)
 
     @cached_property
     def tests(self) -> dict[tuple[str, str], TodoKey]:
-        """Root and name of each test or file that shows it, with the first todo."""
+        """Root and name of each test or file that shows the cause, with the first todo by name."""
+        # In reverse order, so that the first todo's entry is the one that remains.
         members = sorted(self.members, key=lambda each: _by_name(each.todo), reverse=True)
         return {(each.root, nodeid): each.todo for each in members for nodeid in each.shown_by}
 
     @cached_property
     def consequences(self) -> int:
-        """Number of tests and files that show it; a criterion without tests counts as one."""
+        """Number of tests and files that show the cause; a criterion without tests counts as one."""
         without = {(each.todo, each.evidence.check_id) for each in self.members if not each.shown_by}
         return len(self.tests) + len(without)
 
@@ -363,10 +393,10 @@ class Group:
 def find_causes(
     seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[TodoKey]]
 ) -> tuple[Cause, ...]:
-    """Return the root causes of a run's failures, most urgent first, independent of the order of
-    ``seen``.
+    """Return the root causes of a run's failures, most urgent first.
 
-    ``depends`` maps every todo of the run, in plan order, to its dependencies.
+    ``depends`` maps every todo of the run, in plan order, to its dependencies. The result is independent of
+    the order of ``seen``.
     """
     order = TodoOrder(depends, (each.todo for each in seen))
     groups = _ordered(seen, order)
@@ -381,12 +411,16 @@ def grouping(seen: Sequence[SeenFailure], depends: Mapping[TodoKey, Sequence[Tod
 
 
 def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
-    """Join signatures by common marks."""
+    """Return one group per cause: failures of one signature, joined with those that share a mark.
+
+    A union-find over signatures; the smallest signature represents a group, whatever the order of ``seen``.
+    """
     holder: dict[tuple[str, Mark], str] = {}  # first signature by root and mark
     above: dict[str, str] = {}
     joined: list[tuple[str, str]] = []
 
     def top(signature: str) -> str:
+        """Return the representative of a signature's group."""
         while (higher := above.get(signature)) is not None:
             signature = higher
         return signature
@@ -409,7 +443,7 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
 
 
 def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
-    """Return the groups, most urgent first, with the groups that each probably explains."""
+    """Return the groups, most urgent first, with stage, depth and what each probably explains set."""
     groups = _grouped(seen)
     failing = len({each.todo for each in seen})
     consequences = sum(group.consequences for group in groups)
@@ -428,8 +462,7 @@ def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
     stopping = [place for place, group in enumerate(groups) if _ends_early(group)]
     for late, group in enumerate(groups):
         if group.stage is Stage.FOLLOWS:
-            # Whatever stopped a todo's programs also explains the missing files that they should have
-            # written.
+            # A cause that stopped a todo's programs also explains the files that they did not write.
             early = [place for place in stopping if place < late and groups[place].todos & group.todos]
             group.explained_by = next(iter(early), None)
             for place in early:
@@ -460,13 +493,13 @@ def _stage_of(group: Group, failing: int, consequences: int) -> Stage:
 
 
 def _was_loading(evidence: Evidence) -> bool:
-    """Return whether it occurred before any test could run."""
+    """Return whether a failure occurred before any test could run."""
     is_kind = evidence.kind in (EvidenceKind.COLLECTION, EvidenceKind.SESSION)
     return is_kind and bool(evidence.exceptions or evidence.phase is Phase.COLLECT)
 
 
 def _ends_early(group: Group) -> bool:
-    """Return whether a program did not start or ended prematurely."""
+    """Return whether a group's failures show programs that did not start or ended prematurely."""
     if group.stage in (Stage.SURROUNDS, Stage.UNLOADED, Stage.UNPREPARED):
         return True
     for each in group.members[:MOST_READ]:
@@ -478,6 +511,7 @@ def _ends_early(group: Group) -> bool:
 
 
 def _cause(place: int, groups: Sequence[Group], order: TodoOrder) -> Cause:
+    """Return the cause at a position of the ordered groups."""
     group = groups[place]
     clearest = group.clearest
     by_plan = sorted(group.tests, key=lambda key: (order.place[group.tests[key]], key[1]))
@@ -506,6 +540,7 @@ def _cause(place: int, groups: Sequence[Group], order: TodoOrder) -> Cause:
 
 
 def _because(group: Group, following: Group | None, *, is_only: bool) -> str:
+    """Return why a group comes at its place; ``following`` is the next group in the order."""
     if is_only:
         return "every failure shows it"
     if group.explained_by is not None:

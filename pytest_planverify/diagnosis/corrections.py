@@ -1,6 +1,7 @@
-"""Application of people's corrections to a diagnosis: those of the same signature, if enough agree.
+"""Corrections of diagnoses by people, applied to later failures of the same signature if enough agree.
 
-Verdicts do not depend on it, and the signature stays the same.
+Corrections change category, owner, confidence, rule and role. Verdicts do not depend on them, and the
+signature stays the same.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RULE = "learned"
+"""Rule id of a corrected diagnosis."""
 
 WITNESSES = 2
-"""Number of agreeing witnesses: different people, or one person on different days."""
+"""Minimum of agreeing witnesses: different people, or one person on different days."""
 
 SHRINKAGE = 0.25
 """Weight of the prior, in corrections; keeps two agreeing corrections from being certain."""
@@ -59,15 +61,19 @@ which corrections cannot override.
 
 
 def may_learn(diagnosis: Diagnosis) -> bool:
-    """Return whether corrections can change a diagnosis. Cheap; call before reading them."""
+    """Return whether corrections can change a diagnosis. Cheap; call it before reading the corrections."""
     return diagnosis.rule not in HARD
 
 
 def learned(diagnosis: Diagnosis, corrections: Sequence[Correction]) -> Diagnosis:
-    """Return the diagnosis with the corrections applied, or unchanged if none decides."""
+    """Return the diagnosis with the corrections of its signature applied, or unchanged if none prevails.
+
+    The confidence becomes the share of agreeing corrections, reduced by :data:`SHRINKAGE`. The rule's own
+    category becomes the runner-up if the corrections name another.
+    """
     if not may_learn(diagnosis):
         return diagnosis
-    own = _last_words(each for each in corrections if each.signature == diagnosis.signature)
+    own = _unrevoked(each for each in corrections if each.signature == diagnosis.signature)
     category = _agreed(own, _category_of) or diagnosis.category
     if category is not diagnosis.category and category not in LEARNED:
         return diagnosis
@@ -95,28 +101,33 @@ def learned(diagnosis: Diagnosis, corrections: Sequence[Correction]) -> Diagnosi
 
 
 def _category_of(correction: Correction) -> Category:
+    """Return the category that a correction assigns, or confirms by correcting the owner only."""
     return correction.right_category or correction.category
 
 
-def _last_words(corrections: Iterable[Correction]) -> list[Correction]:
-    """Return the effective corrections, without those revoked later by the same person."""
-    telling = [each for each in corrections if each.right_category or each.right_owner]
-    last = {each.by: each for each in sorted(telling, key=lambda each: each.at)}
+def _unrevoked(corrections: Iterable[Correction]) -> list[Correction]:
+    """Return the corrections of category or owner that their author did not contradict later."""
+    effective = [each for each in corrections if each.right_category or each.right_owner]
+    last = {each.by: each for each in sorted(effective, key=lambda each: each.at)}
 
     def reading(each: Correction) -> tuple[object, object]:
         return _category_of(each), each.right_owner
 
-    return [each for each in telling if reading(each) == reading(last[each.by])]
+    return [each for each in effective if reading(each) == reading(last[each.by])]
 
 
 def _agreed(corrections: Sequence[Correction], reading: Callable[[Correction], T | None]) -> T | None:
-    """Return the reading with enough witnesses and more than all others together."""
+    """Return the value that has enough witnesses, and more than all other values together.
+
+    ``reading`` returns a correction's value, ``None`` for corrections without one. A witness is a person on
+    one day, so that repeating a correction on the same day adds nothing.
+    """
     witnesses: dict[T, set[tuple[str | None, str]]] = defaultdict(set)
     for each in corrections:
-        if (said := reading(each)) is not None:
-            witnesses[said].add((each.by, each.at.date().isoformat()))
-    best = max(witnesses, key=lambda said: len(witnesses[said]), default=None)
+        if (value := reading(each)) is not None:
+            witnesses[value].add((each.by, each.at.date().isoformat()))
+    best = max(witnesses, key=lambda value: len(witnesses[value]), default=None)
     if best is None:
         return None
-    most, all_of_them = len(witnesses[best]), sum(map(len, witnesses.values()))
-    return best if most >= WITNESSES and 2 * most > all_of_them else None
+    most, total = len(witnesses[best]), sum(map(len, witnesses.values()))
+    return best if most >= WITNESSES and 2 * most > total else None

@@ -1,8 +1,11 @@
-"""Decision: the first rule of the table that applies determines the diagnosis. Total: never raises.
+"""Decision of the diagnosis: the first rule of the table that applies determines it.
 
-A rule's written confidence is calibrated to what it achieved on the labelled corpus. The fitted numbers
-are data, made by ``python -m tools.corpus fit`` on the part of the corpus that the rules were developed
-on.
+:func:`diagnose` is total: a rule that raises on odd evidence is skipped, and the rule for unknown failures
+applies if no other does.
+
+A rule's written confidence is calibrated to the hit rate that it achieved on the labelled corpus. The
+fitted numbers are data, made by ``python -m tools.corpus fit`` on the part of the corpus that the rules
+were developed on.
 """
 
 from __future__ import annotations
@@ -33,14 +36,14 @@ if TYPE_CHECKING:
 DEEPER = 0.9
 """Factor on the confidence of a rule that applies to a cause, context or group member."""
 PRINTED = 0.95
-"""Factor for an exception parsed from printed output."""
+"""Factor on the confidence for an exception parsed from printed output."""
 _ONLY_TESTS = 0.85
-"""Factor if only the set of changed files decides the owner."""
+"""Factor on the confidence if only the set of changed files decides the owner."""
 _SURE = 0.8
-"""Confidence above which no second reading is sought."""
+"""Confidence from which on no second rule is searched for the runner-up."""
 
-_TOOK_AWAY = 0.55
-"""Score of a change that mentions the missing name."""
+_REMOVAL_SCORE = 0.55
+"""Score above which a changed function is taken for the one that removed the missing name."""
 
 _LONGEST_SUGGESTION = 600
 _EXPECTATIONS = (Category.TEST_REGRESSION, Category.SPEC_MISMATCH)
@@ -56,42 +59,42 @@ class Judged(NamedTuple):
     """The rule's written confidence for this case."""
     case: Case
     at: Case
-    """The case with the exception that the rule applies to."""
+    """The case whose exception in focus is the one that the rule applies to."""
     broken: tuple[str, ...]
-    """Ids of rules that raised on this evidence."""
+    """Ids of rules that raised on this evidence, each with the exception's type."""
     second: Rule | None
-    """The next applicable rule with another result, if the first is uncertain."""
+    """The next applicable rule with another category, if the first is uncertain."""
     is_of_changed_tests: bool
-    """A test's expectation fails and only tests were changed."""
+    """An expectation of a test fails, and only tests were changed."""
 
     @property
     def owner(self) -> Owner:
-        """The owner of the failure; the tests, if no other code changed."""
+        """The owner of the failure: the tests instead of the product, if only tests were changed."""
         owner = self.hit.owner or self.rule.owner or self.rule.category.facts.usual_owner
         return Owner.TEST if owner is Owner.PRODUCT and self.is_of_changed_tests else owner
 
     @property
     def category(self) -> Category:
-        """The category; expectations that only changed tests have are no promises of the product."""
+        """The category; an expectation that only changed tests have is no specification of the product."""
         return Category.TEST_REGRESSION if self.is_of_changed_tests else self.rule.category
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
-    """Return the diagnosis of one failure; rules that raise on odd evidence are skipped and named in it."""
+    """Return the diagnosis of one failure. Rules that raise on odd evidence are skipped and named in it."""
     return _diagnosis(judge(evidence))
 
 
 def judge(evidence: Evidence) -> Judged:
-    """Return the applicable rule with its written confidence."""
+    """Return the first rule that applies, with its confidence for this case before calibration."""
     case = Case.of(evidence)
     broken: list[str] = []
-    speaking = _speaking(case, broken)
-    rule, hit, at = next(speaking, (UNKNOWN_RULE, Hit(suggestion="Nothing is known."), case))
+    matching = _matching_rules(case, broken)
+    rule, hit, at = next(matching, (UNKNOWN_RULE, Hit(suggestion="Nothing is known."), case))
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
     second = None
     if raw < _SURE and rule.second is None and rule is not UNKNOWN_RULE:
-        second = next((other for other, _, _ in speaking if other.category is not rule.category), None)
+        second = next((other for other, _, _ in matching if other.category is not rule.category), None)
     is_of_changed_tests = (
         rule.category in _EXPECTATIONS
         and case.is_of_changed_tests
@@ -101,7 +104,11 @@ def judge(evidence: Evidence) -> Judged:
     return Judged(rule, hit, raw, case, at, tuple(broken), second, is_of_changed_tests)
 
 
-def _speaking(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]:
+def _matching_rules(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]:
+    """Yield the rules that apply, in order, each with its hit and case; append failed rules to ``broken``.
+
+    Lazy, so that rules after the decisive one are evaluated only if a runner-up is needed.
+    """
     for rule, at in rules_for(case):
         try:
             hit = rule.read(at)
@@ -113,6 +120,7 @@ def _speaking(case: Case, broken: list[str]) -> Iterator[tuple[Rule, Hit, Case]]
 
 
 def _diagnosis(judged: Judged) -> Diagnosis:
+    """Return the diagnosis of a decided case, with calibrated confidence, location and runner-up."""
     rule, hit, case = judged.rule, judged.hit, judged.case
     confidence = round(calibrated(rule.id, judged.raw), 3)
     category, owner = judged.category, judged.owner
@@ -123,14 +131,18 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     frame = hit.frame or (judged.at.raised_at if judged.at is not case else None)
     candidates = candidates_of(case.evidence, frame, hit.holder)
+    # The location, most specific first: the rule's, the change that removed a name or the file that lacks
+    # it, the most suspicious product function, the raising frame.
     location = hit.location
     if location is None:
         frame = frame or case.raised_at
         own = (each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST)
         first = next(own, None)
         if hit.holder is not None and owner is Owner.PRODUCT:
-            took_away = (each for each in candidates if each.hunk is not None and each.score > _TOOK_AWAY)
-            first = next(took_away, None)
+            removals = (
+                each for each in candidates if each.hunk is not None and each.score > _REMOVAL_SCORE
+            )
+            first = next(removals, None)
             location = Location(path=hit.holder) if first is None else location_of(first)
         elif (
             first is not None
@@ -153,12 +165,15 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         location=location,
         candidates=candidates,
         target_agent=agent_at(category, owner, location),
-        suggestion=_clipped(hit.suggestion),
+        suggestion=_clip(hit.suggestion),
     )
 
 
 def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
-    """Return the second reading, by the rule itself or the next rule; never stronger than the first."""
+    """Return the second most likely category, from the rule itself or the next applicable rule.
+
+    Its confidence is never above the first's, nor above what that leaves to 1.
+    """
     if judged.is_of_changed_tests and judged.rule.category is not Category.TEST_REGRESSION:
         category, weight = judged.rule.category, _ONLY_TESTS / 2
     elif judged.rule.second is not None:
@@ -171,14 +186,19 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
 
 
 def _is_exact(case: Case) -> bool:
-    """Return whether the exception itself names the place, as for syntax errors and missing libraries."""
+    """Return whether the exception itself determines the place.
+
+    So for syntax errors, which name file and line, and for missing modules of third parties, whose import
+    is the place.
+    """
     missing = case.is_error("builtins.ModuleNotFoundError") and not case.is_first_party(
         case.error.name or ""
     )
     return missing or case.error.line is not None
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
+    """Return a suggestion of limited length; a doubled period, from a quoted message, becomes one."""
     tidy = text.replace("..", ".") if text.endswith("..") else text
     return tidy if len(tidy) <= _LONGEST_SUGGESTION else f"{tidy[: _LONGEST_SUGGESTION - 1]}…"
 
@@ -186,36 +206,37 @@ def _clipped(text: str) -> str:
 # -- calibrated confidence -----------------------------------------------------------------------------
 
 FILE = Path(__file__).parent / "data" / "confidence.json"
-"""File of fitted numbers."""
+"""JSON file of the fitted calibration."""
 
 SUREST = 0.999
-"""Bound of confidences used in log-odds."""
+"""Upper bound of confidences when they are converted to log-odds; the lower one is ``1 - SUREST``."""
 
 MOST = 0.99
-"""Maximum confidence: a perfect record on the corpus is no certainty."""
+"""Maximum of a calibrated confidence: a perfect record on the corpus is no certainty."""
 
 
 class Fit(NamedTuple):
-    """Fitted calibration."""
+    """Fitted calibration: a shift per rule, and a curve for all rules."""
 
     curve: tuple[tuple[float, ...], tuple[float, ...]]
     """Scores and hit rates, both increasing; interpolated linearly."""
     shifts: dict[str, float]
-    """By rule, the difference in log-odds between its score and its written confidence."""
+    """By rule id, the difference in log-odds between the rule's score and its written confidence."""
 
 
 @lru_cache(maxsize=4096)
 def calibrated(rule_id: str, raw: float) -> float:
     """Return the calibrated confidence, the estimated hit rate from 0 to 1.
 
-    Monotonic in ``raw``. A rule without corpus cases gets the mean of its written confidence and of what
-    the curve of all rules makes of it. Cached, as a rule has few values of ``raw``.
+    ``raw`` is the rule's confidence for a case before calibration. Monotonic in ``raw``. For a rule without
+    corpus cases: the mean of its written confidence and the value of the curve of all rules. Cached, as a
+    rule has few values of ``raw``.
     """
     return earned(fit(), rule_id, raw)
 
 
 def earned(fitted: Fit, rule_id: str, raw: float) -> float:
-    """Return the calibrated confidence by a given fit."""
+    """Return the calibrated confidence by a given fit, at most :data:`MOST`."""
     shift = fitted.shifts.get(rule_id)
     if shift is None:
         return min((on_curve(fitted.curve, raw) + min(max(raw, 0.0), 1.0)) / 2, MOST)
@@ -224,7 +245,7 @@ def earned(fitted: Fit, rule_id: str, raw: float) -> float:
 
 @cache
 def fit() -> Fit:
-    """Return the packaged fit; read once."""
+    """Return the fit that is shipped with the package; the file is read once."""
     return fit_of(json.loads(FILE.read_text(encoding="utf-8")))
 
 
@@ -243,9 +264,9 @@ def shifted(raw: float, shift: float) -> float:
 
 
 def log_odds(raw: float) -> float:
-    """Return the log-odds of a confidence, clamped away from certainty."""
-    kept = min(max(raw, 1 - SUREST), SUREST)
-    return log(kept / (1 - kept))
+    """Return the log-odds of a confidence, which is clamped so that 0 and 1 give finite values."""
+    clamped = min(max(raw, 1 - SUREST), SUREST)
+    return log(clamped / (1 - clamped))
 
 
 def on_curve(curve: tuple[tuple[float, ...], tuple[float, ...]], score: float) -> float:

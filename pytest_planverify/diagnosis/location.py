@@ -1,9 +1,12 @@
 """Fault localization: ranking of functions by changes, executed lines and the traceback.
 
-Each product function that takes part in a failure is a candidate. In order of weight: it was changed;
-failing tests execute it and passing ones do not (Ochiai's coefficient); it is in the traceback near the
-raise. A public function that merely calls the faulty one is executed by more passing tests and is
-farther from the raise.
+Each product function that takes part in a failure is a candidate. Its score rises, in order of weight, if
+it was changed, if failing tests execute it and passing tests do not (Ochiai's coefficient), and if it is in
+the traceback near the raise. Coverage and traceback together rank the faulty function above a public
+function that only calls it: the caller is executed by more passing tests and is farther from the raise.
+
+:func:`suspects_of` collects the facts of each function, :func:`score` weighs them, and
+:func:`candidates_of` returns the best for the diagnosis.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence, ExecutedFunction, Frame, Hunk
 
 MOST_CANDIDATES = 5
+"""Limit of candidates of a diagnosis, and of a tool's findings that are considered."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -38,10 +42,10 @@ _OPERATORS = (
     ("del ", "__delitem__"),
     ("] = ", "__setitem__"),
 )
-"""Operators that call a method without naming it."""
+"""Operators and builtins that call a method without naming it, as they appear in source."""
 
 _OF_INNER = 0.8
-"""Factor for a function that encloses a suspicious one."""
+"""Factor on the score of an inner function, for the function that encloses it."""
 
 _CHANGED, _SPECTRUM, _TRACEBACK = "changed", "spectrum", "traceback"
 
@@ -51,7 +55,7 @@ Key = tuple[str, str | None]
 
 @dataclass(slots=True)
 class Suspect:
-    """A function with everything known of its part in a failure."""
+    """A function, class or module level with the facts about its part in a failure."""
 
     path: str
     function: str | None
@@ -59,20 +63,27 @@ class Suspect:
     side: Side = Side.PRODUCT
     hunk: Hunk | None = None
     executed: ExecutedFunction | None = None
+    """Counts of the tests that executed it; of several functions of one name the most suspicious."""
     spectrum: float = 0.0
+    """Suspiciousness by these counts."""
     distance: int | None = None
-    """Number of product functions between it and the raise; ``None`` if it is in no traceback."""
+    """Number of product functions between it and the raise; ``None`` if it is in no traceback. For a tool's
+    finding, the finding's position.
+    """
     is_named: bool = False
-    """The failing line of the test names it."""
+    """The failing line of the test names or calls it."""
     is_missing: bool = False
-    """Its change mentions the missing name."""
+    """Its change mentions the missing name, or is in the file that lacks it."""
     likeness: float = 0.0
     """Share of its name's words that the test's name repeats."""
 
 
 @lru_cache(maxsize=4096)
 def plain_name(function: str) -> str | None:
-    """Return a qualified name without ``<locals>`` and lambdas: ``outer.inner``; ``None`` for a module."""
+    """Return a qualified name without ``<locals>`` and lambdas: ``outer.inner``; ``None`` for a module.
+
+    In this form the names of tracebacks equal those of the syntax tree.
+    """
     parts: list[str] = []
     for part in function.split("."):
         if part == "<locals>":
@@ -84,10 +95,11 @@ def plain_name(function: str) -> str | None:
 
 
 def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | None = None) -> list[Suspect]:
-    """Return all functions of product and changed tests that take part in the failure.
+    """Return the functions of the product and of changed tests that may take part in the failure.
 
-    ``told`` is the raising frame, if not the last of the traceback; ``holder`` the file that lacks a
-    requested name.
+    Collected from executed functions, tracebacks, the functions that the failing line names, tools'
+    findings and changed hunks. ``told`` is the frame of the fault as determined by the rule, if it is not
+    the last of the traceback; ``holder`` is the file that lacks a requested name.
     """
     found: dict[Key, Suspect] = {}
 
@@ -101,18 +113,19 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
         name = plain_name(each.function)
         value = _spectrum(each, evidence)
         if name is not None:
-            # A line is only more informative than the function's start if passing tests did not execute
-            # it.
+            # A line is more informative than the function's start only if fewer passing tests executed it.
             passed_by = each.suspect_line is not None and each.line_green < each.green
             line = each.suspect_line or each.line if passed_by else each.line
             suspect = get(each.path, name, line)
             if value > suspect.spectrum:
                 suspect.executed, suspect.spectrum = each, value
-        for outer in _outer_functions(each.function):  # such as decorators, which ran before the test
+        # Enclosing functions such as decorators ran at import, so no test is recorded as executing them.
+        for outer in _outer_functions(each.function):
             suspect = get(each.path, outer, each.line)
             suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
     frames = _product_frames(evidence)
-    # By identity, as rules return frames of the evidence itself and comparing models is slow.
+    # Subjects are definitions and no frames of a traceback, so they get no distance. Compared by identity,
+    # as rules return frames of the evidence itself and comparing models is slow.
     if (
         told is not None
         and told.side is Side.PRODUCT
@@ -134,8 +147,9 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
             suspect.distance = number if suspect.distance is None else suspect.distance
     missing = {error.name for error in evidence.exceptions if error.name}
     for hunk in evidence.hunks:
-        is_nothing = evidence.nodeid is not None and is_remark(hunk)  # for tools, comments may matter
-        if hunk.side is not None and not is_nothing:
+        # Comments do not affect tests, but they may affect tools, as directives of linters do.
+        is_comment = evidence.nodeid is not None and is_remark(hunk)
+        if hunk.side is not None and not is_comment:
             suspect = get(hunk.path, hunk.function, hunk.line, hunk.side)
             suspect.is_missing |= hunk.path == holder
             if missing:
@@ -157,7 +171,7 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
 def ranking(
     evidence: Evidence, told: Frame | None = None, holder: str | None = None
 ) -> list[tuple[float, Suspect]]:
-    """Return the suspects with their scores, best first."""
+    """Return the suspects with their scores, most suspicious first; arguments as of :func:`suspects_of`."""
     scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told, holder)]
     return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
 
@@ -166,13 +180,14 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     """Return the suspiciousness of a function, from 0 to 1.
 
     The weights were chosen to rank the faulty function first most often on bugs of published packages.
-    Changed functions precede all others that the failing test may have executed.
+    A changed product function with a part in the failure scores 0.5 and more; the value of an unchanged one
+    is halved, so that changed functions precede the others.
     """
     traceback = 0.0 if suspect.distance is None else 1 / (1 + suspect.distance)
     depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)
     value = 0.55 * suspect.spectrum + 0.3 * traceback + 0.12 * suspect.likeness
     value += 0.02 * suspect.is_named + 0.01 * depth + 0.2 * suspect.is_missing
-    if (suspect.function or "").endswith("__init__"):  # executed by most tests of the class
+    if (suspect.function or "").endswith("__init__"):  # executed by most tests of the class anyway
         value = max(value - 0.05, 0.0)
     if suspect.hunk is None:
         return 0.5 * value
@@ -181,7 +196,8 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
     if is_part or not evidence.executed:
         return min(0.5 + 0.5 * value, 1.0)
-    # Class and module bodies run at import, not in the test.
+    # Class and module bodies run at import, so their execution is not recorded: a changed body counts if
+    # the test executed a function in it.
     inside = f"{suspect.function}." if suspect.function else ""
     near = [each for each in evidence.executed if each.path == suspect.path]
     if any((plain_name(each.function) or "").startswith(inside) for each in near):
@@ -213,6 +229,7 @@ def location_of(candidate: Candidate) -> Location:
 
 
 def _reasons(suspect: Suspect) -> Iterator[str]:
+    """Yield the kinds of facts that speak against a function, for the candidate."""
     if suspect.hunk is not None:
         yield _CHANGED
     if suspect.executed is not None:
@@ -222,7 +239,11 @@ def _reasons(suspect: Suspect) -> Iterator[str]:
 
 
 def _spectrum(ran: ExecutedFunction, evidence: Evidence) -> float:
-    """Return the suspiciousness of a function by execution counts, taking its worst line."""
+    """Return the suspiciousness of a function by execution counts, from 0 to 1.
+
+    A weighted mean of Ochiai's coefficients of the function and of its most suspicious line, if lines were
+    recorded, and of a term that decreases with the number of passing tests.
+    """
     function = _ochiai(ran.red, ran.green, evidence.red_tests)
     if ran.suspect_line is None:
         return (4 * function + 2 / math.sqrt(1 + ran.green)) / 6
@@ -231,7 +252,7 @@ def _spectrum(ran: ExecutedFunction, evidence: Evidence) -> float:
 
 
 def _outer_functions(function: str) -> Iterator[str]:
-    """Yield the functions that enclose a function."""
+    """Yield the plain names of the functions that enclose a function, outermost first."""
     parts = function.split(".<locals>.")
     for count in range(1, len(parts)):
         name = plain_name(".<locals>.".join(parts[:count]))
@@ -240,11 +261,16 @@ def _outer_functions(function: str) -> Iterator[str]:
 
 
 def _ochiai(red: int, green: int, all_red: int) -> float:
+    """Return Ochiai's coefficient, from 0 to 1.
+
+    ``red`` and ``green`` are the numbers of failing and passing tests that executed the code, ``all_red``
+    is the number of recorded failing tests.
+    """
     return red / math.sqrt(max(all_red, red) * (red + green)) if red else 0.0
 
 
 def _product_frames(evidence: Evidence) -> list[Frame]:
-    """Return the product frames, surfacing exception and raising frame first."""
+    """Return the product frames of all exceptions: the surfacing one's first, innermost frames first."""
     errors = (*evidence.exceptions, *evidence.exceptions_in_group)
     return [
         frame
@@ -255,13 +281,13 @@ def _product_frames(evidence: Evidence) -> list[Frame]:
 
 
 def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
-    """Return the changed function that probably contains a line: the last one above it."""
+    """Return the changed function that probably contains a line: the last one that starts above it."""
     above = [hunk for hunk in evidence.hunks if hunk.path == path and hunk.line <= line]
     return max(above, key=lambda hunk: hunk.line).function if above else None
 
 
 def _failing_line(evidence: Evidence) -> str:
-    """Return the failing source line of the test."""
+    """Return the source line of the innermost test frame; empty if unknown."""
     for error in evidence.exceptions[:1]:
         for frame in reversed(error.frames):
             if frame.side is Side.TEST:
@@ -271,15 +297,15 @@ def _failing_line(evidence: Evidence) -> str:
 
 @lru_cache(maxsize=4096)
 def _words(name: str) -> frozenset[str]:
-    """Return the lower-case words of a name."""
+    """Return the lower-case words of a snake-case or camel-case name, without short and common ones."""
     found = _WORD.findall(name.partition("[")[0])
     return frozenset(word.lower() for word in found if len(word) > 2) - {"test", "tests", "self"}
 
 
 def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
-    """Return whether a changed test function is the failing test, or shared by its file."""
+    """Return whether a changed test function is the failing test, or a helper in the same file."""
     if suspect.hunk is not None and not suspect.hunk.removed:
-        return False  # added tests ask for behaviour that the product does not have yet
+        return False  # added tests expect behaviour that the product does not have yet
     own = {
         nodeid.rpartition("::")[2].partition("[")[0] for nodeid in (evidence.nodeid or "", *evidence.tests)
     }
@@ -290,4 +316,5 @@ def _is_of_test(suspect: Suspect, evidence: Evidence) -> bool:
 
 
 def _size(hunk: Hunk) -> int:
+    """Return the number of changed lines."""
     return hunk.added + hunk.removed

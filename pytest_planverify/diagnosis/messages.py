@@ -1,4 +1,4 @@
-"""Phrases of suggestions: frames, values, similar names, and changes."""
+"""Phrases of suggestions: frames, quoted values, similar names, and what changed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _COMPARISON = re.compile(
 _UNITTEST = re.compile(
     r"^(?:(?:First )?\w+ differ: )?(?P<left>.+?) (?P<operator>!=) (?P<right>.+?)(?: : .*)?$"
 )
+"""An assertion of unittest: ``1 != 2``, ``Lists differ: [1] != [2]``, with or without a message."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")
 _WHERE = re.compile(r"^ \+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
 _FUNCTION = re.compile(
@@ -28,11 +29,11 @@ _FUNCTION = re.compile(
 _SINCE = {"baseline": "the baseline", "commit": "the last commit", "green": "the last green run"}
 
 MOST_TOLD = 50
-"""Limit of changed files in evidence; if reached, the absence of a file proves nothing."""
+"""Limit of changed files in evidence; if it is reached, a file that is not listed may have changed."""
 
 
 def place(frame: Frame | None, unknown: str = "the code") -> str:
-    """Return ``compute_rsi (indicators/rsi.py:31)``."""
+    """Return function and position of a frame: ``compute_rsi (indicators/rsi.py:31)``."""
     if frame is None:
         return unknown
     name = "module level" if frame.function == "<module>" else frame.function.replace(".<locals>", "")
@@ -40,29 +41,32 @@ def place(frame: Frame | None, unknown: str = "the code") -> str:
 
 
 def quote(text: str, limit: int = 160) -> str:
-    """Return the first line of a text, clipped."""
+    """Return the first line of a text without memory addresses, clipped to ``limit`` characters."""
     line = _ADDRESS.sub("", text.strip().partition("\n")[0].strip())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def said(error: ExceptionFact) -> str:
-    """Return ``ValueError: bad period``, on one line."""
+    """Return type and message of an exception on one line: ``ValueError: bad period``."""
     return quote(f"{error.type}: {error.message}" if error.message else error.type)
 
 
 def nearest(names: Iterable[str]) -> str:
-    """Return ``; the nearest existing name is compute_rsi``, or nothing."""
+    """Return the end of a sentence: ``; the nearest existing name is compute_rsi``; empty without names."""
     first = next(iter(names), None)
     return f"; the nearest existing name is {first}" if first else ""
 
 
 def alike(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
-    """Return the most similar name, if any is similar enough."""
+    """Return the most similar of ``names``, or ``None``; ``cutoff`` is the minimum similarity, 0 to 1."""
     return next(iter(difflib.get_close_matches(name, sorted(names), n=1, cutoff=cutoff)), None)
 
 
 def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
-    """Return the compared expressions of a failed assertion as rendered: left, operator, right."""
+    """Return the compared values of a failed assertion as rendered: left, operator, right; or ``None``.
+
+    Only the first three lines of the message are inspected; later ones show differences.
+    """
     for line in error.message.splitlines()[:3]:
         if found := _COMPARISON.match(line) or (_UNITTEST.match(line) if line[:1] != " " else None):
             return quote(found["left"], 60), found["operator"], quote(found["right"], 60)
@@ -78,11 +82,11 @@ def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
 
 
 def who_changed(evidence: Evidence, *, product: str | None, test: str | None) -> str:
-    """Return a sentence: `` Since the baseline shop/cart.py changed, tests/test_cart.py and the
-    contract did not.``
+    """Return a sentence that contrasts changed and unchanged files, with a leading space.
 
-    Empty if changes are unknown. ``product`` and ``test`` are the files of both sides if known;
-    otherwise the first changed product files are named.
+    For example: `` Since the baseline shop/cart.py changed, tests/test_cart.py and the contract did not.``
+    Empty if changes are unknown. ``product`` and ``test`` are the files of the two sides, if known; without
+    ``product`` the first two changed product files are named.
     """
     changed = evidence.changed
     if changed is None:
@@ -94,14 +98,14 @@ def who_changed(evidence: Evidence, *, product: str | None, test: str | None) ->
     if evidence.contract_path is not None:
         sides[evidence.contract_path.removeprefix("./")] = "the contract"
     paths = {each.path for each in changed}
-    moved = [name for path, name in sides.items() if path in paths]
-    still = [name for path, name in sides.items() if path not in paths and len(changed) < MOST_TOLD]
+    different = [name for path, name in sides.items() if path in paths]
+    same = [name for path, name in sides.items() if path not in paths and len(changed) < MOST_TOLD]
     since = f" Since {_SINCE.get(evidence.changed_since or '', 'the baseline or the last commit')}"
-    if moved:
-        return f"{since} {_listed(moved)} changed{f', {_listed(still)} did not' if still else ''}."
-    if len(still) > 1:
-        return f"{since} neither {' nor '.join(still)} changed."
-    return f"{since} {still[0]} has not changed." if still else ""
+    if different:
+        return f"{since} {_listed(different)} changed{f', {_listed(same)} did not' if same else ''}."
+    if len(same) > 1:
+        return f"{since} neither {' nor '.join(same)} changed."
+    return f"{since} {same[0]} has not changed." if same else ""
 
 
 def _listed(names: list[str]) -> str:

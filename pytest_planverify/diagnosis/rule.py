@@ -1,4 +1,8 @@
-"""Rule: id, reason, a reader of cases, and the resulting diagnosis."""
+"""Rules of the diagnosis: id, reason, reader of cases, and the category and owner they assign.
+
+A rule's reader inspects a :class:`Case` and returns a :class:`Hit` if the rule applies. The rule tables are
+in ``diagnosis/rules``; :mod:`pytest_planverify.diagnosis.decision` evaluates them in order.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +23,25 @@ class Hit:
     """Result of a rule that applies to a case."""
 
     suggestion: str
-    """Suggestion in one or two sentences that name the subject."""
+    """What to do or inspect, in one or two sentences that name the file, function or value concerned."""
     owner: Owner | None = None
     """Owner, if it differs from the rule's."""
     frame: Frame | None = None
     """Frame of the fault, if it is not the raising one."""
     location: Location | None = None
-    """Location, if there is no frame."""
+    """Location of the fault, if no frame shows it; takes precedence over any frame."""
     holder: str | None = None
-    """File that lacks a requested name; used as location unless a change is known to have removed it."""
+    """File that lacks a requested name. If a change is known to have removed the name, that change is the
+    location instead.
+    """
     weight: float = 1.0
     """Factor on the rule's confidence, below 1 for a less clear case."""
 
 
 Reader = Callable[[Case], Hit | str | None]
-"""Returns ``None`` if the rule does not apply, a text for a suggestion alone, or a :class:`Hit`."""
+"""Function of a rule: returns ``None`` if the rule does not apply, else a :class:`Hit`, or a text as the
+suggestion of a hit without further facts.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,24 +51,24 @@ class Rule:
     id: str
     category: Category
     confidence: float
-    """Expected hit rate."""
+    """Expected hit rate from 0 to 1, before calibration."""
     read: Reader
     because: str
-    """Reason in one sentence."""
+    """Reason in one sentence; shown to users."""
     about: tuple[str, ...] = ()
     """Qualified exception types (or bases) that the rule is limited to; empty for no limit."""
     owner: Owner | None = None
     """Owner; ``None`` for the category's default."""
     second: tuple[Category, float] | None = None
-    """Second most likely category with its weight."""
+    """Second most likely category with its confidence."""
 
     def concerns(self, classes: frozenset[str]) -> bool:
-        """Return whether the rule may apply to an exception of these classes."""
+        """Return whether the rule may apply to an exception with these classes (its own and its bases)."""
         return not self.about or not classes.isdisjoint(self.about)
 
 
 class Rules(list[Rule]):
-    """An ordered list of rules."""
+    """An ordered list of rules; the first that applies decides."""
 
     def add(
         self,
@@ -72,7 +80,10 @@ class Rules(list[Rule]):
         owner: Owner | None = None,
         second: tuple[Category, float] | None = None,
     ) -> None:
-        """Append a rule with an existing reader."""
+        """Append a rule with a given reader, for readers that are built by a function.
+
+        ``name`` is the rule's id, ``because`` its reason. The rule is not limited to exception types.
+        """
         self.append(Rule(name, category, confidence, read, because, (), owner, second))
 
     def rule(
@@ -87,6 +98,7 @@ class Rules(list[Rule]):
         """Decorator: append the reader as a rule, with its name as id and its docstring as reason."""
 
         def decorate(read: Reader) -> Reader:
+            # The docstring of a reader is output: reports print it as the reason of the diagnosis.
             name = getattr(read, "__name__", "").replace("_", "-")
             because = read.__doc__ or name
             self.append(Rule(name, category, confidence, read, because, about, owner, second))

@@ -1,4 +1,9 @@
-"""Parser of printed output: Python tracebacks and stacks, errors and deaths of other programs."""
+"""Parser of printed output: Python tracebacks, reports of pytest, faulthandler's stacks, JavaScript errors
+and crashes.
+
+For commands and for sessions that died, the output is the only source of an exception. The sides of frames
+are judged by path alone.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +23,11 @@ _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _STACK_HEADER = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
 _INTERNAL = "INTERNALERROR> "
+"""Prefix of the lines with which pytest reports an exception of its own or of a hook."""
 _SESSION_START = re.compile(
     r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker|session[\/\\]fork_server)\.py$"
 )
+"""Files of the verifier that call pytest or a test."""
 _SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 _REPORT_HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")
@@ -29,6 +36,7 @@ _REPORT_ERROR = re.compile(
     r"(?:: (?P<message>.*))?|(?P<asserted>assert .+))$"
 )
 _REPORT_PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+): (?:in (?P<function>\S+)|(?P<type>\w*))$")
+"""The end of an entry in pytest's traceback: ``path:line: in function`` or ``path:line: ErrorType``."""
 _REPORT_SYNTAX = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d+)$')
 _REPORT_DEFINES = re.compile(r"^ +(?:async )?def (?P<name>\w+)\(")
 _REPORT_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
@@ -47,27 +55,29 @@ _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 
 
 def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact | None:
-    """Return the last printed Python traceback or compiler error, else pytest's first failure, or
-    ``None``.
+    """Return the exception that a text prints, or ``None``.
 
-    The sides of frames are judged by path alone.
+    The last complete traceback, else an internal error of pytest whose traceback has no header, else the
+    last syntax error of the compiler, else the first failure in pytest's report. ``first_party`` holds the
+    project's top-level names, which count as product also below ``site-packages``.
     """
     if _FILE_MARK in text:  # fast path: most output has no traceback
         raw = text.splitlines()
         lines = [line.removeprefix(_INTERNAL).rstrip() for line in raw]
         starts = [at + 1 for at, line in enumerate(lines) if line.strip() == _TRACEBACK]
         files = [(at, found) for at, line in enumerate(lines) if (found := _FILE.match(line))]
-        cut_off = [at for at, _ in files if raw[at].startswith(_INTERNAL)]
-        refused = [at for at, found in files if not found["function"]]
-        if start := starts[-1:] or cut_off[:1] or refused[-1:]:
+        headless = [at for at, _ in files if raw[at].startswith(_INTERNAL)]
+        # Frames without a function name are printed only for source that the compiler refused.
+        unparsed = [at for at, found in files if not found["function"]]
+        if start := starts[-1:] or headless[:1] or unparsed[-1:]:
             error = _read_from(lines[start[0] :], first_party)
-            if error is not None and (starts or cut_off or error.type in _SYNTAX_ERRORS):
+            if error is not None and (starts or headless or error.type in _SYNTAX_ERRORS):
                 return error
     return _read_report(text, first_party) if "\nE  " in text else None
 
 
 def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact | None:
-    """Parse the frames up to the line that names the exception."""
+    """Parse the frames up to the line that names the exception; ``None`` if there is no such line."""
     frames: list[Frame] = []
     syntax: Frame | None = None
     for at, line in enumerate(lines):
@@ -85,7 +95,7 @@ def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact |
 
 
 def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None:
-    """Parse the first failure in pytest's output."""
+    """Parse the first failure in pytest's report; ``None`` without a failure that names an exception."""
     lines = [line.rstrip() for line in text.splitlines()]
     headers = [
         at for at, line in enumerate(lines) if _REPORT_HEADER.match(line) or line.startswith("=====")
@@ -103,6 +113,7 @@ def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None
     for at in range(start + 1, next((at for at in headers if at > start), len(lines))):
         line = lines[at]
         if found := _REPORT_DEFINES.match(line):
+            # The header already has the qualified name of a test method: ``TestCart.test_total``.
             function = function if function.endswith(found["name"]) else found["name"]
         elif found := _REPORT_SOURCE.match(line):
             source = found["source"]
@@ -117,7 +128,7 @@ def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None
         elif found := _REPORT_ERROR.match(line):
             if found["type"]:
                 error = found["type"], found["message"] or ""
-            else:
+            else:  # a rewritten assertion without a message is shown without its type
                 error = error or ("AssertionError", found["asserted"])
     if error is None or not (frames or syntax):
         return None
@@ -125,9 +136,10 @@ def _read_report(text: str, first_party: frozenset[str]) -> ExceptionFact | None
 
 
 def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Frame, ...]:
-    """Return the frames of a faulthandler dump, outermost first.
+    """Return the frames of a faulthandler dump, outermost first; empty if there is none.
 
-    Of several threads the current one's, unless it only waits for a thread in product code.
+    Of several threads those of the current one, or of the first with product code if the current one has
+    none, since it then probably waits for that thread. Frames of the verifier and its callers are dropped.
     """
     if _FILE_MARK not in text:
         return ()
@@ -139,7 +151,9 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
             stacks.append((line, calls))
         elif (found := _FILE.match(line)) and found["function"]:
             if _SESSION_START.search(found["path"]):
-                calls = []  # this frame and its callers belong to the verifier
+                # The newest call comes first: this frame and those below it belong to the verifier. They
+                # go to a list that ``stacks`` does not contain, and so are dropped.
+                calls = []
             calls.append(found)
     stacks = [(header, calls) for header, calls in stacks if calls]
     if not stacks:
@@ -154,6 +168,7 @@ def read_stack(text: str, first_party: frozenset[str] = frozenset()) -> tuple[Fr
 
 
 def _has_product(calls: list[re.Match[str]], first_party: frozenset[str]) -> bool:
+    """Return whether a printed stack contains a frame of product code."""
     return any(_side(found["path"].removeprefix("./"), first_party) is Side.PRODUCT for found in calls)
 
 
@@ -172,6 +187,7 @@ def _frame(
 
 @lru_cache(maxsize=4096)
 def _side(path: str, first_party: frozenset[str]) -> Side:
+    """Return the side of a file by its path; product if nothing else is recognized."""
     plain = path.replace("\\", "/")
     if library := _LIBRARY.search(plain):
         package = library["package"]
@@ -189,7 +205,12 @@ def _side(path: str, first_party: frozenset[str]) -> Side:
 def _exception(
     name: str, message: str, frames: list[Frame], syntax: Frame | None, first_party: frozenset[str]
 ) -> ExceptionFact:
-    """Return the facts in a printed exception's name and message."""
+    """Return the facts of a printed exception, as far as its type and message show them.
+
+    The attributes that an observed exception would have (``name``, ``path``, ``errno``, the type of the
+    object that lacks an attribute) are parsed from the standard wording of the message. ``syntax`` is the
+    frame of the source that does not parse.
+    """
     bare = name.rpartition(".")[2]
     known = getattr(builtins, bare, None) if "." not in name else None
     bases: tuple[str, ...] = ()
@@ -246,11 +267,16 @@ _DEATH = re.compile(
     r"^#? ?-----? Native stack trace -----$",
     re.MULTILINE,
 )
+"""A program's death as reported by a shell, Node's test runner, cargo, make, tox or Python's faulthandler.
+
+cargo's exit status 101 is left out: it is a panic, thus an ordinary failure.
+"""
 _ASSERTED = re.compile(r"^\S+: [^\s:]+:\d+: .*: Assertion [`'].+' failed\.$", re.MULTILINE)
+"""The message of a failed ``assert`` of C, which aborts the program."""
 
 
 class PrintedPlace(NamedTuple):
-    """A project file and line."""
+    """A file and line, with the function if it is printed."""
 
     path: str
     line: int
@@ -267,7 +293,10 @@ class ScriptError(NamedTuple):
 
 
 def read_script_error(text: str) -> ScriptError | None:
-    """Return the first script error that is not a failed assertion, or ``None``."""
+    """Return the first JavaScript error that is not a failed assertion, or ``None``.
+
+    Errors are printed with a stack, or in the YAML block of a TAP report.
+    """
     if "Error" not in text:
         return None
     lines = text.splitlines()
@@ -275,7 +304,7 @@ def read_script_error(text: str) -> ScriptError | None:
         found = _SCRIPT_ERROR.match(line)
         if found and found["type"] != "AssertionError":
             before = lines[max(at - 6, 0) : at] if found["type"] == "SyntaxError" else []
-            # the unparsable file is named above the source line and caret
+            # Node names the unparsable file in a line above the source line and caret.
             above = (_place(_SCRIPT_SYNTAX.match(above.strip())) for above in reversed(before))
             place = next(filter(None, above), None) or _first_place(lines[at + 1 :])
             return ScriptError(found["type"], found["message"], place)
@@ -286,6 +315,7 @@ def read_script_error(text: str) -> ScriptError | None:
 
 
 def _first_place(lines: list[str]) -> PrintedPlace | None:
+    """Return the innermost frame outside of Node and its packages, or ``None``."""
     frames = (_SCRIPT_FRAME.match(line) for line in lines)
     own = (each for each in frames if each and not _SCRIPT_LIBRARY.search(each["path"]))
     return _place(next(own, None))
@@ -301,7 +331,7 @@ def _place(found: re.Match[str] | None) -> PrintedPlace | None:
 def read_death(text: str) -> str | None:
     """Return how a started program died, as printed by a shell or test runner, or ``None``.
 
-    An aborting C assertion does not count as a crash.
+    A failed C assertion does not count as a crash, although it aborts the program.
     """
     found = _DEATH.search(text)
     if found is None or _ASSERTED.search(text):

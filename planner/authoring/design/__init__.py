@@ -1,1 +1,1 @@
-"""Design plans: decided, reviewed at gates, frozen, carried out, and compared with what became of them."""
+"""Design plans: edited, reviewed at gates, frozen, exported as plans, reconciled with their outcomes."""

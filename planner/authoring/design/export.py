@@ -1,8 +1,8 @@
-"""A frozen design plan as a plan that ``pytest --planverify`` verifies, and what became of it.
+"""Export of a frozen design plan as a plan for ``pytest --planverify``, and comparison with its outcomes.
 
-A milestone is a todo, and depends on the milestones of the wave before. Its test files are run, and so is
-an acceptance criterion that is a command; its files have to be there. Other criteria are told to whoever
-works; where nothing can be run, they are questions to a person.
+Each milestone becomes a todo that depends on the milestones of the wave before. Its test files and those
+acceptance criteria that are commands become test criteria; its files must exist. Other criteria are part of
+the todo's instructions; in a milestone without any command they are questions to a person.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
 
 EXTENSION = "x-design-plan"
-"""The key of a plan file that names the design plan which it was made of."""
+"""The key of a plan file that holds the id of the design plan it was exported from."""
 
 FOLDER_PAGES = ("README.md", "CLAUDE.md")
-"""What the technical writer brings up to date in every folder that a milestone has changed."""
+"""The pages that the technical writer updates in every folder that a milestone changes."""
 
-_RED = (Verdict.FAILED, Verdict.FLAKY)
+_FAILING = (Verdict.FAILED, Verdict.FLAKY)
 _LONGEST_INTENT = 60_000
 _LONGEST_LINE = 9_000
 _LARGEST_SOURCE = 4 * 1024 * 1024
+"""The most bytes that are read of a source file."""
 
 
 def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
-    """Return the plan that verifies a design. Raises ``DesignError`` before the freeze."""
+    """Return the plan that verifies a design. Raises ``DesignError`` if the design is not frozen."""
     if design.frozen_at is None:
         raise DesignError(
             "the plan", ["it is not frozen; pass its gates first: planner design gate plan-docs"]
@@ -54,7 +55,7 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
     before: tuple[str, ...] = ()
     for wave in design.waves:
         todos += [_todo_of(by_id[each], design, before) for each in wave.milestones]
-        before = wave.milestones or before
+        before = wave.milestones or before  # an empty wave must not cut the order of those around it
     slug = "-".join(re.findall(r"[a-z0-9]+", design.overview.title.casefold())[:5])[:80] or "plan"
     return Plan.model_validate(
         {
@@ -68,7 +69,7 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
 
 
 def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) -> dict[str, Any]:
-    """Return a milestone as a plan file has its todo."""
+    """Return the todo for a milestone, as a plan file has it; it depends on ``before``."""
     return {
         "id": milestone.id,
         "title": one_line(milestone.name, limit=_LONGEST_LINE) or milestone.id,
@@ -80,6 +81,7 @@ def _todo_of(milestone: Milestone, design: DesignPlan, before: tuple[str, ...]) 
 
 
 def _criteria_of(milestone: Milestone) -> dict[str, Any]:
+    """Return the acceptance criteria of a milestone's todo: commands and artifacts, or else questions."""
     commands = [f"pytest {shlex.quote(each)}" for each in milestone.tests.files if each.endswith(".py")]
     commands += [each for each in map(_command_in, milestone.acceptance_criteria) if each]
     files = dict.fromkeys([*milestone.touched_files, *milestone.tests.files])
@@ -92,20 +94,21 @@ def _criteria_of(milestone: Milestone) -> dict[str, Any]:
 
 
 def _command_in(text: str) -> str | None:
-    """Return the command that a criterion is, with backticks around it or without."""
+    """Return the command if a criterion is one, with or without backticks around it; else ``None``."""
     command = text.strip().strip("`").strip()
     return command if command.isprintable() and accepted(command) else None
 
 
 def _deleted(milestone: Milestone) -> set[str]:
-    gone = [
+    """Return the files that the diffs of a milestone delete."""
+    deletions = [
         each for each in milestone.code_changes if re.search(r"^\+\+\+ /dev/null", each.diff, re.MULTILINE)
     ]
-    return {each.file for each in gone}
+    return {each.file for each in deletions}
 
 
 def _files_of(milestone: Milestone) -> tuple[str, ...]:
-    """Return what may be written: the files of a milestone, and the pages that tell of their folders."""
+    """Return globs of the files that may be written: those of a milestone, and pages of their folders."""
     changed = (each.file for each in milestone.code_changes)
     files = [*milestone.touched_files, *changed, *milestone.tests.files]
     folders = dict.fromkeys(["", *(f"{each.rpartition('/')[0]}/" for each in files if "/" in each)])
@@ -114,7 +117,10 @@ def _files_of(milestone: Milestone) -> tuple[str, ...]:
 
 
 def _instructions(milestone: Milestone, design: DesignPlan) -> str:
-    """Return what whoever works on a milestone needs to know; diffs as far as there is room for them."""
+    """Return the todo's intent: requirements, intents, tests, criteria, invariants, constraints and diffs.
+
+    Diffs beyond ``_LONGEST_INTENT`` characters are replaced by the command that shows them.
+    """
     decisions = {each.id: each for each in design.planning_context.decision_log}
     lines = [*_listed("Requirements:", milestone.requirements)]
     for intent in milestone.code_intents:
@@ -144,7 +150,7 @@ def _place_of(intent: CodeIntent) -> str:
     return intent.file if intent.function is None else f"{intent.file} {intent.function}"
 
 
-# -- what became of it ---------------------------------------------------------------------------------
+# -- reconciliation ------------------------------------------------------------------------------------
 
 
 class Match(StrEnum):
@@ -165,11 +171,12 @@ class Reconciled(NamedTuple):
 
 
 def reconcile(design: DesignPlan, loaded: LoadedPlan) -> list[Reconciled]:
-    """Compare a design with the outcomes of the plan that was made of it, milestone by milestone.
+    """Compare a design with the outcomes of the plan exported from it, milestone by milestone.
 
-    A milestone is verified when its todo is done by the criteria of the design, and all its intents are
-    there. Raises :class:`planner.errors.PlannerError` where the plan is of another design, or was not
-    verified as it is now.
+    A milestone is verified if its todo is done by the criteria of the design, none of its files has
+    changed since, and the code of all its intents exists. The result has each milestone, by number,
+    followed by its intents. Raises :class:`planner.errors.PlannerError` if the plan is of another design,
+    or was not verified as it is now.
     """
     if loaded.plan.extensions.get(EXTENSION) != str(design.plan_id):
         raise DesignError(
@@ -182,11 +189,11 @@ def reconcile(design: DesignPlan, loaded: LoadedPlan) -> list[Reconciled]:
             str(loaded.path), [f"it was not verified as it is now; run first: {found.verify}"]
         )
     wanted = {each.id: each for each in plan_of_design(design).items}
-    held = {each.id: each for each in loaded.plan.items}
+    current = {each.id: each for each in loaded.plan.items}
     outcomes = {each.todo_id: each for each in found.document.outcomes}
-    told: list[Reconciled] = []
+    results: list[Reconciled] = []
     for milestone in sorted(design.milestones, key=lambda each: each.number):
-        problem = _problem_of(milestone.id, wanted, held, outcomes.get(milestone.id))
+        problem = _problem_of(milestone.id, wanted, current, outcomes.get(milestone.id))
         changed = found.files.by_todo.get(milestone.id, ())
         if problem is None and changed:
             problem = (Match.DEVIATING, f"{changed[0]} has changed since it was verified")
@@ -195,17 +202,17 @@ def reconcile(design: DesignPlan, loaded: LoadedPlan) -> list[Reconciled]:
         if problem is None and lost:
             problem = (Match.DEVIATING, f"it is done without {', '.join(lost)}")
         match, because = problem or (Match.VERIFIED, "")
-        told += [Reconciled(milestone.id, milestone.name, match, because), *intents]
-    return told
+        results += [Reconciled(milestone.id, milestone.name, match, because), *intents]
+    return results
 
 
 def _problem_of(
-    name: str, wanted: dict[str, Todo], held: dict[str, Todo], outcome: Outcome | None
+    name: str, wanted: dict[str, Todo], current: dict[str, Todo], outcome: Outcome | None
 ) -> tuple[Match, str] | None:
-    """Return what is wrong with a milestone by its todo and its outcome."""
-    if name not in held:
+    """Return what is wrong with a milestone by its todo and its outcome; ``None`` if it is done."""
+    if name not in current:
         return Match.MISSING, "its todo was taken out of the plan"
-    if held[name].acceptance_criteria != wanted[name].acceptance_criteria:
+    if current[name].acceptance_criteria != wanted[name].acceptance_criteria:
         return Match.DEVIATING, "its criteria in the plan are not those of the design; export it again"
     if outcome is None:
         return Match.MISSING, "it was not verified"
@@ -214,7 +221,7 @@ def _problem_of(
     if outcome.blocked_by:
         return Match.MISSING, f"it waits for {', '.join(outcome.blocked_by)}"
     open_ = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
-    red = [each for each in open_ if each.counts_as in _RED]
+    red = [each for each in open_ if each.counts_as in _FAILING]
     absent = [each for each in red if each.kind is CheckKind.ARTIFACT]
     match = Match.MISSING if absent or not red else Match.DEVIATING
     first = next(iter([*absent, *red, *open_]), None)
@@ -226,9 +233,11 @@ def _problem_of(
 
 
 def _intents_of(milestone: Milestone, root: Path, *, is_verified: bool) -> Iterator[Reconciled]:
+    """Yield the state of each intent; one whose code exists is only verified if its milestone is."""
     deleted = _deleted(milestone)
     for intent in milestone.code_intents:
         place = _place_of(intent)
+        # Where the milestone deletes the file, its absence is no fault.
         problem = None if intent.file in deleted else _absence_of(intent, root)
         if problem is not None:
             yield Reconciled(intent.id, place, Match.MISSING, problem)
@@ -241,7 +250,7 @@ def _intents_of(milestone: Milestone, root: Path, *, is_verified: bool) -> Itera
 
 
 def _absence_of(intent: CodeIntent, root: Path) -> str | None:
-    """Return what of an intent is not there: its file, or in a Python file its function."""
+    """Return a message if the intent's file is missing, or in a Python file its function; else ``None``."""
     try:
         with open_regular(root / intent.file) as file:
             source = file.read(_LARGEST_SOURCE)
@@ -258,7 +267,7 @@ def _absence_of(intent: CodeIntent, root: Path) -> str | None:
 
 
 def _definitions(tree: ast.AST, above: str = "") -> Iterator[str]:
-    """Yield every function and class, with the names of those around it, and alone."""
+    """Yield the name of every function and class, both alone and qualified by those around it."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from (node.name, f"{above}{node.name}")

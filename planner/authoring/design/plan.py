@@ -1,17 +1,16 @@
-"""The design plan, ``plan.json`` of schema version 2, as a value that cannot refer to what is not there.
+"""Models of a design plan (``plan.json``, schema version 2), and the operations that change one.
 
-Whoever makes a :class:`DesignPlan`, from a file, by a command or in a program, gets every broken reference
-told at once, and no plan.
+Creating a :class:`DesignPlan` validates all its references: a plan with broken ones cannot exist, and the
+error lists every violation at once. A changed plan is a new value, made by :func:`add_part`,
+:func:`change_part` or :func:`remove_part`, which work on all kinds of parts by the table :data:`KINDS`.
 
-Changes of a design plan: one table of its kinds of parts, and three operations for all of them.
+A part is named by its id (``M-001``; a wave by ``W-`` and its number), or is one of :data:`PARTS`. Values
+are assigned to its fields by words, as on a command line:
 
-A part is named by its id (``M-001``; a wave by ``W-`` and its number), or it is one of ``PARTS``. What is
-assigned to it is written in words, as on a command line:
-
-``field=text``      a text, number or truth value; of a list field its only item, of an optional one nothing
-                    where the text is empty
-``field+=text``     one more item of a list; the same field assigned several times is a list, too
-``field.inner=…``   a field of a field; of ``params``, one parameter, as JSON or else as text
+``field=text``      a text, number or truth value; for a list field its only item; for an optional field, an
+                    empty text removes the value
+``field+=text``     one more item of a list; assigning the same list field again appends, too
+``field.inner=…``   a field of a field; in ``params``, one parameter, parsed as JSON or else kept as text
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ SCHEMA_VERSION: Literal[2] = 2
 
 Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 Sentence = Annotated[str, StringConstraints(min_length=1, max_length=9_000, pattern=r"\S")]
-"""What becomes a line of the exported plan, which may have 10,000 characters."""
+"""A text that becomes one line of the exported plan, where a line may have 10,000 characters."""
 Texts = tuple[Sentence, ...]
 _NAME = r"(?:[^./\\\x00-\x1f]|\.[^./\\\x00-\x1f]|\.\.[^/\\\x00-\x1f])[^/\\\x00-\x1f]*"
 Path = Annotated[str, StringConstraints(pattern=rf"^{_NAME}(?:/{_NAME})*$", max_length=4_096)]
-"""Of a file, relative to the project, with slashes and without ``..``."""
+"""The path of a file, relative to the project, with slashes and without ``..``."""
 
 DecisionId = Annotated[str, StringConstraints(pattern=r"^DL-[0-9]{3,9}$")]
 AlternativeId = Annotated[str, StringConstraints(pattern=r"^RA-[0-9]{3,9}$")]
@@ -196,7 +195,7 @@ class Milestone(Value):
 
     @property
     def touched_files(self) -> tuple[str, ...]:
-        """Every file that is to be made or changed, those of the intents included, tests excluded."""
+        """Every file to create or change: those of the milestone and its intents, without its tests."""
         return tuple(dict.fromkeys([*self.files, *(each.file for each in self.code_intents)]))
 
 
@@ -234,7 +233,7 @@ class DesignPlan(Value):
 
     @property
     def waves(self) -> tuple[Wave, ...]:
-        """The waves in the order in which they are carried out."""
+        """The waves in the order in which they are carried out, by number."""
         return tuple(sorted(self.milestone_dependencies.waves, key=lambda each: each.wave))
 
     def ids(self) -> Iterator[str]:
@@ -254,7 +253,10 @@ class DesignPlan(Value):
 
 
 def find_broken_references(plan: DesignPlan) -> Iterator[str]:
-    """Yield a line for every reference to what is not there, and for everything that is there twice."""
+    """Yield a message for every reference to a part that does not exist, and for every duplicate.
+
+    Duplicates are repeated ids, numbers of milestones or waves, and milestones in more than one wave.
+    """
     context = plan.planning_context
     decisions = {each.id for each in context.decision_log}
 
@@ -313,12 +315,15 @@ def _repeated(what: str, values: list[str] | list[int]) -> Iterator[str]:
 
 
 def faults_of(error: ValidationError) -> tuple[str, ...]:
-    """Return every violation that a model found, one line each: the place, and what is wrong there."""
+    """Return a line for every violation of a validation error: the place, and what is wrong there.
+
+    A validator of ours reports several violations as the lines of one message; each becomes a line.
+    """
     lines: list[str] = []
     for each in error.errors(include_url=False):
         place = ".".join(str(part) for part in each["loc"])
-        told = each["msg"].removeprefix("Value error, ")
-        lines += [f"{place}: {line}" if place else line for line in told.split("\n")]
+        message = each["msg"].removeprefix("Value error, ")
+        lines += [f"{place}: {line}" if place else line for line in message.split("\n")]
     return tuple(lines)
 
 
@@ -330,7 +335,7 @@ class PartKind(NamedTuple):
 
     prefix: str
     place: tuple[str, ...]
-    """In the plan; in its milestone where ``in_milestone``."""
+    """The keys that lead to its list, from the plan, or from a milestone where ``in_milestone``."""
     model: type[BaseModel]
     in_milestone: bool = False
 
@@ -350,17 +355,18 @@ PARTS: dict[str, type[BaseModel]] = {
     "invisible_knowledge": InvisibleKnowledge,
     "milestone_dependencies": MilestoneDependencies,
 }
-"""What there is once in every plan."""
+"""The parts that every plan has exactly once, by name."""
 
 _NUMBERS = {"wave": "wave", "milestone": "number"}
-"""The field of a kind that counts its parts."""
+"""For kinds whose parts are numbered, the field that has the number."""
 
 
 def add_part(
     plan: DesignPlan, kind_name: str, words: Sequence[str], *, now: datetime, within: str | None = None
 ) -> tuple[DesignPlan, str]:
-    """Return the plan with one part more, and its id. ``within`` names the milestone that it belongs to.
+    """Return the plan with a new part, and the id of that part, which is the next free one of its kind.
 
+    ``within`` is the id of the milestone for kinds that belong to one; ``now`` is the time of a decision.
     Raises :class:`planner.errors.DesignError` with every violation.
     """
     kind = KINDS.get(kind_name)
@@ -390,7 +396,10 @@ def add_part(
 
 
 def change_part(plan: DesignPlan, name: str, words: Sequence[str]) -> DesignPlan:
-    """Return the plan with other values in one of its parts. Raises :class:`planner.errors.DesignError`."""
+    """Return the plan with new values in the named part, whose id must stay.
+
+    Raises :class:`planner.errors.DesignError` with every violation.
+    """
     data = plan.model_dump(mode="json")
     raw, _, model = _find(data, name)
     before = raw.get("id")
@@ -401,7 +410,11 @@ def change_part(plan: DesignPlan, name: str, words: Sequence[str]) -> DesignPlan
 
 
 def remove_part(plan: DesignPlan, name: str) -> DesignPlan:
-    """Return the plan without one of its parts. Raises :class:`planner.errors.DesignError`."""
+    """Return the plan without the named part.
+
+    Raises :class:`planner.errors.DesignError` if there is no such part, every plan has it, or others refer
+    to it.
+    """
     data = plan.model_dump(mode="json")
     raw, parts, _ = _find(data, name)
     if parts is None:
@@ -414,12 +427,16 @@ def remove_part(plan: DesignPlan, name: str) -> DesignPlan:
 
 
 def part_of(plan: DesignPlan, name: str) -> dict[str, Any]:
-    """Return what a part holds, as JSON has it. Raises :class:`planner.errors.DesignError`."""
+    """Return a part as a JSON object. Raises :class:`planner.errors.DesignError` if there is none."""
     return _find(plan.model_dump(mode="json"), name)[0]
 
 
 def assign(raw: dict[str, Any], model: type[BaseModel], words: Sequence[str], name: str) -> None:
-    """Assign to the fields of a part, in its place. Raises :class:`planner.errors.DesignError`."""
+    """Assign words such as ``field=text`` to the fields of a part, in place.
+
+    Only the form is checked here, not the values; ``name`` is what errors call the part. Raises
+    :class:`planner.errors.DesignError` with every word that cannot be assigned.
+    """
     listed: set[str] = set()
     faults: list[str] = []
     for word in words:
@@ -435,7 +452,7 @@ def assign(raw: dict[str, Any], model: type[BaseModel], words: Sequence[str], na
         raise DesignError(name, faults)
 
 
-# -- where a part stands -------------------------------------------------------------------------------
+# -- finding parts -------------------------------------------------------------------------------------
 
 
 def _list_at(holder: Any, kind: PartKind) -> list[dict[str, Any]]:
@@ -445,7 +462,10 @@ def _list_at(holder: Any, kind: PartKind) -> list[dict[str, Any]]:
 
 
 def _find(data: dict[str, Any], name: str) -> tuple[Any, list[dict[str, Any]] | None, type[BaseModel]]:
-    """Return a part, the list that it stands in, and its model."""
+    """Return a part, the list that it is in (``None`` for one of ``PARTS``), and its model.
+
+    Raises :class:`planner.errors.DesignError` if there is no such part.
+    """
     if name in PARTS:
         return data[name], None, PARTS[name]
     for kind in KINDS.values():
@@ -465,7 +485,10 @@ def _next_id(plan: DesignPlan, prefix: str) -> str:
 
 
 def _validated(data: dict[str, Any], raw: dict[str, Any], model: type[BaseModel], name: str) -> DesignPlan:
-    """Return the plan of this data; the violations of the part itself are told by its own fields."""
+    """Return the validated plan of ``data``, in which the part ``raw`` is new or changed.
+
+    The part is validated first, by its own model, so that errors name its fields instead of its place.
+    """
     try:
         model.model_validate(raw)
     except ValidationError as error:
@@ -476,13 +499,13 @@ def _validated(data: dict[str, Any], raw: dict[str, Any], model: type[BaseModel]
         raise DesignError(f"{name} does not fit the plan", faults_of(error)) from None
 
 
-# -- what is assigned ----------------------------------------------------------------------------------
+# -- assignment ----------------------------------------------------------------------------------------
 
 
 def _assign_one(
     raw: dict[str, Any], model: type[BaseModel], path: str, text: str, *, appends: bool
 ) -> str | None:
-    """Assign a text to the field of a path; return what is wrong where that cannot be."""
+    """Assign a text to the field with a dotted path; return a message if that is not possible."""
     name, dot, inner = path.partition(".")
     field = model.model_fields.get(name)
     if field is None:
@@ -514,7 +537,12 @@ def _assign_one(
 
 
 def _shape_of(annotation: Any) -> Any:
-    """Return a model, ``dict``, ``list`` (of texts), ``tuple`` (of models), ``NoneType`` or ``str``."""
+    """Return how a field is assigned: its model, or a type that stands for a kind of field.
+
+    ``dict`` stands for a mapping, ``list`` for a list of texts, ``tuple`` for a list of models,
+    ``NoneType`` for an optional value, and ``str`` for any other value, which the model parses from the
+    text.
+    """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return NoneType
@@ -527,7 +555,7 @@ def _shape_of(annotation: Any) -> Any:
 
 
 def _json_or_text(text: str) -> Any:
-    def refuse(constant: str) -> None:  # NaN and Infinity, which are no JSON
+    def refuse(constant: str) -> None:  # NaN and Infinity, which Python's parser accepts, are not JSON
         raise ValueError(constant)
 
     try:
@@ -537,7 +565,10 @@ def _json_or_text(text: str) -> Any:
 
 
 def fields_of(model: type[BaseModel], above: str = "") -> Iterator[str]:
-    """Yield the paths of all fields that can be assigned, lists with ``[]``; the id is given."""
+    """Yield the dotted paths of all fields that can be assigned, without the id, which is chosen.
+
+    Lists end in ``[]``, mappings in ``.KEY``; lists of parts are left out.
+    """
     for name, field in model.model_fields.items():
         shape = _shape_of(field.annotation)
         if isinstance(shape, type) and issubclass(shape, BaseModel):

@@ -1,4 +1,8 @@
-"""Quality review: the items of a phase, its gate, and what a plan must say before it passes."""
+"""Quality review of a design plan: items and gates of the phases, and the gaps that keep a gate closed.
+
+The phases pass their gates in order. A gate that fails starts the next iteration of its phase; in later
+iterations fewer severities block it. These are values and rules; files and locks are in ``state_folder``.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +31,13 @@ class ReviewPhase(StrEnum):
 
     @property
     def before(self) -> tuple[ReviewPhase, ...]:
-        """The phases whose gates come before."""
+        """The phases whose gates must have passed before this one is decided."""
         phases = tuple(ReviewPhase)
         return phases[: phases.index(self)]
 
     @property
     def is_of_planning(self) -> bool:
-        """Return whether it is reviewed before the plan is frozen."""
+        """Whether the phase is reviewed before the plan is frozen."""
         return self.value.startswith("plan-")
 
 
@@ -62,11 +66,11 @@ BLOCKING = (
     (3, (ReviewSeverity.MUST, ReviewSeverity.SHOULD)),
     (5, (ReviewSeverity.MUST,)),
 )
-"""From an iteration on, the severities that block; fewer later, so that no loop is without end."""
+"""The first iteration and the severities that block from then on; fewer later, so that every loop ends."""
 
 
 def blocking_severities(iteration: int) -> tuple[ReviewSeverity, ...]:
-    """Return the severities that block a gate in an iteration, counted from 1."""
+    """Return the severities that block a gate in an iteration; iterations are counted from 1."""
     return next(severities for first, severities in reversed(BLOCKING) if iteration >= first)
 
 
@@ -103,7 +107,7 @@ class ReviewFile(Value):
         return self
 
     def blocking(self, iteration: int) -> tuple[ReviewItem, ...]:
-        """Return the items that have not passed and block the gate in this iteration."""
+        """Return the items that block the gate: they have not passed, and are of a blocking severity."""
         severities = blocking_severities(iteration)
         return tuple(
             each
@@ -131,7 +135,7 @@ class Gate(Value):
         return self.state is LoopState.COMPLETE
 
     def decided(self, *, passed: bool) -> Gate:
-        """Return the gate after a decision. COMPLETE is final: raises ``ValueError``."""
+        """Return the gate after a decision. Raises ``ValueError`` for a COMPLETE gate, which is final."""
         if self.is_complete:
             raise ValueError("the gate is COMPLETE, which is final")
         if passed:
@@ -139,17 +143,17 @@ class Gate(Value):
         return Gate(state=LoopState.RETRY, iteration=self.iteration + 1)
 
 
-# -- what a plan must say before a phase is over; references are checked elsewhere --------------------
+# -- gaps at the end of a phase; broken references are refused by the plan itself ------------------------
 
 _PLANNER = "planner design"
-"""How the command is called that fixes a gap."""
+"""The command in the messages, which name a remedy for each gap."""
 
 
 def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> tuple[str, ...]:
-    """Return a line for everything that a plan lacks at the end of a phase, those before it included.
+    """Return a message for everything that a plan lacks at the end of a phase and the phases before it.
 
-    After ``plan-docs`` a plan can be carried out from itself alone: it says what is to be done, in which
-    files, in which order, why, and how it is proved.
+    After ``plan-docs`` a plan can be carried out without further information: it has what is to be done, in
+    which files, in which order, why, and how it is proved.
     """
     gaps = [*_design_gaps(plan)]
     if phase is not ReviewPhase.PLAN_DESIGN:
@@ -160,6 +164,7 @@ def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> tuple[str, ...]:
 
 
 def _design_gaps(plan: DesignPlan) -> Iterator[str]:
+    """Yield what ``plan-design`` requires; milestones of one wave must not change the same file."""
     for name in ("problem", "approach"):
         if not getattr(plan.overview, name).strip():
             yield f"overview.{name} is empty; say it: {_PLANNER} set overview {name}=TEXT"
@@ -185,6 +190,7 @@ def _design_gaps(plan: DesignPlan) -> Iterator[str]:
 
 
 def _gaps_of(milestone: Milestone) -> Iterator[str]:
+    """Yield what one milestone lacks; those with documentation only need neither tests nor intents."""
     name = milestone.id
     if not milestone.requirements:
         yield f"{name} has no requirement: {_PLANNER} set {name} requirements+=TEXT"
@@ -203,6 +209,7 @@ def _gaps_of(milestone: Milestone) -> Iterator[str]:
 
 
 def _code_gaps(plan: DesignPlan) -> Iterator[str]:
+    """Yield what ``plan-code`` requires: a change for every intent, as a unified diff."""
     for milestone in plan.milestones:
         changed = {each.intent_ref for each in milestone.code_changes}
         for intent in milestone.code_intents:

@@ -1,12 +1,13 @@
-"""The state directory of a design plan, the only way to read and to change its files; and its workflows.
+"""The state directory of a design plan, and the workflows that lead through its creation and execution.
 
-``plan.json``, ``context.json`` (written by whoever plans, then frozen), ``qr-{phase}.json`` while a phase
-is reviewed, ``plan.md`` (derived), and ``gates.json``: the gates, and the digests of what is frozen. A
-writer locks the folder; each file is replaced as a whole.
+:class:`StateFolder` is the only code that reads and writes the files: ``plan.json``, ``context.json``
+(written by the planning agent, then frozen), ``qr-{phase}.json`` while a phase is under review, ``plan.md``
+(derived), and ``gates.json`` with the gates and the digests of the frozen files. A writer locks the folder;
+each file is replaced as a whole, so that readers need no lock.
 
-The steps of the workflows are data (``workflows/*.toml``), shown as XML, and the pattern of a step says
-which guidance stands in it besides. They decide and change nothing: whoever reads a step does its work by
-other commands.
+The steps of the workflows are data (``workflows/*.toml``) and rendered as XML; the pattern of a step
+selects guidance that is added to it. Rendering a step decides and changes nothing: its reader does the
+work by other commands.
 """
 
 from __future__ import annotations
@@ -64,11 +65,13 @@ if TYPE_CHECKING:
 
 
 LOCK_SECONDS = 30.0
+"""How long a writer waits for the lock before it gives up."""
 LARGEST_READ = 64 * 1024 * 1024
+"""The size in bytes of the largest file that is read."""
 
 _LONGEST_FAULT = 400
 _REVIEW_FIELDS = ("status", "finding")
-"""What changes of an item: a review is not passed by asking less."""
+"""The only fields of an item that can change: no review is passed by weakening its questions."""
 
 _PART_ID = re.compile(r"(?:DL|RA|C|R|M|CI|CC)-[0-9]+")
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -99,7 +102,7 @@ class GateFile(Value):
     gates: dict[ReviewPhase, Gate] = Field(default_factory=dict[ReviewPhase, Gate])
 
     def gate(self, phase: ReviewPhase) -> Gate:
-        """Return the gate of a phase."""
+        """Return the gate of a phase; a new one if it was never decided."""
         return self.gates.get(phase, Gate())
 
     @model_validator(mode="after")
@@ -111,7 +114,11 @@ class GateFile(Value):
 
 
 class StateFolder:
-    """A state directory. Every method raises :class:`planner.errors.DesignError` for what does not fit."""
+    """A state directory: reads, validates, locks and writes its files.
+
+    Every method raises :class:`planner.errors.DesignError` for a file that is missing, invalid or was
+    changed after it was frozen, and for a change that the rules of the gates do not allow.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -121,12 +128,12 @@ class StateFolder:
         self.gates_file = path / "gates.json"
 
     def review_file(self, phase: ReviewPhase) -> Path:
-        """Return where the items of a phase are."""
+        """Return the path of the file with the items of a phase."""
         return self.path / f"qr-{phase.value}.json"
 
     @classmethod
     def create(cls, path: Path | None, overview: Overview, *, now: datetime | None = None) -> StateFolder:
-        """Begin a plan, by default in a new folder for temporary files; a plan that is there stays."""
+        """Create a plan in ``path``, by default in a new temporary folder. An existing plan is an error."""
         folder = cls(Path(tempfile.mkdtemp(prefix="design-")) if path is None else path)
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
@@ -144,14 +151,14 @@ class StateFolder:
                 overview=overview,
             )
             if not os.path.lexists(ignore := folder.path / ".gitignore"):
-                replace_file(ignore, "*\n", mode=None)  # what changes here is no change of the project
+                replace_file(ignore, "*\n", mode=None)  # keeps the state out of the project's git
             folder._write(folder.plan_file, plan)
         return folder
 
     # -- the plan --------------------------------------------------------------------------------------
 
     def plan(self) -> DesignPlan:
-        """Return the plan; a frozen one only if it is what was frozen."""
+        """Return the plan. A frozen plan is compared with the digest that was recorded at the freeze."""
         data = self._bytes(self.plan_file, "begin one: planner design init")
         plan = self._parse(
             self.plan_file, data, DesignPlan, "restore it, and change it by planner design only"
@@ -162,7 +169,10 @@ class StateFolder:
         return plan
 
     def edit_plan(self, change: Callable[[DesignPlan], DesignPlan]) -> DesignPlan:
-        """Replace the plan by what a function makes of it. A frozen plan is immutable."""
+        """Replace the plan by the result of ``change``, under the lock, and return it.
+
+        The result is validated again. A frozen plan cannot be changed.
+        """
         with self._locked():
             old = self.plan()
             if old.frozen_at is not None:
@@ -172,13 +182,13 @@ class StateFolder:
                 )
             try:
                 new = DesignPlan.model_validate(change(old).model_dump(warnings=False))
-            except ValidationError as error:  # of a copy that nobody has checked
+            except ValidationError as error:  # ``model_copy``, which ``change`` may use, validates nothing
                 raise DesignError(str(self.plan_file), faults_of(error)) from None
             self._write(self.plan_file, new)
             return new
 
     def write_page(self) -> Path:
-        """Write ``plan.md`` again; the same plan gives the same bytes."""
+        """Write ``plan.md`` and return its path; the same plan gives the same bytes."""
         with self._locked():
             replace_file(self.page_file, render_page(self.plan()), mode=None)
         return self.page_file
@@ -186,11 +196,11 @@ class StateFolder:
     # -- the context -----------------------------------------------------------------------------------
 
     def context(self) -> PlanningNotes:
-        """Return the context; a frozen one only if it is what was frozen."""
+        """Return the context; a frozen one is compared with the digest recorded at the freeze."""
         return self._context_with_digest()[0]
 
     def freeze_context(self) -> PlanningNotes:
-        """Check the context that was written, and freeze it."""
+        """Validate ``context.json``, and freeze it by recording its digest."""
         with self._locked():
             self.plan()
             notes, digest = self._context_with_digest()
@@ -200,7 +210,7 @@ class StateFolder:
     # -- reviews and gates -----------------------------------------------------------------------------
 
     def gates(self) -> GateFile:
-        """Return how far the phases have come."""
+        """Return the gates and digests; without ``gates.json``, those of a new plan."""
         if not os.path.lexists(self.gates_file):
             return GateFile()
         return self._parse(
@@ -208,7 +218,7 @@ class StateFolder:
         )
 
     def review(self, phase: ReviewPhase) -> ReviewFile:
-        """Return the items of a phase; there are none before the first, and after its gate has passed."""
+        """Return the items of a phase; empty before the first is added, and after its gate has passed."""
         path = self.review_file(phase)
         if self.gates().gate(phase).is_complete or not os.path.lexists(path):
             return ReviewFile(phase=phase)
@@ -219,7 +229,7 @@ class StateFolder:
         return review
 
     def add_item(self, phase: ReviewPhase, words: Sequence[str]) -> ReviewItem:
-        """Add an item to the review of a phase."""
+        """Add an item with the next free id to the review of a phase; ``words`` assign its fields."""
 
         def added(items: list[dict[str, Any]]) -> dict[str, Any]:
             last = max((int(each["id"].removeprefix("qa-")) for each in items), default=0)
@@ -231,7 +241,7 @@ class StateFolder:
         return self._edit_review(phase, added)
 
     def answer_item(self, phase: ReviewPhase, item_id: str, words: Sequence[str]) -> ReviewItem:
-        """Set the status and the finding of an item."""
+        """Set the status and the finding of an item; its other fields must stay."""
 
         def answered(items: list[dict[str, Any]]) -> dict[str, Any]:
             about = f"{phase.value}/{item_id}"
@@ -249,10 +259,10 @@ class StateFolder:
         return self._edit_review(phase, answered)
 
     def decide_gate(self, phase: ReviewPhase, *, passed: bool, now: datetime | None = None) -> Gate:
-        """Take a decision about a gate, if its items and the plan bear it out.
+        """Decide a gate; return its new state.
 
-        The pass of ``plan-docs`` writes the page, and freezes the plan. The items of a phase are removed
-        when it has passed.
+        A pass is refused while an item or a gap blocks the gate, a failure while no item does. The pass of
+        ``plan-docs`` freezes the plan and writes its page. The items of a passed phase are removed.
         """
         with self._locked():
             file = self.gates()
@@ -270,7 +280,9 @@ class StateFolder:
             after = before.decided(passed=passed)
             update: dict[str, Any] = {"gates": {**file.gates, phase: after}}
             if passed and phase is ReviewPhase.PLAN_DOCS:
-                plan = self.plan()  # frozen already where a kill came between the two files
+                # The plan is written before the gates. After a kill between the two it is frozen already,
+                # and keeps its time when the decision is repeated.
+                plan = self.plan()
                 frozen = plan.model_copy(update={"frozen_at": plan.frozen_at or now or datetime.now(UTC)})
                 replace_file(self.page_file, render_page(frozen), mode=None)
                 update["plan_digest"] = _digest(self._write(self.plan_file, frozen))
@@ -280,7 +292,10 @@ class StateFolder:
             return after
 
     def obstacles(self, phase: ReviewPhase) -> tuple[str, ...]:
-        """Return what keeps a gate from passing now: items that block it, and what the plan lacks."""
+        """Return a message for everything that blocks a gate: items of the review, and gaps of the plan.
+
+        A phase without any items is blocked, too. Raises as :meth:`check_turn` does.
+        """
         self.check_turn(phase)
         review = self.review(phase)
         lines = [
@@ -295,7 +310,7 @@ class StateFolder:
         return (*lines, *(find_gaps(self.plan(), phase) if phase.is_of_planning else ()))
 
     def check_turn(self, phase: ReviewPhase) -> None:
-        """Refuse a phase before its turn: the context is frozen, and the gates before it have passed."""
+        """Raise unless it is the phase's turn: the context is frozen, and all earlier gates have passed."""
         self.plan()
         self.context()
         file = self.gates()
@@ -312,6 +327,7 @@ class StateFolder:
     def _edit_review(
         self, phase: ReviewPhase, change: Callable[[list[dict[str, Any]]], dict[str, Any]]
     ) -> ReviewItem:
+        """Apply ``change`` to the items of a review, validate and write it; return the item it returned."""
         with self._locked():
             if self.gates().gate(phase).is_complete:
                 raise DesignError(phase.value, ["its gate has passed, which is final; nothing is reviewed"])
@@ -351,13 +367,14 @@ class StateFolder:
         except FileNotFoundError:
             raise _fault(path, f"there is no such file; {remedy}") from None
         except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) else error
-            raise _fault(path, f"it cannot be read ({said}); {remedy}") from None
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise _fault(path, f"it cannot be read ({reason}); {remedy}") from None
         if len(data) > LARGEST_READ:
             raise _fault(path, f"it is larger than {LARGEST_READ >> 20} MiB; make a smaller plan")
         return data
 
     def _parse(self, path: Path, data: bytes, model: type[_Model], remedy: str) -> _Model:
+        """Parse a file. A wrong version or broken JSON is reported alone: all else follows from it."""
         try:
             return model.model_validate_json(data)
         except ValidationError as error:
@@ -370,20 +387,24 @@ class StateFolder:
                 faults = (f"it is no JSON ({first['ctx']['error']}); {remedy}",)  # pyright: ignore[reportTypedDictNotRequiredAccess]
             elif len(faults) == 1:
                 faults = (f"{faults[0]}; {remedy}",)
-            told = [one_line(each, limit=_LONGEST_FAULT) for each in faults]
-            raise DesignError(str(path), told) from None
+            messages = [one_line(each, limit=_LONGEST_FAULT) for each in faults]
+            raise DesignError(str(path), messages) from None
 
     def _write(self, path: Path, value: BaseModel) -> bytes:
         try:
             data = (value.model_dump_json(indent=2) + "\n").encode()
-        except ValueError:  # half of a surrogate pair, in a value that may be any JSON
+        except ValueError:  # a lone surrogate, which JSON allows in a string but UTF-8 cannot encode
             raise _fault(path, "a text of it is no Unicode; nothing is written, correct the text") from None
         replace_file(path, data, mode=None, durable=True)
         return data
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Hold the folder while its files are read and written."""
+        """Lock the folder against other writers; wait at most ``LOCK_SECONDS``.
+
+        The lock is on the directory itself, so there is no lock file; closing the handle, or the end of the
+        process, releases it.
+        """
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -416,19 +437,20 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-# -- plan.md, for people to read; made of nothing but the plan ---------------------------------------------
+# -- plan.md, the plan for human readers -----------------------------------------------------------------
 
 
 def render_page(plan: DesignPlan) -> str:
-    """Return the page of a plan. Equal plans give equal bytes, frozen or not."""
+    """Return the plan as Markdown. Equal plans give equal bytes, frozen or not."""
     return clean(_template().render(plan=plan).rstrip()) + "\n"
 
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined  # not for those who only edit a plan
+    from jinja2 import Environment, StrictUndefined  # imported late: editing a plan does not need it
 
-    # The page is Markdown, no HTML: the filters keep each text to its place.
+    # Nothing is escaped by Jinja, as the page is Markdown and not HTML: the filters keep each text in its
+    # line or fence.
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
@@ -462,12 +484,12 @@ def _fence(text: str, language: str) -> str:
 # -- workflows -----------------------------------------------------------------------------------------
 
 _MOST_SHOWN = 50
-_IN_FOLDER = (".json", ".md")
-_TAKES_FOLDER = ("design ", "workflow ")
+_IN_FOLDER = (".json", ".md")  # endings of inputs and outputs that are files of the state directory
+_TAKES_FOLDER = ("design ", "workflow ")  # commands that need --state-dir
 
 
 class Pattern(StrEnum):
-    """The sort of a step, whatever it is about."""
+    """The kind of a step, which selects the guidance that it is shown with."""
 
     INIT = "init"
     VERIFY = "verify"
@@ -483,9 +505,9 @@ class WorkflowStep(Value):
     pattern: Pattern
     agent: str
     phase: ReviewPhase | None = None
-    """The phase whose work, review or gate it is."""
+    """The phase to whose work, review or gate the step belongs."""
     after: ReviewPhase | None = None
-    """The gate that has to have passed, where the step is of no phase."""
+    """The gate that must have passed before a step without a phase."""
     reads: tuple[str, ...] = ()
     mutates: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
@@ -494,7 +516,7 @@ class WorkflowStep(Value):
 
 
 class DesignWorkflow(Value):
-    """One workflow; its steps are counted from 1."""
+    """One workflow; its steps are numbered from 1."""
 
     name: str
     steps: tuple[WorkflowStep, ...]
@@ -508,7 +530,7 @@ def _guidance() -> dict[str, dict[str, str]]:
 
 @cache
 def discover_workflows() -> Mapping[str, DesignWorkflow]:
-    """Return every workflow by its name; each file of the folder holds exactly one."""
+    """Return every workflow by its name; each file in ``workflows`` defines exactly one."""
     folder = files("planner.authoring.design") / "workflows"
     pages = sorted(
         (each for each in folder.iterdir() if each.name.endswith(".toml")), key=lambda at: at.name
@@ -524,7 +546,11 @@ STEPS: Mapping[str, Mapping[int, WorkflowStep]] = {
 
 
 def step_after_gate(phase: ReviewPhase, *, passed: bool) -> tuple[str, int]:
-    """Return the workflow and number of the step that follows a decision at a gate."""
+    """Return the workflow and the number of the step that follows a decision at a gate.
+
+    A failure leads back to the work of the phase, two steps before its gate; after the last gate of
+    ``plan`` comes the first step of ``execute``.
+    """
     workflow, number = next(
         (name, number)
         for name, steps in STEPS.items()
@@ -537,9 +563,11 @@ def step_after_gate(phase: ReviewPhase, *, passed: bool) -> tuple[str, int]:
 
 
 def render_step(workflow: str, number: int, state_dir: Path | None, *, program: str) -> str:
-    """Return the guidance of a step as XML: role, inputs, outputs, what to do, and the next command.
+    """Return a step as XML: role, inputs, outputs, state of the review, actions, and the next command.
 
-    Raises :class:`planner.errors.DesignError` before its turn.
+    ``state_dir`` is ``None`` for the first step of ``plan``, which creates it; ``program`` is the name
+    under which commands are shown. Raises :class:`planner.errors.DesignError` if it is not the step's
+    turn.
     """
     step = STEPS[workflow][number]
     where = "" if state_dir is None else f" --state-dir {shlex.quote(str(state_dir))}"
@@ -554,16 +582,16 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
     )
     _add(root, "role", _guidance()["roles"][step.agent], agent=step.agent)
     for tag, names in (("inputs", step.reads), ("outputs", step.mutates)):
-        held = _add(root, tag)
+        element = _add(root, tag)
         for name in names:
             is_file = state_dir is not None and name.endswith(_IN_FOLDER) and " " not in name
             _add(
-                held,
+                element,
                 "file" if is_file else "item",
                 str(state_dir / name) if is_file and state_dir else name,
             )
     if state_dir is not None and number > 1:
-        _add_standing(root, step, workflow, StateFolder(state_dir))
+        _add_state(root, step, workflow, StateFolder(state_dir))
     actions = _add(root, "actions")
     for text in (_guidance()["patterns"].get(step.pattern), *step.actions):
         if text is not None:
@@ -575,8 +603,8 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
         for decision in ("pass", "fail"):
             name, target = step_after_gate(step.phase, passed=decision == "pass")
             then = command(f"workflow {name} --step {target}")
-            told = f"design gate {step.phase.value} {decision}"
-            _add(following, "command", command(told), when=decision.upper(), then=then)
+            decide = f"design gate {step.phase.value} {decision}"
+            _add(following, "command", command(decide), when=decision.upper(), then=then)
     elif number < len(STEPS[workflow]):
         then = f"workflow {workflow} --step {number + 1}"
         if workflow == "plan" and number == 1 and state_dir is None:
@@ -588,8 +616,11 @@ def render_step(workflow: str, number: int, state_dir: Path | None, *, program: 
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _add_standing(root: ET.Element, step: WorkflowStep, workflow: str, folder: StateFolder) -> None:
-    """Add where the phase stands: its iteration, what blocks it, what is missing."""
+def _add_state(root: ET.Element, step: WorkflowStep, workflow: str, folder: StateFolder) -> None:
+    """Add the state of the phase: its iteration, the items that block it, the gaps, and the waves.
+
+    Raises :class:`planner.errors.DesignError` if it is not the step's turn, or its gate has passed.
+    """
     plan = folder.plan()
     if step.after is not None and not folder.gates().gate(step.after).is_complete:
         remedy = f"its gate comes first, see: planner design gate {step.after.value}"
@@ -618,19 +649,19 @@ def _add_standing(root: ET.Element, step: WorkflowStep, workflow: str, folder: S
             shown = tuple(each for each in review.items if each.status is ItemStatus.FAIL)
         for item in shown[:_MOST_SHOWN]:
             about = {"id": item.id, "scope": item.scope, "severity": item.severity.value}
-            held = _add(loop, "item", **about, status=item.status.value)
-            _add(held, "check", item.check)
+            element = _add(loop, "item", **about, status=item.status.value)
+            _add(element, "check", item.check)
             if item.finding is not None:
-                _add(held, "finding", item.finding)
+                _add(element, "finding", item.finding)
         if workflow == "plan" and step.pattern is not Pattern.QR:
             for gap in find_gaps(plan, step.phase)[:_MOST_SHOWN]:
                 _add(loop, "missing", gap)
     if step.shows_waves:
         names = {each.id: each.name for each in plan.milestones}
         for wave in plan.waves:
-            held = _add(root, "wave", number=str(wave.wave))
+            element = _add(root, "wave", number=str(wave.wave))
             for milestone in wave.milestones:
-                _add(held, "milestone", names[milestone], id=milestone)
+                _add(element, "milestone", names[milestone], id=milestone)
 
 
 def _add(parent: ET.Element, tag: str, text: str | None = None, **attributes: str) -> ET.Element:

@@ -1,4 +1,8 @@
-"""The ordered table of rules: the first that speaks decides."""
+"""The ordered table of rules: the first that applies decides.
+
+:data:`RULES` lists all rules. :func:`rules_for` yields those that may apply to a case, in the same order;
+rules about exception types are evaluated for causes and group members as well.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,7 @@ UNKNOWN_RULE = _NOTHING_RULES[0]
 _HARD = Rules([*MACHINE_RULES, *LOADING_RULES])
 """Rules that decide by exception type, also for causes and group members."""
 _SOFT = Rules([*BOUNDARY_RULES, *BEHAVIOUR_RULES])
+"""Rules that decide by the side of the raising frame, also for group members."""
 _LAST = Rules([*LAST_RULES, UNKNOWN_RULE])
 
 _GUARDS = (EvidenceKind.HYGIENE, EvidenceKind.SANDBOX, EvidenceKind.ALLOWLIST, EvidenceKind.BUDGET)
@@ -75,10 +80,10 @@ RULES: tuple[Rule, ...] = tuple(
 def _tables(
     kind: EvidenceKind, asked: frozenset[str], classes: frozenset[str]
 ) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-    """Return the rules for a kind of failure and exception, before and after inspecting deeper
-    exceptions.
+    """Return the rules to evaluate before and after those for causes and group members.
 
-    ``asked`` names the known facts: rules about other facts are skipped.
+    ``asked`` names the kinds of facts that the evidence contains: rules about other facts are skipped.
+    Cached, as a run has few combinations of kind, facts and exception type.
     """
     before: list[Rules] = []
     if kind in _GUARDS:
@@ -110,18 +115,21 @@ _BY_FACT = (
     ("end", EARLY_END_RULES),
     ("error", _HARD),
 )
+"""Rules by the kind of fact that they need, in order of evaluation."""
 _ALWAYS = {
     (EvidenceKind.SELECTION, "selection"),
     (EvidenceKind.SESSION, "selection"),
     (EvidenceKind.SESSION, "start"),
 }
+"""Rules that a kind of evidence is checked for even without such facts."""
 
 
 def rules_for(case: Case) -> Iterator[tuple[Rule, Case]]:
     """Yield the rules that may apply, in order, each with the case to evaluate.
 
-    Order: guards' findings; rules by kind of criterion; repeated runs; limits and deaths; exception
-    types (the surfacing one, then deeper ones); and last the side of the raising frame.
+    Order: findings of guards; rules by kind of criterion; repeated runs; time limits and dead processes;
+    exception types (the surfacing exception, then causes and group members); last the side of the raising
+    frame.
     """
     evidence, asked = case.evidence, set[str]()
     if evidence.selectors or evidence.vacuous is not None:

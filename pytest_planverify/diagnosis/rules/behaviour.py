@@ -1,4 +1,4 @@
-"""Rules for code that ran and did something else than a test expects, and for broken promises."""
+"""Rules for code that ran: failed assertions, unexpected exceptions, and mismatched interfaces."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
 BOUNDARY_RULES = Rules()
-"""For promises that the product does not keep."""
+"""For mismatches of interfaces: signatures, attributes and types of values."""
 BEHAVIOUR_RULES = Rules()
-"""For what a test found, and for code that raised."""
+"""For findings of tests, and for code that raised."""
 LAST_RULES = Rules()
+"""For failures that no other rule applies to."""
 
 FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
 _COLLECT_ERRORS = ("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError")
@@ -42,15 +43,16 @@ _PATCHED = re.compile(
     r"'(?P<name>\w+)'$"
 )
 _LONGEST = 110
-"""Of a message or a signature in a suggestion that says several."""
+"""Limit of characters of each message or signature in a suggestion that contains several."""
 
 
 def _at(case: Case) -> str:
+    """Return the raising project frame as a phrase."""
     return place(case.raised_at, "the test")
 
 
 def _with_changes(case: Case, hit: Hit) -> Hit:
-    """Say, too, which side of the broken promise is not as it was."""
+    """Return the hit with a sentence about which side of the interface changed."""
     test = last_frame_of(case.frames, Side.TEST)
     product = _product_file(case)
     changes = who_changed(case.evidence, product=product, test=test.path if test is not None else None)
@@ -58,7 +60,11 @@ def _with_changes(case: Case, hit: Hit) -> Hit:
 
 
 def _product_file(case: Case) -> str | None:
-    """Return the file of the product's side, as far as it is known."""
+    """Return the product's file in a mismatch of interfaces, or ``None`` if it is unknown or ambiguous.
+
+    The file that defines the called function, else the module of the object that lacks an attribute, else
+    the only file that the failing line refers to.
+    """
     subjects = case.evidence.subjects
     defined = _definition(case, callee_of(case.error.message) or "")
     if defined is not None:
@@ -79,9 +85,10 @@ def _product_file(case: Case) -> str | None:
 
 
 def _definition(case: Case, name: str) -> Frame | None:
-    """Return where the named product function is defined, or the class that holds it, if that is known."""
+    """Return the frame that defines a product function, or else its class; ``None`` if unknown."""
     owner, _, bare = name.rpartition(".")
-    wanted = (name, owner or bare) if name else ()  # a function of that name in no class is another
+    # For a method its class, but never a module-level function that merely has the method's name.
+    wanted = (name, owner or bare) if name else ()
     for each in wanted:
         for frame in case.evidence.subjects:
             if each in (frame.function, "" if each is name else frame.function.rpartition(".")[2]):
@@ -98,16 +105,16 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
     if case.innermost is not case.raised_at:
         return None
     promised, actual = evidence.promised, evidence.actual_signature
-    kept = promised is not None and promised == actual
-    told = f" {evidence.contract_path} promises {quote(promised, _LONGEST)}." if promised else ""
-    if kept:
-        told += " The code has it so, and the test calls it otherwise."
+    is_kept = promised is not None and promised == actual  # then the test contradicts the contract
+    contract = f" {evidence.contract_path} promises {quote(promised, _LONGEST)}." if promised else ""
+    if is_kept:
+        contract += " The code has it so, and the test calls it otherwise."
     elif actual:
-        told += f" The code has {quote(actual, _LONGEST)}."
+        contract += f" The code has {quote(actual, _LONGEST)}."
     hit = Hit(
         suggestion=f"{place(_definition(case, callee), callee)} cannot be called as {_at(case)} does: "
-        f"{quote(error.message, _LONGEST)}.{told}",
-        owner=Owner.TEST if kept else None,
+        f"{quote(error.message, _LONGEST)}.{contract}",
+        owner=Owner.TEST if is_kept else None,
         weight=1.0 if error.object_side is Side.PRODUCT else 0.9,
     )
     return _with_changes(case, hit)
@@ -120,10 +127,10 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     if not case.in_test or error.name is None or error.object_side is not Side.PRODUCT:
         return None
     lacks = f"{error.object_type or 'an object'} has no {error.name}"
-    told = f"{lacks}, which {_at(case)} uses: add it, or settle its name."
+    sentence = f"{lacks}, which {_at(case)} uses: add it, or settle its name."
     is_raised_by_product = any(frame.side is Side.PRODUCT for frame in case.error.frames)
     return _with_changes(
-        case, Hit(suggestion=told, holder=None if is_raised_by_product else _product_file(case))
+        case, Hit(suggestion=sentence, holder=None if is_raised_by_product else _product_file(case))
     )
 
 
@@ -184,28 +191,32 @@ def subtests_failed(case: Case) -> str | None:
 def assertion_in_test(case: Case) -> Hit | None:
     """An assertion of a test does not hold."""
     evidence = case.evidence
-    # A plugin that gathers checks raises once the body of the test is over: nobody is on the way.
+    # A plugin for soft assertions raises after the test's body, so no project frame is on the stack.
     if not case.in_test and not (case.in_nobody and evidence.phase is Phase.CALL):
         return None
     test = _at(case) if case.in_test else evidence.nodeid or "the test"
     if evidence.self_contained and not evidence.executed:
-        told = f"{test} compares only what it wrote itself: {said(case.error)}."
-        return Hit(suggestion=told, owner=Owner.TEST)
-    value, call, giver = _giver(case)
+        sentence = f"{test} compares only what it wrote itself: {said(case.error)}."
+        return Hit(suggestion=sentence, owner=Owner.TEST)
+    value, call, function = _origin(case)
     has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
     weight = 1.0 if has_product or case.printed else 0.8
-    # What a fixture asserts may be of the machine: that a service answers, that an extension is built.
+    # A fixture may assert a property of the machine: that a service answers, that an extension is built.
     by_phase = {Phase.SETUP: 0.55, Phase.TEARDOWN: 0.85}
     return Hit(
-        suggestion=_comparison(case, test, value, place(giver, call or "The product"))
+        suggestion=_comparison(case, test, value, place(function, call or "The product"))
         or f"{test} fails: {said(case.error)}.",
         weight=by_phase.get(evidence.phase or Phase.CALL, weight),
-        frame=giver,
+        frame=function,
     )
 
 
-def _giver(case: Case) -> tuple[str | None, str | None, Frame | None]:
-    """Return a value, the call that gave it, and the product's function if only one can be meant."""
+def _origin(case: Case) -> tuple[str | None, str | None, Frame | None]:
+    """Return a compared value, the call that returned it, and the product function, as far as known.
+
+    Value and call are those of pytest's explanation; the function is the one that the explanation names, or
+    the only one that the failing line refers to if there is no explanation.
+    """
     origins, subjects = origins_of_values(case.error), case.evidence.subjects
     for value, call in origins:
         callee = call.partition("(")[0].rpartition(".")[2]
@@ -218,7 +229,11 @@ def _giver(case: Case) -> tuple[str | None, str | None, Frame | None]:
 
 
 def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | None:
-    """Return who gave which value, and who expects which, by pytest's own explanation."""
+    """Return a sentence with the returned and the expected value; ``None`` if no comparison is recognized.
+
+    ``given`` is the value that came from a call, if known, and ``giver`` the phrase for that call. The
+    value decides which operand is the result; else the source decides whether the expected one is left.
+    """
     compared = comparison(case.error)
     if compared is None:
         return None
@@ -232,6 +247,7 @@ def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | N
     if operator.endswith("containing"):
         expects = f"one {expects}"
     if operator == "!=":
+        # unittest prints ``!=`` for a failed assertEqual, so the right operand is expected after all.
         is_unittest = not case.error.message.startswith("assert")
         expects = right if is_unittest else f"anything but {right}"
     awaited = ", which nobody awaited," if left.startswith("<coroutine object") else ""
@@ -252,7 +268,7 @@ def did_not_raise(case: Case) -> Hit | None:
 
 
 def _subject(case: Case, unknown: str) -> str:
-    """Return the function of the product that is meant, if only one can be."""
+    """Return the only product function that the failing line names, as a phrase; else ``unknown``."""
     subjects = case.evidence.subjects
     return place(subjects[0]) if len(subjects) == 1 else unknown
 
@@ -301,12 +317,13 @@ _AROUND = {
     Phase.TEARDOWN: "The teardown",
     Phase.SESSION: "The conftest or hook",
 }
+"""Subjects of a sentence, for code that runs outside of a test's body."""
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.65, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2))
 def raised_in_test_alone(case: Case) -> str | None:
     """Test code, or what prepares it, raised, and it names nothing of the product."""
-    # What was changed is at fault rather than what was not.
+    # If only the product was changed, it is at fault rather than the unchanged test.
     if not case.in_test or case.evidence.subjects or case.only_product_changed:
         return None
     if _caller_of_stand_in(case) is not None:
@@ -324,8 +341,8 @@ def raised_in_test(case: Case) -> Hit | str | None:
         return None
     caller = _caller_of_stand_in(case)
     if caller is not None:
-        told = f"{place(caller)} lets through what {_at(case)}, a stand-in of the tests, raises"
-        return Hit(suggestion=f"{told}: {said(case.error)}.", frame=caller)
+        outcome = f"{place(caller)} lets through what {_at(case)}, a stand-in of the tests, raises"
+        return Hit(suggestion=f"{outcome}: {said(case.error)}.", frame=caller)
     deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
     if deeper is not None:
         sentence = f"{place(deeper)} raises, and {_at(case)} gets to see {said(case.error)}."
@@ -334,7 +351,7 @@ def raised_in_test(case: Case) -> Hit | str | None:
 
 
 def _caller_of_stand_in(case: Case) -> Frame | None:
-    """Return the product's frame that called the code of the tests that raised, if one did."""
+    """Return the product frame that called the raising test code, such as a fake or a mock; or ``None``."""
     inner = case.frames.index(case.raised_at) if case.raised_at is not None else 0
     return last_frame_of(case.frames[:inner], Side.PRODUCT)
 

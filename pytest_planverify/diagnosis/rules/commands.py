@@ -1,4 +1,9 @@
-"""Rules for commands that are not pytest: by the tool, its findings, its words, and how it ended."""
+"""Rules for commands that are not pytest: by the tool, its findings, its output, and how it ended.
+
+Several of the rules are one function with different parameters (``_found``, ``_script``, ``_ended``), added
+by :meth:`Rules.add`. A task runner such as make may start any tool: for it, a finding is attributed by its
+format instead of by the command's purpose.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +30,13 @@ if TYPE_CHECKING:
     from planner.model.evidence import CommandFact, Finding
 
 COMMAND_RULES = Rules()
-"""What is asked of a command before its output is read for an exception."""
+"""Rules for a command that are evaluated before the rules for a Python exception in its output."""
 SCRIPT_RULES = Rules()
-"""What is asked of a command whose output holds no exception of Python."""
+"""Rules for a command whose output contains no Python exception that another rule explains."""
 
 _CHECKERS = frozenset({"lint", "type_check"})
 _RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"})
-"""Tools that only start others: what they were asked for does not tell whose complaint it is."""
+"""Tools that only start others: the command's purpose does not determine which tool complained."""
 
 _PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
 _UNKNOWN_NAME, _SET_UP = re.compile(UNKNOWN_NAME, re.MULTILINE), re.compile(SET_UP, re.MULTILINE)
@@ -39,7 +44,7 @@ _SET_UP_FILES = re.compile(
     r"^(?:pyproject\.toml|setup\.cfg|tox\.ini|\.?mypy\.ini|\.?pylintrc(?:\.toml)?|\.?ruff\.toml|\.flake8|"
     r"pyrightconfig\.json|tsconfig[\w.-]*\.json|\.eslintrc[\w.]*|eslint\.config\.[cm]?[jt]s|clippy\.toml)$"
 )
-"""Files that say how a checker works; what it says about them is no complaint about the work."""
+"""Configuration files of checkers; a finding in one of them is no finding about the source."""
 _TOOL_FRAME = re.compile(
     r"(?:^|/)(?:flake8|black|blib2to3|isort|pylint|astroid|mypy|pyright|bandit|ruff|pycodestyle|pyflakes|"
     r"importlinter|vulture|pydocstyle)(?:/|$|\.py$)|/node_modules/"
@@ -48,21 +53,24 @@ _DOTTED = re.compile(r"^[A-Za-z_]\w*(?:\.\w+)*$")
 
 
 def _is_asked(command: CommandFact, name: str) -> bool:
-    """Return whether the plan's own command says this name: an option, a path, a module, a target."""
+    """Return whether the plan's command itself contains this name, as option, path, module or target."""
     name = name.removeprefix("file://").removeprefix("./")
     bare = name.lstrip("-")
     for word in command.argv[1:]:
         option, _, value = word.partition("=")
-        for told in (each.removeprefix("./").rstrip("/") for each in (word, option, value)):
-            if not told:
+        for given in (each.removeprefix("./").rstrip("/") for each in (word, option, value)):
+            if not given:
                 continue
-            if bare == told.lstrip("-") or name.endswith(f"/{told}") or told.endswith(f".{name}"):
+            if bare == given.lstrip("-") or name.endswith(f"/{given}") or given.endswith(f".{name}"):
                 return True
     return False
 
 
 def _is_gone(case: Case, name: str) -> bool:
-    """Return whether what is not there was probably there: it is one of the changed files."""
+    """Return whether a missing file or module probably existed: it is one of the changed files.
+
+    If changes are unknown, every module of the project counts.
+    """
     if case.changed is None:
         return case.is_first_party(name)
     name = name.removeprefix("file://").removeprefix("./")
@@ -92,7 +100,7 @@ def command_asks_for_nothing(case: Case) -> str | None:
 
 
 def _unknown_names(case: Case) -> Iterator[str]:
-    """Yield the names that the tool says it does not know or find."""
+    """Yield the names that the tool reports as unknown or not found, if it ran and failed."""
     if not case.command.found or not case.process.exit_code:
         return
     for finding in case.command.findings:
@@ -103,9 +111,9 @@ def _unknown_names(case: Case) -> Iterator[str]:
         yield name or case.command.argv[-1]
 
 
-@lru_cache(maxsize=16)  # a case is equal to itself alone: several rules ask of it
+@lru_cache(maxsize=16)  # several rules query the same case, which is hashed by identity
 def _names_in(case: Case) -> tuple[str, ...]:
-    """Return the names that the output complains of; an empty one where the tool does not tell."""
+    """Return the names that the output reports as unknown; an empty string if it is not printed."""
     text = "\n".join(_own_lines(case))
     return tuple(
         ".".join(filter(None, found.groups()))
@@ -115,11 +123,11 @@ def _names_in(case: Case) -> tuple[str, ...]:
 
 
 def _own_lines(case: Case) -> tuple[str, ...]:
-    """Return what a tool says of itself: nothing where all that it says is about lines of source."""
+    """Return the output lines that may be about the tool itself; none if all findings are about source."""
     findings = case.command.findings
-    is_work = all(each.path and each.line and each.code not in CODES["never_looked"] for each in findings)
+    is_source = all(each.path and each.line and each.code not in CODES["never_looked"] for each in findings)
     is_checker = case.command.purpose != "test"
-    return () if findings and is_work and is_checker else case.output_lines
+    return () if findings and is_source and is_checker else case.output_lines
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.88, second=(C.LINT_ERROR, 0.1))
@@ -181,13 +189,16 @@ _COVERAGE = re.compile(
 def tool_missing_in_command(case: Case) -> str | None:
     """A program that the command starts is not installed here."""
     output = case.command.output_tail
-    is_said = "not found" in output or "No such file" in output or "npx canceled" in output
-    found = _NO_TOOL.search(output) if is_said else None
+    # Searching for substrings first is faster than the pattern on most output; likewise in rules below.
+    may_match = "not found" in output or "No such file" in output or "npx canceled" in output
+    found = _NO_TOOL.search(output) if may_match else None
     tool = next(filter(None, found.groups()), None) if found else None
     return tool and f"The command starts {tool}, which is not installed here: install it, or correct PATH."
 
 
 def _absent_header(sign: str, remedy: str) -> Reader:
+    """Return a reader for a missing C header, by the character that opens its name: ``"`` or ``<``."""
+
     def read(case: Case) -> Hit | None:
         output = case.command.output_tail
         found = _ABSENT_HEADER.search(output) if "fatal error: " in output else None
@@ -249,7 +260,10 @@ _RUST_SYNTAX = re.compile(
 
 
 def _rust(wanted: Callable[[Finding], bool], owner: Owner | None = None) -> Reader:
-    """Read the compiler's first error, if it is wanted; a failing test is none."""
+    """Return a reader for the first error of rustc, if ``wanted`` accepts it; failing tests do not count.
+
+    ``owner`` replaces the owner that the file of the error implies.
+    """
 
     def read(case: Case) -> Hit | None:
         command = case.command
@@ -341,37 +355,39 @@ _RUNNER_REMARK = re.compile(r"^(?:g?make(?:\[\d+\])?: |npm (?:ERR!|error)|error:
 
 
 def _errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return what makes a tool fail: its errors where it tells errors from lesser complaints.
+    """Return the findings that make a tool fail: its errors, or all findings if none has that severity.
 
-    What a runner says about its recipe is left out where a tool under it says more.
+    A runner's message that its recipe failed is left out if a tool under it reported more.
     """
-    findings = tuple(each for each in findings if not _is_runners(each)) or findings
+    findings = tuple(each for each in findings if not _is_runner_message(each)) or findings
     errors = tuple(
         each for each in findings if (each.severity or "error").lower() in ("error", "fatal error")
     )
     return errors or findings
 
 
-def _is_runners(finding: Finding) -> bool:
-    """Return whether only a runner speaks: a recipe of its failed."""
+def _is_runner_message(finding: Finding) -> bool:
+    """Return whether a finding is the runner's own message that a recipe or script failed."""
     is_recipe = finding.path is None or _RUNNER_FILE.search(finding.path)
     return bool(is_recipe and _RUNNER_SAYS.match(finding.message))
 
 
 def _findings(command: CommandFact) -> tuple[Finding, ...]:
-    """Return the tool's findings; of a runner that tells only of its recipe, what its output holds."""
-    if command.tool not in _RUNNERS or not all(map(_is_runners, command.findings)):
+    """Return the tool's findings; for a runner with messages of its own only, those in its output."""
+    if command.tool not in _RUNNERS or not all(map(_is_runner_message, command.findings)):
         return command.findings
-    return _read_again(command.tool, command.output_tail) or command.findings
+    return _parse_output(command.tool, command.output_tail) or command.findings
 
 
 @lru_cache(maxsize=16)
 def _complaints(case: Case) -> tuple[Finding, ...]:
+    """Return the findings that make the case's command fail."""
     return _errors(_findings(case.command))
 
 
 @lru_cache(maxsize=64)
-def _read_again(name: str, output: str) -> tuple[Finding, ...]:
+def _parse_output(name: str, output: str) -> tuple[Finding, ...]:
+    """Return the findings that the catalog's tool of that name can read from an output."""
     tool = next((each for each in TOOLS if each.name == name), None)
     return read_findings(tool, output, "") if tool else ()
 
@@ -381,14 +397,14 @@ def _is_python(path: str | None) -> bool:
 
 
 def _is_syntax(finding: Finding) -> bool:
-    """Return whether the tool says that it could not parse a file."""
+    """Return whether the tool reports that it could not parse a file."""
     code = finding.code or ""
     if code in CODES["syntax"] or _TYPESCRIPT_SYNTAX.match(code) or finding.message.startswith(_PARSING):
         return True
     if code:
         return False
     if _is_python(finding.path):
-        # of a file of Python only pyright complains without a code, and then it could not parse it
+        # For Python files, only pyright reports without a code, and only what it could not parse.
         is_placed = finding.severity == "error" and finding.column is not None
         return is_placed and not finding.message.startswith(_ABOUT_TYPES)
     is_rust = (finding.path or "").endswith((".rs", "Cargo.toml"))
@@ -396,7 +412,7 @@ def _is_syntax(finding: Finding) -> bool:
 
 
 def _is_type(finding: Finding) -> bool:
-    """Return whether it is a type checker's complaint, by its manner."""
+    """Return whether a finding is a type checker's, by the format of its code."""
     code = finding.code or ""
     if found := _WARNING_FLAG.search(finding.message):
         return found["flag"] in CODES["type_flags"]
@@ -405,7 +421,7 @@ def _is_type(finding: Finding) -> bool:
 
 
 def _is_style(finding: Finding) -> bool:
-    """Return whether it is the complaint of a linter or formatter, by its manner."""
+    """Return whether a finding is a linter's or formatter's, by the format of its code and message."""
     code = finding.code or ""
     if code == "unformatted" or finding.message.startswith(_LINT_SAYS) or _LINT_CODE.match(code):
         return True
@@ -416,12 +432,13 @@ def _is_style(finding: Finding) -> bool:
     return found is not None and found["flag"] not in CODES["hard_flags"] and "error=" in found[0]
 
 
-def _is_compilers(finding: Finding) -> bool:
+def _is_compiler_finding(finding: Finding) -> bool:
+    """Return whether a finding is about a file of a compiled language."""
     return PurePosixPath(finding.path or "").suffix in CODES["compiled"]
 
 
 def _misses(case: Case, finding: Finding, *, own: bool) -> bool:
-    """Return whether the tool could not find a module, of the project or of somebody else."""
+    """Return whether the tool could not find a module of the project (``own``) or of a third party."""
     if finding.code not in CODES["imports"]:
         return False
     found = _MODULE.search(finding.message)
@@ -432,7 +449,11 @@ def _misses(case: Case, finding: Finding, *, own: bool) -> bool:
 
 
 def _found(purposes: str, wanted: Callable[[Case, Finding], bool], *, promise: bool = False) -> Reader:
-    """Read the first complaint that is wanted, of a tool for one of the purposes, or under a runner."""
+    """Return a reader for the first finding that ``wanted`` accepts.
+
+    Applies to commands for one of the ``purposes``, which are separated by spaces, and to runners. With
+    ``promise`` the product owns the finding even if it is in a test file.
+    """
     known = frozenset(purposes.split())
 
     def read(case: Case) -> Hit | None:
@@ -440,7 +461,7 @@ def _found(purposes: str, wanted: Callable[[Case, Finding], bool], *, promise: b
         if not command.findings or not (command.purpose in known or command.tool in _RUNNERS):
             return None
         if case.timed_out or case.process.signal is not None:
-            return None  # what a tool said before it was ended is not why it failed
+            return None  # findings that a tool printed before it was killed are not why it failed
         chosen = tuple(each for each in _complaints(case) if wanted(case, each))
         return _complaint(case, chosen, promise=promise) if chosen else None
 
@@ -448,6 +469,7 @@ def _found(purposes: str, wanted: Callable[[Case, Finding], bool], *, promise: b
 
 
 def _complaint(case: Case, findings: tuple[Finding, ...], *, promise: bool) -> Hit:
+    """Return the hit for the first finding, with the number of further ones."""
     first = findings[0]
     path = within_project(first.path, case.evidence) if first.path else None
     where = f" at {path}:{first.line}" if path and first.line else f" at {path}" if path else ""
@@ -462,12 +484,12 @@ def _complaint(case: Case, findings: tuple[Finding, ...], *, promise: bool) -> H
 
 
 def _is_to_blame(case: Case, path: str) -> bool:
-    """Return whether it is a test, and not one that is as it was beside a product that was changed."""
+    """Return whether a file is a test that is to blame: it changed, or the product did not."""
     return is_test_path(path) and (case.is_changed(path) or not case.product_changed)
 
 
 def _in_manner(manner: Callable[[Finding], bool]) -> Callable[[Case, Finding], bool]:
-    """Choose any complaint of the tool; under a runner those that are made in such a tool's manner."""
+    """Return a filter that accepts any finding of the tool itself, under a runner those in its format."""
     return lambda case, finding: case.command.tool not in _RUNNERS or manner(finding)
 
 
@@ -498,14 +520,14 @@ COMMAND_RULES.add(
     C.LINT_ERROR, 0.97, "A linter found errors.",
 )
 COMMAND_RULES.add(
-    "compiler-complained", _found("build", _in_manner(_is_compilers)),
+    "compiler-complained", _found("build", _in_manner(_is_compiler_finding)),
     C.COMPILATION_ERROR, 0.93, "A compiler or build tool found errors.",
 )
 # fmt: on
 
 _SCRIPT_PURPOSES = frozenset({"test", "validate", "build", "other"})
 _DEADLY_STATUS = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
-"""What a shell says of a program that died: 128 and the number of the signal."""
+"""Exit status that a shell returns for a program that crashed: 128 plus the number of the signal."""
 _NO_FUNCTION = re.compile(r"is not a (?:function|constructor)\b")
 _NO_MODULE = re.compile(r"^Cannot find (?:module|package) '(?P<name>[^']+)'")
 _NO_EXPORT = re.compile(r"does not provide an export named '(?P<name>[^']+)'")
@@ -521,7 +543,10 @@ def program_died_in_command(case: Case) -> str | None:
 
 
 def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner | None = None) -> Reader:
-    """Read the error of a script, if it is one of those that are wanted."""
+    """Return a reader for the printed JavaScript error, if ``wanted`` accepts it.
+
+    ``sentence`` begins the suggestion; its ``{at}`` is replaced by the place.
+    """
 
     def read(case: Case) -> Hit | None:
         is_script = case.command.purpose in _SCRIPT_PURPOSES
@@ -534,8 +559,8 @@ def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner |
             at = f" at {path}:{place.line}"
             location = Location(path=path, line=place.line, function=place.function or None)
             blamed = owner or (Owner.TEST if _is_to_blame(case, path) else None)
-        told = quote(f"{error.type}: {error.message}")
-        return Hit(suggestion=f"{sentence.format(at=at)}: {told}.", location=location, owner=blamed)
+        message = quote(f"{error.type}: {error.message}")
+        return Hit(suggestion=f"{sentence.format(at=at)}: {message}.", location=location, owner=blamed)
 
     return read
 
@@ -550,12 +575,13 @@ def _is_in_test(error: ScriptError) -> bool:
 
 
 def _lacks_module(error: ScriptError, *, own: bool) -> bool:
+    """Return whether an import found no module: a file of the project (``own``) or a package."""
     found = _NO_MODULE.match(error.message)
     return found is not None and found["name"].startswith((".", "/")) is own
 
 
 def _misses_promise(error: ScriptError) -> bool:
-    """Return whether a test calls, or imports, what the product no longer offers."""
+    """Return whether a test calls a function, or anything imports a name, that the product lacks."""
     if error.type == "SyntaxError":
         return bool(_NO_EXPORT.search(error.message))
     return error.type == "TypeError" and bool(_NO_FUNCTION.search(error.message)) and _is_in_test(error)
@@ -601,20 +627,26 @@ SCRIPT_RULES.add(
 
 
 def _ended(*purposes: str, must_speak: bool = False) -> Reader:
-    """Read how a command for one of the purposes, or for any, ended that tells no more."""
+    """Return a reader for a command that failed without anything recognizable in its output.
+
+    Applies to commands for one of ``purposes``, or for any if none is given. With ``must_speak`` the output
+    has to contain more than messages of a runner.
+    """
 
     def read(case: Case) -> Hit | None:
         command = case.command
         lines = [line for line in command.output_tail.splitlines() if line.strip()]
         speaks = any(not _RUNNER_REMARK.match(line.strip()) for line in lines)
-        # A runner's own word for it, make check, says little: what it runs are mostly tests.
+        # The purpose of ``make check`` is validation by name, but such targets mostly run tests.
         is_runner = command.tool in _RUNNERS and command.purpose == "validate" and speaks
         purpose = "test" if is_runner else command.purpose
         if (purposes and purpose not in purposes) or (must_speak and not speaks):
             return None
         last = f"; its last line was: {quote(lines[-1])}" if lines else " and said nothing"
         shown = quote(" ".join(command.argv) or command.tool)
-        own = (each for each in _complaints(case) if each.path and each.line and not _is_runners(each))
+        own = (
+            each for each in _complaints(case) if each.path and each.line and not _is_runner_message(each)
+        )
         first = next(own, None)
         return Hit(
             suggestion=f"{shown} ended with exit code {case.process.exit_code}{last}.",

@@ -1,4 +1,8 @@
-"""Rules for guards, for criteria other than tests and commands, and for selections that prove nothing."""
+"""Rules for guards, for criteria other than tests and commands, and for selections that prove nothing.
+
+These rules decide by facts that the check itself recorded (signals, events, artifact, metric, contract,
+selectors), not by exceptions.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,9 @@ if TYPE_CHECKING:
     from pytest_planverify.diagnosis.rule import Reader
 
 _SHOWN = 5
+"""Limit of file names in a suggestion."""
 _LONGEST = 130
-"""Of each signature in a suggestion, so that what follows it is not cut off."""
+"""Limit of characters of each signature in a suggestion, so that the text after it is not cut off."""
 
 GUARD_RULES = Rules()
 CHECK_RULES = Rules()
@@ -32,12 +37,13 @@ _BUDGETS = {
     "memory_mb": "The run's processes used {used:.0f} MiB together where the plan grants {limit:g} MiB",
     "new_files": "The run left {used:g} new files where the plan grants {limit:g}",
 }
+"""Sentences by limit of the plan's budget."""
 _REACHED = {
     "connect": ("the network was reached for ({})", "network"),
     "process": ("a program was started ({})", "processes"),
     "write": ("something was written outside the plan's root ({})", "writes"),
 }
-"""What was reached for, and where a plan grants it."""
+"""By kind of denied access: the phrase, and the key of the plan's metadata that grants it."""
 
 
 @GUARD_RULES.rule(C.HYGIENE_VIOLATION, 0.95, owner=Owner.PRODUCT)
@@ -112,9 +118,15 @@ _ARTIFACTS = {
     "unreadable": "{path} cannot be read",
 }
 _PLAN_FAULTS = ("outside_root", "bad_schema")
+"""Problems that only a change of the plan can solve."""
 
 
 def _artifact(kind: EvidenceKind, what: str, problems: Collection[str] = ()) -> Reader:
+    """Return a reader for artifact facts of a kind of evidence, with one of the ``problems`` or with any.
+
+    ``what`` begins the suggestion.
+    """
+
     def read(case: Case) -> Hit | None:
         fact = case.evidence.artifact
         if case.evidence.kind is not kind or fact is None or (problems and fact.problem not in problems):
@@ -123,8 +135,8 @@ def _artifact(kind: EvidenceKind, what: str, problems: Collection[str] = ()) -> 
         detail = ""
         if fact.expected and fact.actual:
             detail = f": expected {quote(fact.expected)}, found {quote(fact.actual)}"
-        elif told := fact.actual or fact.expected:
-            detail = f": {quote(told)}"
+        elif value := fact.actual or fact.expected:
+            detail = f": {quote(value)}"
         return Hit(
             suggestion=f"{what}{phrase}{detail}{nearest(fact.nearest)}.",
             location=Location(path=fact.path),
@@ -179,6 +191,8 @@ _CONTRACTS = {
 
 
 def _contract(*problems: str) -> Reader:
+    """Return a reader for contract facts with one of the ``problems``."""
+
     def read(case: Case) -> Hit | None:
         fact = case.evidence.contract
         if fact is None or fact.problem not in problems:
@@ -194,13 +208,14 @@ def _contract(*problems: str) -> Reader:
 
 
 def _contract_sentence(fact: ContractFact, headline: str) -> str:
+    """Return what differs between contract and code, as precisely as the fact states it."""
     if fact.why and fact.expected and fact.actual:
         expected, actual = quote(fact.expected, _LONGEST), quote(fact.actual, _LONGEST)
         return (
             f"{fact.function} ({fact.module_path}:{fact.line}): {quote(fact.why, _LONGEST)}. "
             f"{fact.path} promises {expected}, the code has {actual}."
         )
-    if fact.problem == "missing_function" and headline:  # it names what may have been meant
+    if fact.problem == "missing_function" and headline:  # the headline names similar functions
         missing = quote(headline, 3 * _LONGEST)
         promised = f" {fact.path} promises {quote(fact.expected)}." if fact.expected else ""
         return f"{missing}{'' if missing.endswith(('.', '?')) else '.'}{promised}"
@@ -209,8 +224,8 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
     )
     if fact.expected and fact.actual:
         return f"{sentence} Promised: {quote(fact.expected)}; found: {quote(fact.actual)}."
-    told = fact.expected or fact.actual or headline
-    return f"{sentence} {quote(told, 3 * _LONGEST).rstrip('.')}." if told else sentence
+    detail = fact.expected or fact.actual or headline
+    return f"{sentence} {quote(detail, 3 * _LONGEST).rstrip('.')}." if detail else sentence
 
 
 # fmt: off
@@ -250,6 +265,11 @@ _SELECTORS = {
 
 
 def _selector(*problems: str, unless: tuple[str, ...] = ()) -> Reader:
+    """Return a reader for selectors with one of the ``problems``.
+
+    ``unless`` lists reasons for a vacuous result to which the rule does not apply.
+    """
+
     def read(case: Case) -> Hit | None:
         found = [selector for selector in case.evidence.selectors if selector.problem in problems]
         if not found or case.evidence.vacuous in unless:
@@ -279,11 +299,11 @@ SELECTION_RULES.add(
 
 
 _IMPORTORSKIP = re.compile(r"^could not import '(?P<module>[\w.]+)': No module named ")
-"""The reason that ``pytest.importorskip`` gives."""
+"""The skip reason of ``pytest.importorskip``."""
 
 
 def _selected(case: Case) -> str:
-    """Return what the criterion names, as far as it names anything."""
+    """Return the criterion's failed selectors, else its command, as a phrase."""
     command = case.evidence.command
     words = [selector.text for selector in case.evidence.selectors] or (command.argv if command else ())
     return quote(" ".join(words)) or "the command"
@@ -292,6 +312,7 @@ def _selected(case: Case) -> str:
 @SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.93)
 def nothing_collected(case: Case) -> str | None:
     """The session ended without a single test."""
+    # 5 is pytest's exit code for a session without tests.
     silent = case.evidence.kind is EvidenceKind.SESSION and case.process.exit_code == 5
     if case.evidence.vacuous != "nothing_collected" and not silent:
         return None

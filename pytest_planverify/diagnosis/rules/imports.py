@@ -1,4 +1,8 @@
-"""Rules for source that does not parse, modules that cannot be imported, and names that they lack."""
+"""Rules for source that does not parse, modules that cannot be imported, and names that modules lack.
+
+The order matters: an absent module is the environment's fault if the project declares its package, a
+missing artifact if it is the project's own, and otherwise an undeclared dependency.
+"""
 
 from __future__ import annotations
 
@@ -35,35 +39,37 @@ _NATIVE = re.compile(
 _REMOVED = frozenset(
     {"asynchat", "asyncore", "cgi", "crypt", "distutils", "imp", "nntplib", "pipes", "smtpd", "telnetlib"}
 )
-"""Modules that have left the standard library since Python 3.12."""
+"""Modules that were removed from the standard library in Python 3.12 or later."""
 _OTHER_NAMES = {
     "PIL": "pillow", "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python",
     "dateutil": "python-dateutil", "dotenv": "python-dotenv", "git": "gitpython", "jwt": "pyjwt",
     "sklearn": "scikit-learn", "yaml": "pyyaml",
 }  # fmt: skip
-"""Modules whose distributions have another name."""
+"""Distribution names of modules, where the two differ."""
 
 
 def _by(case: Case) -> str:
+    """Return the importing frame as a phrase in parentheses; empty if unknown."""
     return f" (imported by {place(case.raised_at)})" if case.raised_at else ""
 
 
-def _is_said_by_hand(case: Case) -> bool:
-    """Return whether a function of the project raises it by its own logic: nothing was imported."""
+def _is_raised_by_hand(case: Case) -> bool:
+    """Return whether a project function raises the import error itself, so that no import failed."""
     last = case.innermost
     is_function = last is not None and last is case.raised_at and last.function != "<module>"
     return is_function and case.is_by_hand
 
 
 def _missing_module(case: Case) -> str | None:
-    is_missing = case.is_error("builtins.ModuleNotFoundError") and not _is_said_by_hand(case)
+    """Return the dotted name of a module that was not found, or ``None``."""
+    is_missing = case.is_error("builtins.ModuleNotFoundError") and not _is_raised_by_hand(case)
     return case.error.name if is_missing else None
 
 
 def _imported_name(case: Case) -> tuple[str, str] | None:
-    """Return module and name of a ``cannot import name``."""
+    """Return module and name of a ``cannot import name``; ``None`` for other errors and import cycles."""
     found = _CANNOT_IMPORT.match(case.error.message) if case.is_error(*_IMPORT) else None
-    if found is None or found["partial"] or _is_said_by_hand(case):
+    if found is None or found["partial"] or _is_raised_by_hand(case):
         return None
     return case.error.name or found["module"], found["name"]
 
@@ -77,7 +83,7 @@ def declared_not_installed(case: Case) -> str | None:
     top = top_level(module)
     names = {name.lower().replace("_", "-") for name in (_OTHER_NAMES.get(top, top), top)}
     for each in case.evidence.unmet:
-        # ``railroad`` comes with ``railroad-diagrams``, and ``flask-login`` brings ``flask``.
+        # ``railroad-diagrams`` provides ``railroad``, and ``flask-login`` depends on ``flask``.
         if each.installed is None and (each.name in names or each.name.startswith(f"{top.lower()}-")):
             return (
                 f"{each.file} declares {each.name}{each.asked}, and it is not installed here{_by(case)}: "
@@ -96,7 +102,8 @@ def version_out_of_bounds(case: Case) -> str | None:
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
     for each in unmet:
-        # A pin for documents or another Python is nobody's fault: the package itself must be on the way.
+        # A violated pin proves nothing by itself, such as one for building documentation: the package has
+        # to occur in the failure.
         if each.installed is not None and not seen.isdisjoint(each.modules):
             return (
                 f"{each.name} {each.installed} is installed, and {each.file} asks for "
@@ -145,7 +152,7 @@ def source_does_not_parse(case: Case) -> Hit | None:
 
 
 def _side_of_source(error: ExceptionFact) -> Side | None:
-    """Return whose file a ``SyntaxError`` speaks of; ``None`` for text that is no file."""
+    """Return the side of the file that a ``SyntaxError`` is about; ``None`` for text that is no file."""
     if error.path is None or error.path.startswith("<"):
         return None
     is_product = is_relative(error.path) and error.path.endswith(".py")
@@ -185,7 +192,8 @@ def tests_not_importable(case: Case) -> Hit | str | None:
     folders = (case.evidence.nodeid or "").partition("::")[0].split("/")[:-1]
     if module is not None and (
         case.is_test_package(module)
-        or (top_level(module) in folders and not case.is_first_party(module))  # on the way to the test
+        # A folder on the test's path, as in ``from tests.helpers import ...``.
+        or (top_level(module) in folders and not case.is_first_party(module))
     ):
         state = f"stands in {error.path} but" if error.path else "belongs to the tests and"
         return Hit(
@@ -203,7 +211,7 @@ def tests_not_importable(case: Case) -> Hit | str | None:
 
 
 def _is_own_file(error: ExceptionFact) -> bool:
-    """Return whether the module that lacks a name is a file of the project."""
+    """Return whether the module that lacks a name is a file of the project, product or test."""
     if error.object_side is not None:
         return error.object_side in PROJECT_SIDES
     return error.path is not None and is_relative(error.path)
@@ -286,12 +294,16 @@ def own_module_missing(case: Case) -> str | None:
     path = planned or case.error.place or "it"
     asked = _IMPORT_LINE.findall((case.raised_at.source if case.raised_at is not None else None) or "")
     if not planned and any(name.startswith(f"{module}.") for name in asked):
-        path = path.replace(".py", "/__init__.py")  # a part of it is imported: it is to be a package
+        path = path.replace(".py", "/__init__.py")  # a submodule is imported, so it has to be a package
     return f"The module {module} does not exist{_by(case)}: write {path}{promised}{near}"
 
 
 def _planned_file(case: Case, module: str) -> str | None:
-    """Return the file that a todo may write to make the module; none by globs that name no package."""
+    """Return the file that a todo is allowed to write for a module, or ``None``.
+
+    Globs count only if their literal prefix names the module's top-level package, since ``**`` allows any
+    file and so shows no plan to write this one.
+    """
     top, granted = top_level(module), case.evidence.granted
     refused = tuple(each for each in granted if each[:1] == "!")
     source = (case.raised_at.source if case.raised_at is not None else None) or ""
@@ -309,11 +321,12 @@ def _planned_file(case: Case, module: str) -> str | None:
                 path = f"{start}{name.replace('.', '/')}{end}"
                 if allowed(path, (pattern, *refused)):
                     return path
+    # None of the patterns matches the module's own path, but a file of its package is granted by name.
     return next((pattern for _, pattern in starts if not is_glob(pattern)), None)
 
 
 def is_native_library(case: Case) -> bool:
-    """Return whether the system did not find, or could not use, a library that is no Python."""
+    """Return whether the dynamic linker did not find, or could not load, a native library."""
     is_import = case.is_error("builtins.ImportError", "builtins.OSError")
     return is_import and bool(_NATIVE.match(case.error.message))
 
@@ -356,6 +369,7 @@ def dependency_missing(case: Case) -> Hit | None:
 
 
 def _is_own(case: Case, module: str) -> bool:
+    """Return whether the module that lacks a name is product code: as observed, else by its name."""
     side = case.error.object_side
     return case.is_first_party(module) if side is None else side is Side.PRODUCT
 
@@ -389,7 +403,7 @@ def import_failed(case: Case) -> Hit | None:
     """A module lacks a name that is imported from it, or an import failed in another way."""
     found, message = _imported_name(case), case.error.message
     if found is None:
-        if _is_said_by_hand(case) and not _DEPENDENCY_WORDS.search(message):
+        if _is_raised_by_hand(case) and not _DEPENDENCY_WORDS.search(message):
             return None
         owner = Owner.TEST if case.in_test else Owner.PRODUCT
         return Hit(suggestion=f"An import failed{_by(case)}: {said(case.error)}.", owner=owner)

@@ -1,7 +1,8 @@
-"""Rules for what the machine, its services and its plugins did not give, and who asked for it by name.
+"""Rules for failures of the machine: missing programs, services, permissions, resources and pytest plugins.
 
-What is asked for and not there speaks against the machine, unless the very file that asks was changed: what
-was committed is presumed to have found it.
+If unchanged code requests something that is missing, the machine is at fault, since committed code is
+presumed to have worked. If the requesting file was changed, the requested name is probably wrong: the rules
+for changed files therefore come before the others.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ _MACHINE_MESSAGES = (
     ("sqlite3.OperationalError", "disk I/O error"),
     ("sqlite3.OperationalError", "database or disk is full"),
 )
-"""Types and how their messages begin, where the standard library says that the machine lacks something."""
+"""Exception types and beginnings of messages with which the standard library reports machine problems."""
 _MACHINE_WORDS = re.compile(
     r"\b(?:not installed|not available|unavailable|not running|not on PATH|command not found|"
     r"no such program|"
@@ -80,6 +81,7 @@ _MACHINE_WORDS = re.compile(
     r"not mounted|no such device|out of (?:disk )?space|connection refused)\b",
     re.IGNORECASE,
 )
+"""Words in messages of code that checks for a requirement itself and then raises."""
 _OF_PYTEST = (
     "_pytest.fixtures.FixtureLookupError",
     "_pytest.pathlib.ImportPathMismatchError",
@@ -107,15 +109,17 @@ _WRITES = re.compile(
 )
 _RAN = re.compile(r"^Command '?\[?'?(?P<program>[^'\s,\]]+)")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$|\.py$|/")
+"""Interpreters, scripts, and programs that are given by path."""
 _GIT_FATAL = re.compile(r"^Command '?\[?'?git\b.* exit status 128\.$", re.DOTALL)
 
 
 def _in(case: Case) -> str:
+    """Return the raising project frame as `` in function (file:line)``; empty if there is none."""
     return f" in {place(case.raised_at)}" if case.raised_at else ""
 
 
 def _started_program(case: Case) -> str | None:
-    """Return the bare name of a program that could not be started because nothing of that name is there."""
+    """Return the bare name of a program that could not be started because it was not found, or ``None``."""
     last, program = case.innermost, case.error.path
     if not program or last is None or not case.is_error("builtins.FileNotFoundError"):
         return None
@@ -125,7 +129,7 @@ def _started_program(case: Case) -> str | None:
 
 
 def _read_variable(case: Case) -> str | None:
-    """Return the environment variable that was read and is not set."""
+    """Return the environment variable that was read by ``os.environ[...]`` and is not set, or ``None``."""
     last = case.innermost
     if last is None or last.function != "_Environ.__getitem__" or not case.is_error("builtins.KeyError"):
         return None
@@ -314,7 +318,10 @@ def service_unreachable(case: Case) -> Hit | str | None:
 
 
 def _client_that_gave_up(case: Case) -> str | None:
-    """Return the service that a client could not reach, or that answered that it cannot serve."""
+    """Return a phrase for the service that a client could not reach, or that answered with an overload.
+
+    ``None`` if the exception is no such error of an HTTP library or of a third-party client.
+    """
     error, last = case.error, case.innermost
     if error.qualified in _HTTP_ERRORS and _OVERLOADED.search(error.message):
         return "an HTTP service"
@@ -324,13 +331,15 @@ def _client_that_gave_up(case: Case) -> str | None:
 
 
 def _is_absent_socket(case: Case) -> bool:
-    """Return whether a socket in the file system, to which code connects, is not there."""
+    """Return whether code connects to a Unix domain socket that does not exist."""
+    # Unlike open(), connect() raises a FileNotFoundError without a file name.
     last = case.innermost
     is_unnamed = case.is_error("builtins.FileNotFoundError") and not case.error.path
     return is_unnamed and last is not None and ".connect(" in (last.source or "")
 
 
 def _is_from_network(case: Case) -> bool:
+    """Return whether a network module of the standard library raised."""
     last = case.innermost
     if last is None or last.side is not Side.STDLIB:
         return False
@@ -344,8 +353,10 @@ def machine_lacks_something(case: Case) -> str | None:
     error = case.error
     phrase = MACHINE_ERRORS.get(error.qualified)
     if phrase is None and not case.raised_in_changed:
-        told = (name in case.classes and error.message.startswith(text) for name, text in _MACHINE_MESSAGES)
-        phrase = "the machine lacks something" if any(told) else None
+        known = (
+            name in case.classes and error.message.startswith(text) for name, text in _MACHINE_MESSAGES
+        )
+        phrase = "the machine lacks something" if any(known) else None
     if phrase is None or case.was_meant:
         return None
     return f"{phrase[0].upper()}{phrase[1:]}: {said(error)}{_in(case)}."
@@ -391,7 +402,10 @@ def dependency_fails_at_import(case: Case) -> str | None:
 
 
 def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
-    """Return what pytest was asked for and does not have, and the plugin that is known to bring it."""
+    """Return what pytest was asked for and lacks, and the plugin that is known to provide it.
+
+    ``None`` if the failure is none of pytest about a fixture, a mark, an async test or a duplicate module.
+    """
     error = case.error
     if case.is_error("_pytest.pathlib.ImportPathMismatchError"):
         return "a second file of this base name without a package", None

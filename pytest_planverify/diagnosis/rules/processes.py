@@ -1,4 +1,4 @@
-"""Rules for limits, processes that died, sessions that never began, and repeated runs."""
+"""Rules for exceeded time limits, processes that died, sessions that did not start, and repeated runs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ if TYPE_CHECKING:
     from planner.model.evidence import Frame
 
 STARTING_RULES = Rules()
-"""For sessions that never began."""
+"""For sessions that did not start."""
 REPETITION_RULES = Rules()
+"""For failures with confirming runs."""
 TIMEOUT_RULES = Rules()
 PROCESS_RULES = Rules()
 EARLY_END_RULES = Rules()
+"""For processes that ended before their session was finished."""
 SESSION_FALLBACKS = Rules()
+"""For failed sessions that no other rule explains."""
 
 _CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
-"""Signals by which a process ends through its own doing."""
+"""Signals that a process causes itself, by a fault or by ``abort``."""
 _FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
-_INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4
+_INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4  # exit codes of pytest
 _LEAVING = ("builtins.SystemExit", "_pytest.outcomes.Exit", "builtins.KeyboardInterrupt")
 _OURSELVES = frozenset({"pytest_planverify", "planner"})
 _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
 _PROOF_AT = 3
-"""So many runs with both answers leave no doubt."""
+"""Number of runs with mixed results that proves flakiness without doubt."""
 
 _UNRECOGNIZED = re.compile(r"^(?:.*: )?error: unrecognized arguments?: (?P<options>.+)$")
 _UNKNOWN_SETTING = re.compile(r"^(?:.*: )?Unknown config option: (?P<name>\S+)$")
@@ -45,8 +48,8 @@ _BAD_EXPRESSION = re.compile(r"^(?:ERROR: )?Wrong expression passed to '(?P<opti
 _NO_FILE = re.compile(r"^(?:ERROR: )?(?:file or directory not found|not found): (?P<what>.+)$")
 
 
-def _said_by_session(case: Case, pattern: re.Pattern[str]) -> re.Match[str] | None:
-    """Return the first line of the session's own complaint that matches as a whole."""
+def _match_in_output(case: Case, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the match of the first matching line in the session's report or streams, or ``None``."""
     evidence = case.evidence
     for text in (evidence.longrepr, evidence.stderr_tail, evidence.stdout_tail):
         for line in text.splitlines():
@@ -58,7 +61,7 @@ def _said_by_session(case: Case, pattern: re.Pattern[str]) -> re.Match[str] | No
 @STARTING_RULES.rule(C.ENVIRONMENT_ERROR, 0.92)
 def option_of_absent_plugin(case: Case) -> Hit | None:
     """pytest was given an option that no installed plugin knows."""
-    found = _said_by_session(case, _UNRECOGNIZED)
+    found = _match_in_output(case, _UNRECOGNIZED)
     if found is None:
         return None
     options = found["options"].split()
@@ -69,7 +72,7 @@ def option_of_absent_plugin(case: Case) -> Hit | None:
         if option.startswith(start) and (start.startswith("--") or option.rstrip("0123456789") == start)
     )
     brings = ", ".join(plugins) or "the plugin that brings it, or drop it"
-    # Without values: a worker is given paths that the user did not write.
+    # Without values, since a worker's options contain paths that the user did not write.
     names = dict.fromkeys(option.partition("=")[0] for option in options if option.startswith("-"))
     return Hit(
         suggestion=f"pytest does not know {quote(', '.join(names or options))} of the command or of "
@@ -81,7 +84,7 @@ def option_of_absent_plugin(case: Case) -> Hit | None:
 @STARTING_RULES.rule(C.ENVIRONMENT_ERROR, 0.92)
 def setting_of_absent_plugin(case: Case) -> Hit | None:
     """The ini file has a setting that no installed plugin knows, and unknown ones are errors."""
-    found = _said_by_session(case, _UNKNOWN_SETTING)
+    found = _match_in_output(case, _UNKNOWN_SETTING)
     if found is None:
         return None
     plugin = PLUGIN_OF_SETTING.get(found["name"])
@@ -95,18 +98,18 @@ def setting_of_absent_plugin(case: Case) -> Hit | None:
 @STARTING_RULES.rule(C.ENVIRONMENT_ERROR, 0.97)
 def pytest_not_installed(case: Case) -> str | None:
     """The interpreter of the command cannot start pytest."""
-    found = _said_by_session(case, _NO_PYTEST)
+    found = _match_in_output(case, _NO_PYTEST)
     return found and f"The interpreter of the command has no {found['module']}: install pytest there."
 
 
 @STARTING_RULES.rule(C.TEST_NOT_FOUND, 0.95)
 def argument_refused(case: Case) -> Hit | str | None:
     """pytest was given a file that does not exist, or an expression that it cannot read."""
-    if found := _said_by_session(case, _NO_FILE):
+    if found := _match_in_output(case, _NO_FILE):
         path = found["what"].partition("::")[0]
         named = f"The command names {found['what']}, which does not exist."
         return Hit(suggestion=named, location=Location(path=path))
-    found = _said_by_session(case, _BAD_EXPRESSION)
+    found = _match_in_output(case, _BAD_EXPRESSION)
     return found and f"pytest cannot read the expression after {found['option']}: {quote(found['why'])}."
 
 
@@ -120,7 +123,7 @@ def both_answers(case: Case) -> Hit | None:
     headline = quote(evidence.headline, 100)
     by_product = case.in_product and not case.is_error("builtins.AssertionError")
     by_product = by_product and not raises_by_hand(case.raised_at)
-    # What was changed brought the chance or the state, where no test was.
+    # If only the product was changed, that change is presumed to have introduced randomness or state.
     is_products = by_product or (case.product_changed and not case.tests_changed)
     by_chance = f"; when it fails it says {headline}" if headline else ""
     return Hit(
@@ -136,7 +139,7 @@ def both_answers(case: Case) -> Hit | None:
 )
 def memory_asked_for(case: Case) -> Hit | None:
     """Memory ran out each time that it was run, or in product code that was changed."""
-    # Seen once, the machine may have been short of memory; each time, too much is asked for.
+    # A single failure may come from a machine short of memory; repeated ones from an excessive request.
     if case.in_nobody or case.is_by_hand:
         return None
     if not case.happened_again and not (case.in_product and case.raised_in_changed):
@@ -148,6 +151,7 @@ def memory_asked_for(case: Case) -> Hit | None:
 
 
 def _what(case: Case) -> str:
+    """Return the subject of a sentence: the test, the command, the check or the session."""
     evidence = case.evidence
     if evidence.nodeid:
         return evidence.nodeid
@@ -155,7 +159,11 @@ def _what(case: Case) -> str:
 
 
 def _owner_at(case: Case, frame: Frame | None) -> Owner | None:
-    """Return whose it is where it stood; a test that waits for a changed product is not to blame for it."""
+    """Return the owner of a process that ended in a frame; ``None`` for the category's default.
+
+    In a test frame the test; but the product, if it changed and the test did not: the test then waited for
+    the product.
+    """
     if frame is None or frame.side is not Side.TEST:
         return None
     return Owner.PRODUCT if case.product_changed and not case.is_changed(frame.path) else Owner.TEST
@@ -205,10 +213,10 @@ def session_ended_by_project(case: Case) -> Hit | None:
     if case.in_nobody or kind is EvidenceKind.COMMAND:
         return None
     if kind is EvidenceKind.TEST and case.evidence.process is None:
-        return None  # the test alone is over
+        return None  # only the test ended, not its session
     is_interrupt = case.is_error("builtins.KeyboardInterrupt") and kind is EvidenceKind.SESSION
     if is_interrupt and not case.happened_again:
-        return None  # probably a person's
+        return None  # a single interrupt is probably a person's
     return Hit(
         suggestion=f"{place(case.raised_at)} ended the whole session: "
         f"{quote(f'{case.error.type}({case.error.message})')}.",
@@ -298,7 +306,7 @@ def process_left_early(case: Case) -> Hit | None:
     if kind not in (EvidenceKind.SESSION, EvidenceKind.TEST, EvidenceKind.COLLECTION):
         return None
     if kind is EvidenceKind.SESSION and process.exit_code in (_INTERRUPTED, _INTERNAL, _USAGE):
-        return None  # pytest said so itself
+        return None  # pytest ended the session itself, and reported why
     frame = case.stuck_at
     code = "no exit code" if process.exit_code is None else f"exit code {process.exit_code}"
     return Hit(
