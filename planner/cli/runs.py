@@ -41,7 +41,7 @@ def words_of(run: PlanRun, plan: Path) -> str:
 
 
 class Readiness(NamedTuple):
-    """Whether the outcomes are up to date with the files, and the command that makes them so."""
+    """State of the outcomes beside the files, and the command that makes them up to date."""
 
     command: str | None = None
     """The command to run first; ``None`` where the outcomes are up to date, or a run is under way."""

@@ -67,7 +67,7 @@ class Names(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether the module may have names that its source does not show."""
+        """Return whether the module may have names that its source does not show."""
         ...
 
 

@@ -230,7 +230,7 @@ def _add_dataclass_methods(module: griffe.Module) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """How the body of a module or class binds its names."""
+    """Bindings of names in the body of a module or class."""
 
     assigned: frozenset[str]
     """Names that are bound other than by ``def``, ``class`` or ``import``."""
@@ -351,7 +351,7 @@ class ScopeNames:
 
     @property
     def is_open(self) -> bool:
-        """Whether the module may have names that its source does not show."""
+        """Return whether the module may have names that its source does not show."""
         return bindings_of(self.scope.module).is_open
 
     def _scopes(self) -> Iterator[Any]:

@@ -123,7 +123,7 @@ class PlanRun:
 
     @property
     def is_driven(self) -> bool:
-        """Whether a driver carries the plan out and reports events itself."""
+        """Return whether a driver carries the plan out and reports events itself."""
         return self.state.policy.driven
 
     def outstanding(self) -> tuple[Action, ...]:

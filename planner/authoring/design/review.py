@@ -37,7 +37,7 @@ class ReviewPhase(StrEnum):
 
     @property
     def is_of_planning(self) -> bool:
-        """Whether the phase is reviewed before the plan is frozen."""
+        """Return whether the phase is reviewed before the plan is frozen."""
         return self.value.startswith("plan-")
 
 
