@@ -1,4 +1,4 @@
-"""Runs the command ``planner`` as ``python -m planner``."""
+"""Entry point of ``python -m planner``: the command ``planner``."""
 
 from __future__ import annotations
 

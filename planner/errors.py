@@ -1,22 +1,22 @@
-"""The errors that a user may meet. Each is shown as its message, never as a traceback.
+"""The expected errors. Each is shown to the user as its message, never as a traceback.
 
 ::
 
     PlannerError
-    ├── PlanFileError      the plan file cannot be used; carries every fault of the file
+    ├── PlanFileError      the plan file cannot be used; lists all faults of the file
     ├── PlanTreeError      several files of a plan with sub-plans cannot be used
     ├── CommandSyntaxError a command of the plan cannot be run as an argument vector
-    ├── ContractFileError  the contract file cannot be used; carries every fault of the file
-    ├── ModuleSourceError  the interface of a module cannot be told from its source
-    ├── DesignError        a design plan, or what belongs to it, cannot be used or changed so
+    ├── ContractFileError  the contract file cannot be used; lists all faults of the file
+    ├── ModuleSourceError  the source of a module does not show its interface
+    ├── DesignError        a design plan, or a file that belongs to it, cannot be used or changed
     ├── EditConflictError  an edit does not fit the plan that it should change
     ├── FileWriteError     a file cannot be written
-    ├── BaselineError      the baseline cannot be made, read or trusted
+    ├── BaselineError      the baseline cannot be created, read or trusted
     ├── QualificationError the qualification cannot be read
     ├── OutcomeFileError   the outcome file cannot be read
-    │   └── ForeignOutcomesError  they are of another plan
-    ├── RefusedEvent       the engine cannot take an event in; nothing has changed
-    │   └── IllegalTransition     a todo, or the plan, cannot get from its state to another
+    │   └── ForeignOutcomesError  the outcomes are of another plan
+    ├── RefusedEvent       the engine refuses an event; nothing has changed
+    │   └── IllegalTransition     a todo, or the plan, cannot change from its state to another
     └── LogError           the log of a run cannot be read, continued or trusted
         └── StoreError            the index over logs and outcomes cannot be opened, read or written
 """
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class PlannerError(Exception):
-    """Something that the user can fix; ``str()`` is what to show."""
+    """An error that the user can fix; ``str()`` is the message to show."""
 
 
 class CommandSyntaxError(PlannerError):
-    """A command cannot be run as an argument vector, or no tool of the catalog answers to it.
+    """A command cannot be run as an argument vector, or uses a tool or option that is not allowed.
 
-    ``problem`` says what is wrong, ``remedy`` what to write instead.
+    ``problem`` is what is wrong, ``remedy`` what to write instead.
     """
 
     def __init__(self, problem: str, remedy: str) -> None:
@@ -46,7 +46,7 @@ class CommandSyntaxError(PlannerError):
 
 
 class PlanFileError(PlannerError):
-    """The plan file cannot be used. ``faults`` holds one line a fault, position first."""
+    """The plan file cannot be used. ``faults`` has one line for each fault, position first."""
 
     def __init__(self, path: str, faults: tuple[str, ...]) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class PlanFileError(PlannerError):
 
 
 class PlanTreeError(PlannerError):
-    """Several files of a plan with sub-plans cannot be used. ``errors`` holds the error of each."""
+    """Several files of a plan with sub-plans cannot be used. ``errors`` has the error of each file."""
 
     def __init__(self, errors: tuple[PlanFileError, ...]) -> None:
         super().__init__("\n\n".join(str(error) for error in errors))
@@ -72,10 +72,10 @@ class ForeignOutcomesError(OutcomeFileError):
 
 
 class EditConflictError(PlannerError):
-    """An edit does not fit the plan as it is; nothing was changed.
+    """An edit does not fit the current plan; nothing was changed.
 
-    ``edit`` is the kind of the edit (``narrow_files``), or ``undo``; ``todo_id`` says whom it concerns,
-    ``problem`` what was found, ``remedy`` what to do instead.
+    ``edit`` is the kind of the edit (``narrow_files``), or ``undo``; ``todo_id`` is the todo that it should
+    change, ``problem`` the reason, ``remedy`` what to do instead.
     """
 
     def __init__(self, edit: str, todo_id: str, problem: str, remedy: str) -> None:
@@ -87,11 +87,11 @@ class EditConflictError(PlannerError):
 
 
 class FileWriteError(PlannerError):
-    """A file cannot be written; the line names it, and what to do. What stood there is as it was."""
+    """A file cannot be written; the message names it, and a remedy. An existing file is unchanged."""
 
 
 class BaselineError(PlannerError):
-    """The baseline cannot be made, read or trusted, or it is of another plan."""
+    """The baseline cannot be created, read or trusted, or it is of another plan."""
 
 
 class QualificationError(PlannerError):
@@ -99,7 +99,7 @@ class QualificationError(PlannerError):
 
 
 class ContractFileError(PlannerError):
-    """The contract file cannot be used. ``faults`` holds one line a fault, position first."""
+    """The contract file cannot be used. ``faults`` has one line for each fault, position first."""
 
     def __init__(self, path: str, faults: tuple[str, ...]) -> None:
         self.path = path
@@ -108,13 +108,13 @@ class ContractFileError(PlannerError):
 
 
 class ModuleSourceError(PlannerError):
-    """There is no such module below the root, or its interface cannot be told from its source."""
+    """There is no such module below the root, or its source does not show its interface."""
 
 
 class DesignError(PlannerError):
-    """A design plan, or what belongs to it, cannot be used or changed so; nothing was changed.
+    """A design plan, or a file that belongs to it, cannot be used or changed as requested.
 
-    ``faults`` holds one line a violation; where there are several, the text has a line for each.
+    Nothing was changed. ``faults`` has one line for each violation; the message lists all of them.
     """
 
     def __init__(self, about: str, faults: Sequence[str]) -> None:
@@ -128,9 +128,9 @@ class DesignError(PlannerError):
 
 
 class RefusedEvent(PlannerError):
-    """The engine cannot take an event in; its state is what it was.
+    """The engine refuses an event; its state is unchanged.
 
-    ``rule`` is the id of the rule that refuses, ``problem`` what is wrong, ``remedy`` what to do instead.
+    ``rule`` is the id of the refusing rule, ``problem`` what is wrong, ``remedy`` what to do instead.
     """
 
     def __init__(self, rule: str, problem: str, remedy: str) -> None:
@@ -141,10 +141,10 @@ class RefusedEvent(PlannerError):
 
 
 class IllegalTransition(RefusedEvent):
-    """A todo, or the plan, cannot get from where it is to where an event would bring it.
+    """A todo, or the plan, cannot change from its state to the one that an event requires.
 
-    ``before`` and ``after`` are states, ``trigger`` is the event; ``reachable`` are the states that may
-    follow, unless a ``remedy`` says more.
+    ``whose`` names the todo or plan, ``before`` and ``after`` are the states, ``trigger`` is the event. The
+    remedy lists the ``reachable`` states, unless a ``remedy`` is given.
     """
 
     def __init__(

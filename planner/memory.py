@@ -4,10 +4,10 @@ Memory only changes an order or a default. It never turns a failure into a pass,
 from a person who must see it, and never overrides what a todo states.
 
 Advice depends on past records and the current time only. A record is weighted by similarity, age and
-origin; a rate is estimated as if two experiences were known before, one of them good. Texts are
-compared by trigrams of their words, so that ``compute_rsi`` and ``RSI computation`` are similar and
-word order does not matter. Times are epoch seconds; future ones count as now. A run receives at most
-some hundred records, so they are searched linearly.
+origin. A rate is estimated with a prior of two experiences, one of them a success, so that few records
+change little. Texts are compared by trigrams of their words, so that ``compute_rsi`` and ``RSI
+computation`` are similar and word order does not matter. Times are epoch seconds; future ones count as
+now. A run receives at most some hundred records, so they are searched linearly.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 DAILY = 0.95
-"""Factor on the weight of an experience per day."""
+"""Factor by which the weight of an experience decreases per day."""
 
 ELSEWHERE = 0.5
-"""Factor for experiences of another repository, or of todos of another role."""
+"""Factor for experiences from another repository, or with todos of another role."""
 
 ALIKE = 0.25
-"""Similarity below which texts count as unrelated."""
+"""Similarity (0 to 1) below which texts are unrelated."""
 
 SAME_SORT = 0.3
-"""Weight of an unrelated todo of the same kind, or repair of the same category."""
+"""Weight of an unrelated todo of the same kind, or of an unrelated repair of the same category."""
 
 WORTH_A_RECIPE = 0.25
 """Minimum estimated chance that a recipe finds a failure, as it costs a small part of a turn of work …"""
@@ -50,7 +50,8 @@ RECIPE_ENOUGH = 1.0
 """… estimated from at least this weight of experiences."""
 
 CORRECTED = 4.0
-"""Weight of a person's correction in repairs; other failures of the category get the usual share of it."""
+"""Weight of a person's correction among repairs of the same failure; for other failures of the category it
+is multiplied by :data:`SAME_SORT`."""
 
 ENOUGH = 1.5
 """Minimum weight of experiences with a role before it is advised …"""
@@ -60,27 +61,30 @@ MARGIN = 0.1
 """… and minimum difference of the rates."""
 
 NOT_MEMORYS = frozenset({Family.SANDBOX, Family.BUDGET, Family.ENVIRONMENT})
-"""Families of failures whose role memory never changes."""
+"""Families of failures for which memory never changes the role."""
 WORKERS = (Role.CODER, Role.ARCHITECT, Role.TESTER, Role.DEBUGGER)
 """Roles that statistics may choose; only a person's correction can choose human or planner."""
 
 _LONGEST = 2_000
-"""Limit of characters of a text that are compared."""
+"""Limit in characters of a text that is compared."""
 _LONGEST_HEAD = 300
-"""Limit of characters of a failure's head, which excludes stacks that all failures share."""
+"""Limit in characters of a failure's head, so that stack frames that all failures share do not dominate."""
 _LONGEST_NAME = 80
+"""Limit in characters of a person's name in a reason."""
 
 _SYNTAX = frozenset({Category.COMPILATION_ERROR, Category.LINT_ERROR})
 _NAMES = frozenset({Category.TYPE_ERROR, Category.IMPORT_ERROR})
 
 SHOWN_BY: Mapping[str, tuple[tuple[str, frozenset[Category]], ...]] = {
-    # Wrong types, and imports of what is not there, are found by a type checker.
+    # python-full has a type checker, which finds wrong types and imports of missing names.
     "python": (("python-full", _NAMES), ("python-quick", _SYNTAX)),
     "node": (("node-full", _SYNTAX | _NAMES),),
     "go": (("go-full", _SYNTAX | _NAMES),),
     "rust": (("rust-full", _SYNTAX | _NAMES),),
 }
-"""Recipes by language that may find failures before the criteria do; the first worthwhile one is used."""
+"""Recipes by language, with the categories of failures that they find before the criteria do.
+
+The first recipe that is worth it is advised."""
 
 
 class RecipeAdvice(NamedTuple):
@@ -97,9 +101,9 @@ class RoutingAdvice(NamedTuple):
     confidence: float
     """Estimated chance that this role repairs it, 0 to 1."""
     because: str
-    """``12 like this; debugger fixed 9 of 10, coder 1 of 2``."""
+    """The numbers and reasons: ``12 like this; debugger fixed 9 of 10, coder 1 of 2``."""
     changed: bool
-    """It differs from the default."""
+    """Whether the role differs from the default."""
 
 
 class Belief(NamedTuple):
@@ -112,7 +116,7 @@ class Belief(NamedTuple):
 
 
 class _Standing(NamedTuple):
-    """Experience of one role with failures of one category."""
+    """Experience of one role with failures of one category: the estimate, and the unweighted counts."""
 
     belief: Belief
     fixed: int
@@ -128,35 +132,39 @@ def ngrams(text: str) -> frozenset[str]:
 
 def jaccard(one: Set[str], other: Set[str]) -> float:
     """Return the Jaccard similarity of two sets, from 0 to 1."""
-    together = len(one | other)
-    return len(one & other) / together if together else 1.0
+    union = len(one | other)
+    return len(one & other) / union if union else 1.0
 
 
 def believe(experiences: Iterable[tuple[bool, float]], well: float = 1.0) -> Belief:
-    """Estimate the chance of success from weighted experiences, in any order.
+    """Estimate the chance of success from weighted experiences: pairs of success and weight.
 
-    ``well`` of the two assumed prior experiences were successes.
+    The prior has two experiences, of which ``well`` are successes. The order does not matter.
     """
-    held = list(experiences)
-    seen = fsum(weight for _, weight in held)
-    return Belief((well + fsum(weight for good, weight in held if good)) / (2.0 + seen), seen)
+    pairs = list(experiences)
+    # fsum is exact, so the result does not depend on the order of the records.
+    seen = fsum(weight for _, weight in pairs)
+    return Belief((well + fsum(weight for good, weight in pairs if good)) / (2.0 + seen), seen)
 
 
 def surely_better(one: Belief, other: Belief) -> float:
-    """Return the probability that one chance exceeds the other."""
+    """Return the probability that the chance ``one`` exceeds ``other``.
+
+    Both are approximated by normal distributions with the variances of their beta distributions.
+    """
     variances = (max(each.rate * (1.0 - each.rate) / (each.seen + 3.0), 1e-12) for each in (one, other))
     return 0.5 * (1.0 + erf((one.rate - other.rate) / sqrt(2.0 * sum(variances))))
 
 
 def text_of(todo: Todo, failure: Failure | None = None) -> str:
-    """Return the text that describes a todo, or the repair of its failure, in memory."""
+    """Return the text under which memory stores and compares a todo, or the repair of its failure."""
     head = None if failure is None else failure.stack_trace_head
     return own_title(todo) if head is None else f"{own_title(todo)} {head[:_LONGEST_HEAD]}"
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The past records, in any order."""
+    """Advice from past records; their order does not matter."""
 
     records: PastRecords
     _known: dict[str, list[tuple[float, PastTodo]]] = field(
@@ -166,7 +174,7 @@ class Memory:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is remembered, so that all answers are the static defaults."""
+        """Whether there are no records, so that all advice is the static default."""
         return not (self.records.repairs or self.records.todos or self.records.corrections)
 
     def order_bias(self, todo: Todo, now: float) -> float:
@@ -179,17 +187,17 @@ class Memory:
                 past.done and past.first_time,
                 like * self._weight(past, now) * (1.0 if past.role is todo.agent_role else ELSEWHERE),
             )
-            for like, past in self._like(todo)
+            for like, past in self._similar_todos(todo)
         )
         return round(believe(found).rate, 6)
 
     def recipe(self, todo: Todo, now: float) -> RecipeAdvice | None:
-        """Return a recipe that is likely to find a failure of the todo before its criteria do."""
-        near = self._like(todo)
+        """Return a recipe that is likely to find a failure of the todo before its criteria do, if any."""
+        near = self._similar_todos(todo)
         for recipe, shown in SHOWN_BY[language_of(todo)]:
             if todo.verify in RECIPES and set(RECIPES[recipe]) <= set(RECIPES[todo.verify]):
-                continue  # its criteria are this recipe, or one that holds all of it
-            # Before anything is known, a recipe shows nothing that the criteria would not show.
+                continue  # the todo's criteria include all commands of the recipe
+            # The low prior: without experience, a recipe is assumed to find nothing that criteria miss.
             chance = believe(
                 (
                     (not shown.isdisjoint(past.categories), like * self._weight(past, now))
@@ -206,16 +214,21 @@ class Memory:
     def route(self, failure: Failure, todo: Todo, default: Role, now: float) -> RoutingAdvice:
         """Return the role that should repair a failure; ``default`` is that of the static tables.
 
-        It differs only if a person corrected this failure, or the numbers are clear. It never does for
-        failures of security, budget or environment, or if the todo's ``failure_routing`` names the
-        category or its key.
+        The role differs from the default only if a person corrected this failure, or if the numbers are
+        clear (:data:`ENOUGH`, :data:`SURE`, :data:`MARGIN`). It never does for failures of sandbox, budget
+        or environment, or if the todo's ``failure_routing`` names the category or its key.
         """
         category = failure.category
         grams = ngrams(f"{task_kind(todo)} {text_of(todo, failure)}")
         standings = {role: self._standing(role, failure, grams, now) for role in Role}
-        numbers, best = _numbers(category, standings), default
-        refusal, word = _refusal(failure, todo, default), self._word(failure.signature)
-        reasons = [refusal, _said(word) if word is not None and refusal is None else None, numbers]
+        numbers, best = _counts_reason(category, standings), default
+        refusal, word = _refusal(failure, todo, default), self._latest_correction(failure.signature)
+        reasons = [
+            refusal,
+            _correction_reason(word) if word is not None and refusal is None else None,
+            numbers,
+        ]
+        # A person's word outweighs all numbers.
         if refusal is None and word is not None:
             best = word.role
         elif refusal is None:
@@ -231,20 +244,20 @@ class Memory:
         because = "; ".join(filter(None, reasons)) or "nothing like it is remembered"
         return RoutingAdvice(best, confidence, because, best is not default)
 
-    def _like(self, todo: Todo) -> list[tuple[float, PastTodo]]:
-        """Return todos with similar texts or of the same kind, with their similarity."""
+    def _similar_todos(self, todo: Todo) -> list[tuple[float, PastTodo]]:
+        """Return the past todos with a similar text or of the same kind, with their similarity."""
         kind = task_kind(todo)
-        asked = f"{kind} {text_of(todo)}"
-        if asked not in self._known:
-            grams, found = ngrams(asked), self._known.setdefault(asked, [])
+        description = f"{kind} {text_of(todo)}"
+        if description not in self._known:
+            grams, found = ngrams(description), self._known.setdefault(description, [])
             for past in self.records.todos:
                 like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
                 if like >= ALIKE or past.task_kind == kind:
                     found.append((like if like >= ALIKE else SAME_SORT, past))
-        return self._known[asked]
+        return self._known[description]
 
     def _standing(self, role: Role, failure: Failure, grams: Set[str], now: float) -> _Standing:
-        """Return the experience of a role with a failure's category."""
+        """Return the experience of a role with a failure's category; ``grams`` describe the failure."""
         found: list[tuple[bool, float]] = []
         tried = [
             past for past in self.records.repairs if past.role is role and past.category is failure.category
@@ -253,7 +266,7 @@ class Memory:
             like = jaccard(grams, ngrams(f"{past.task_kind} {past.text}"))
             is_same = failure.signature is not None and past.signature == failure.signature
             worth = 1.0 if is_same or like >= ALIKE else SAME_SORT
-            attempts = past.attempts if past.fixed else 1  # those of a success make it worth less
+            attempts = past.attempts if past.fixed else 1  # a success after many attempts weighs less
             found.append((past.fixed, worth * self._weight(past, now) / attempts))
         for word in self.records.corrections:
             if word.role is role and word.category is failure.category:
@@ -262,29 +275,29 @@ class Memory:
         return _Standing(believe(found), sum(past.fixed for past in tried), len(tried))
 
     def _weight(self, record: PastTodo | PastRepair | Correction, now: float) -> float:
-        """Return the weight of a record by age and repository."""
+        """Return the weight of a record, from its age and repository."""
         days = max(0.0, now - record.at.timestamp()) / 86_400.0
         return DAILY**days * (1.0 if record.fingerprint == self.records.fingerprint else ELSEWHERE)
 
-    def _word(self, signature: str | None) -> Correction | None:
-        """Return the latest correction of this failure in this repository."""
+    def _latest_correction(self, signature: str | None) -> Correction | None:
+        """Return the latest correction of this failure in this repository, if any."""
         own = (
             each
             for each in self.records.corrections
             if signature and each.signature == signature and each.fingerprint == self.records.fingerprint
         )
-        # Of two words of the same moment the same one counts, whichever comes first.
+        # Corrections of the same moment are ordered by content, so that the order of records is irrelevant.
         return max(own, key=lambda each: (each.at.timestamp(), each.model_dump_json()), default=None)
 
 
 def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
-    """Return why memory must not choose the role for a failure, or ``None``."""
+    """Return why memory must not choose the role for a failure; ``None`` if it may."""
     category = failure.category
-    # What only the environment lacks is nobody's work; a missing import can be declared by a role.
-    is_nobodys = (
+    # No role can repair the environment, except that a missing import can be declared as a dependency.
+    is_environment = (
         failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS) and category is not Category.IMPORT_ERROR
     )
-    if default is Role.HUMAN or category.facts.family in NOT_MEMORYS or is_nobodys:
+    if default is Role.HUMAN or category.facts.family in NOT_MEMORYS or is_environment:
         return f"who acts on {category} is not for memory to say"
     for word in (category, category.facts.routing_key):
         if word is not None and word in todo.failure_routing:
@@ -292,7 +305,7 @@ def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
     return None
 
 
-def _numbers(category: Category, standings: Mapping[Role, _Standing]) -> str:
+def _counts_reason(category: Category, standings: Mapping[Role, _Standing]) -> str:
     """Return ``12 of TEST_TIMEOUT; debugger fixed 9 of 10, coder 1 of 2``; empty if nothing is known."""
     rows = [(role, each.fixed, each.tried) for role, each in standings.items() if each.tried]
     rows.sort(key=lambda row: (-row[1], row[2]))
@@ -300,7 +313,8 @@ def _numbers(category: Category, standings: Mapping[Role, _Standing]) -> str:
     return f"{sum(row[2] for row in rows)} of {category}; {', '.join(parts)}" if rows else ""
 
 
-def _said(word: Correction) -> str:
+def _correction_reason(word: Correction) -> str:
+    """Return the reason for a role that a person's correction names."""
     who = " ".join(clean(word.by or "", limit=_LONGEST_NAME).split()) or "a person"
     meant = f", as {word.right_category}" if word.right_category is not None else ""
     return f"{who} said on {word.at:%Y-%m-%d} that this is for the {word.role}{meant}"
@@ -308,8 +322,8 @@ def _said(word: Correction) -> str:
 
 # -- kinds of work ---------------------------------------------------------------------------------------
 
-# Past work is compared within a kind. A kind that is told wrongly makes memory compare less well, and does
-# no other harm.
+# Past work is compared within a kind. A wrong kind makes memory's comparisons less accurate, and does no
+# other harm.
 
 
 class TaskKind(StrEnum):
@@ -325,17 +339,20 @@ class TaskKind(StrEnum):
     DEPENDENCIES = "dependencies"
     CONFIGURATION = "configuration"
     DESIGN = "design"
-    """Contract, schema or interface."""
+    """Work on a contract, schema or interface."""
     OTHER = "other"
 
 
 def _one_of(groups: Mapping[str, str]) -> re.Pattern[str]:
-    """Compile words by group (``*`` for any ending); the first matching word of a text decides."""
+    """Compile words (``*`` for any ending) to a pattern with a group for each kind.
+
+    The first matching word of a text decides the kind.
+    """
     parts = (f"(?P<{name}>{'|'.join(words.split())})" for name, words in groups.items())
     return re.compile(rf"\b(?:{'|'.join(parts)})\b".replace("*", r"\w*"))
 
 
-_DEEDS = _one_of(
+_VERBS = _one_of(
     {
         TaskKind.FIX_BUG: "fix fixes fixed fixing bugfix bugfixes hotfix hotfixes bug bugs repair* debug* "
         "mend* correct* resolv* failing fail fails failure broken crash* regression flaky",
@@ -347,9 +364,9 @@ _DEEDS = _one_of(
         "upgrad* pin migrat* adjust*",
     }
 )
-"""Verbs with the kind of work that they imply."""
+"""Verbs and nouns of actions, with the kind of work that they imply."""
 
-_THINGS = _one_of(
+_OBJECTS = _one_of(
     {
         TaskKind.ADD_TEST: "test tests testing pytest unittest assert* fixture fixtures coverage",
         TaskKind.DOCS: "doc docs docstring docstrings document* readme changelog tutorial comment comments "
@@ -371,17 +388,17 @@ _FILES = (
         TaskKind.CONFIGURATION,
     ),
 )
-"""Patterns of paths with the kind of file; the first match counts."""
+"""Patterns of paths with the kind of work on such files; the first match decides."""
 
-_DEED_DECIDES = {
+_VERB_DECIDES = {
     (TaskKind.FIX_BUG, TaskKind.DESIGN),
     *((TaskKind.PERFORMANCE, kind) for kind in TaskKind),
     *((TaskKind.REFACTOR, kind) for kind in TaskKind if kind is not TaskKind.DOCS),
 }
-"""Combinations of verb and object in which the verb decides."""
+"""Combinations of verb and object in which the verb decides; in others the object does."""
 
-_OF_A_BRANCH = re.compile(r"Repair (.+) \([^()]*\)", re.DOTALL)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
+_BRANCH_TITLE = re.compile(r"Repair (.+) \([^()]*\)", re.DOTALL)
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _WORD = re.compile(r"[^\W\d]+|\d+(?:\.\d+)*")
 
 PYTHON = "python"
@@ -400,18 +417,18 @@ _LANGUAGE_OF = {word: language for language, words in _LANGUAGES.items() for wor
 def task_kind(todo: Todo) -> TaskKind:
     """Return the kind of work; a branch has the kind of the todo that it repairs.
 
-    Evaluated in order: title and task type; intent; files and role.
+    Title and task type decide; if they name no kind, the intent; then files, criteria and role.
     """
     spec = todo.controller_task_spec
-    deed, thing = _told(f"{'' if spec is None else spec.type} {own_title(todo)}")
-    if deed is None and thing is None and todo.intent is not None:
-        deed, thing = _told(todo.intent[:_LONGEST])
+    action, target = _kinds_in(f"{'' if spec is None else spec.type} {own_title(todo)}")
+    if action is None and target is None and todo.intent is not None:
+        action, target = _kinds_in(todo.intent[:_LONGEST])
     files = _target(todo) or todo.allowed_files or ()
     found = {next((each for shape, each in _FILES if re.search(shape, file)), None) for file in files}
-    thing = thing or (found.pop() if len(found) == 1 else None)  # where all files are one thing
-    if deed is TaskKind.FIX_BUG and thing is TaskKind.ADD_TEST:
+    target = target or (found.pop() if len(found) == 1 else None)  # only if all files are of one kind
+    if action is TaskKind.FIX_BUG and target is TaskKind.ADD_TEST:
         return TaskKind.FIX_TEST
-    kind = deed if (deed, thing) in _DEED_DECIDES or thing is None else thing
+    kind = action if (action, target) in _VERB_DECIDES or target is None else target
     criteria = todo.acceptance_criteria
     if kind is None and (criteria.expected_artifacts or criteria.metrics):
         return TaskKind.ADD_FEATURE
@@ -420,9 +437,9 @@ def task_kind(todo: Todo) -> TaskKind:
 
 
 def own_title(todo: Todo) -> str:
-    """Return the title; for a branch that of the repaired todo, as far as its title contains it."""
+    """Return the title; for a branch the title of the repaired todo, if the branch's title quotes it."""
     title = todo.title[:_LONGEST]
-    inner = _OF_A_BRANCH.fullmatch(title) if todo.parent_id is not None else None
+    inner = _BRANCH_TITLE.fullmatch(title) if todo.parent_id is not None else None
     return title if inner is None else inner[1]
 
 
@@ -431,12 +448,12 @@ def words_of(text: str) -> list[str]:
 
     Numbers become ``0``, as they only distinguish similar todos.
     """
-    apart = _HUMP.sub(" ", text).casefold()
-    return ["0" if word[0].isdigit() else word for word in _WORD.findall(apart)]
+    split = _WORD_BOUNDARY.sub(" ", text).casefold()
+    return ["0" if word[0].isdigit() else word for word in _WORD.findall(split)]
 
 
 def language_of(todo: Todo) -> str:
-    """Return the language by the first file, else the first command, that shows it."""
+    """Return the language of the first file, else of the first command, that indicates one; else Python."""
     artifacts = (artifact.path for artifact in todo.acceptance_criteria.expected_artifacts)
     files = (
         PurePosixPath(file).suffix for file in (*_target(todo), *(todo.allowed_files or ()), *artifacts)
@@ -450,10 +467,11 @@ def _target(todo: Todo) -> tuple[str, ...]:
     return () if spec is None or spec.target_file is None else (spec.target_file,)
 
 
-def _told(text: str) -> tuple[TaskKind | None, TaskKind | None]:
+def _kinds_in(text: str) -> tuple[TaskKind | None, TaskKind | None]:
+    """Return the kinds that the first verb and the first object in a text imply."""
     words = " ".join(words_of(text))
-    deed, thing = _DEEDS.search(words), _THINGS.search(words)
+    verb, thing = _VERBS.search(words), _OBJECTS.search(words)
     return (
-        TaskKind(deed.lastgroup) if deed and deed.lastgroup else None,
+        TaskKind(verb.lastgroup) if verb and verb.lastgroup else None,
         TaskKind(thing.lastgroup) if thing and thing.lastgroup else None,
     )

@@ -1,4 +1,4 @@
-"""A kit for tests of plans and of whatever drives them: failures and successes are said, not run.
+"""Kit for tests of plans and of drivers: results are injected, and nothing is executed.
 
     workflow = create_test_workflow()
     workflow.inject_failure("t2_indicators", "RSI mismatch")
@@ -6,7 +6,8 @@
     workflow.inject_success("t2_indicators_branch_01")
     assert workflow.get_status("t2_indicators") == "completed"
 
-A :class:`Workflow` is a run of the engine, to which each word is told as a verification.
+A :class:`Workflow` is a run of the engine in memory; each injected result is reported to it as an event
+``verified``. Time is simulated, so equal tests give equal runs.
 """
 
 from __future__ import annotations
@@ -40,21 +41,24 @@ if TYPE_CHECKING:
     from planner.model.actions import Action
 
 ErrorType = Category | RoutingKey | str
-"""A category, a routing key (``implementation_bug``), or the text of either."""
+"""A category, a routing key (``implementation_bug``), or the name of one."""
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _BETWEEN_RUNS = timedelta(seconds=60)
-_READ_AS = {"completed": "done", "running": "active", "in_progress": "active"}
+_CANONICAL_STATES = {"completed": "done", "running": "active", "in_progress": "active"}
 
 
 class StateName(str):
-    """A state of a todo; ``completed`` is read as ``done``, ``running``, ``in_progress`` as ``active``."""
+    """A state of a todo that also equals its synonyms.
+
+    ``completed`` equals ``done``; ``running`` and ``in_progress`` equal ``active``.
+    """
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        """Compare with a word, whichever of its synonyms it is."""
-        return str(self) == _READ_AS.get(other, other) if isinstance(other, str) else False
+        """Compare with the name of a state or a synonym of it."""
+        return str(self) == _CANONICAL_STATES.get(other, other) if isinstance(other, str) else False
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -63,21 +67,21 @@ class StateName(str):
 
 
 class TaskResult(NamedTuple):
-    """A todo and the state that it has come to."""
+    """A todo and its state."""
 
     id: str
     status: StateName
 
 
 class Result(NamedTuple):
-    """The result of a workflow: its state, and that of every todo that is no branch."""
+    """State of a workflow, and of all its todos except branches."""
 
     status: StateName
     tasks: tuple[TaskResult, ...]
 
 
 def create_plan(request: str = "A sample in four steps", **policy: Any) -> Plan:
-    """Return the sample plan under the name of a request."""
+    """Return the sample plan with a request as its name; ``policy`` sets fields of its policy."""
     return create_sample_plan(**policy).model_copy(update={"workflow_name": request})
 
 
@@ -95,7 +99,10 @@ def create_sample_todo(todo_id: str = "t1_data_integration", **fields: Any) -> T
 
 
 def create_sample_plan(**policy: Any) -> Plan:
-    """Return a plan of four todos, each after the one before; ``policy`` sets fields of its policy."""
+    """Return a plan of four todos that depend on each other in a chain.
+
+    ``policy`` sets fields of :class:`planner.model.plan.Policy`.
+    """
     first = AcceptanceCriteria(
         tests=(CommandSpec(cmd="pytest tests/test_adapter.py::test_fetch -q", timeout_seconds=30),),
         metrics=(MetricSpec.model_validate({"name": "rows_min", "operator": ">=", "value": 10}),),
@@ -116,9 +123,9 @@ def create_sample_plan(**policy: Any) -> Plan:
 
 
 def category_of(error_type: ErrorType) -> Category:
-    """Return the category that is meant; a routing key stands for the first that is routed by it.
+    """Return a category by its name; for a routing key the first category that it routes.
 
-    Raises ``ValueError``, naming the known words, for any other.
+    Raises ``ValueError``, which lists the known names, for other texts.
     """
     for category, facts in CATEGORIES.items():
         if error_type == category or (facts.routing_key == error_type and not facts.overrides_key):
@@ -130,7 +137,7 @@ def category_of(error_type: ErrorType) -> Category:
 def sample_failure(
     todo: Todo, error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG, message: str = "", **fields: Any
 ) -> Failure:
-    """Return a diagnosed failure of a todo's first criterion. ``fields`` replace or add fields of it."""
+    """Return a diagnosed failure of a todo's first criterion. ``fields`` replace or add its fields."""
     category = category_of(error_type)
     test = f"tests/test_{todo.id}.py::test_it"
     return Failure.model_validate(
@@ -163,15 +170,15 @@ def simulate_failure(
 
 
 def simulate_success(todo: Todo) -> Outcome:
-    """Return the outcome of a todo whose criteria hold."""
+    """Return the outcome of a todo whose criteria all passed."""
     return _outcome(todo, TodoState.DONE)
 
 
 def sample_document(plan: Plan, outcomes: Iterable[Outcome], *, at: datetime = _START) -> OutcomeDocument:
-    """Return an outcome file of a run that found these outcomes; of every other todo nothing ran."""
+    """Return the document of a verification with these outcomes; the other todos are not verified."""
     found = {outcome.todo_id: outcome for outcome in outcomes}
-    held = [found.get(todo.id) or _outcome(todo, TodoState.PENDING) for todo in plan.items]
-    entries = tuple(each.model_copy(update={"plan": each.plan or plan.todo_list_id}) for each in held)
+    complete = [found.get(todo.id) or _outcome(todo, TodoState.PENDING) for todo in plan.items]
+    entries = tuple(each.model_copy(update={"plan": each.plan or plan.todo_list_id}) for each in complete)
     when = at.isoformat().replace("+00:00", "Z")
     return OutcomeDocument(
         plans=(PlanRef(todo_list_id=plan.todo_list_id, path="plan.yaml", digest="sha256:0"),),
@@ -191,19 +198,19 @@ def sample_document(plan: Plan, outcomes: Iterable[Outcome], *, at: datetime = _
 
 
 class Workflow:
-    """A plan that is carried on in memory.
+    """A run of a plan in memory.
 
-    ``approved`` is what a person agrees to as soon as it is asked: ids of branches, ``("all",)`` for every
-    branch and edit.
+    ``approved`` lists the ids of branches that are approved as soon as the engine asks; ``("all",)``
+    approves all branches and edits.
     """
 
     def __init__(self, plan: Plan, *, approved: Collection[str] = ()) -> None:
         self._approved = approved
         self._now = _START
-        self._work = 0
+        self._work = 0  # count of simulated turns of work
         self._outcomes: dict[str, Outcome] = {}
         self.actions: list[Action] = []
-        """Everything that the engine has asked for."""
+        """All actions that the engine has requested, in order."""
         policy = RunPolicy(driven=False)
         submitted = PlanSubmitted(at=_START, plan=plan, digest="sha256:0", policy=policy)
         self.state, actions = start(submitted)
@@ -213,12 +220,12 @@ class Workflow:
 
     @property
     def plan(self) -> Plan:
-        """The plan with every edit that was applied so far."""
+        """The plan with all edits applied so far."""
         return current_plan(self.state)
 
     @property
     def outstanding(self) -> tuple[Action, ...]:
-        """Return what is asked for and not answered, as ``planner next`` shows it."""
+        """The requested actions that are not answered, as ``planner next`` shows them."""
         if self.state.plan_state.is_final:
             return ()
         return step(self.state, RunResumed(at=self._now))[1]
@@ -232,17 +239,18 @@ class Workflow:
         error_type: ErrorType = RoutingKey.IMPLEMENTATION_BUG,
         **fields: Any,
     ) -> Todo | None:
-        """Let the criteria of a todo or branch fail; return the branch that repairs it now, if any.
+        """Report a failure of a todo or branch; return the open branch that repairs it, if any.
 
-        Raises ``KeyError`` for an unknown todo.
+        ``task_id`` is a synonym of ``todo_id``; ``fields`` are those of the failure. Raises ``KeyError``
+        for an unknown todo.
         """
         todo = self.state.records[todo_id or task_id or ""].todo
         return self.handle_failure(todo, simulate_failure(todo, error_type, message, **fields))
 
     def handle_failure(self, todo: Todo, outcome: Outcome) -> Todo | None:
-        """Take in a failed outcome; return the branch that repairs the todo now, if there is one."""
+        """Report a failed outcome; return the open branch that repairs the todo, if there is one."""
         self._work += 1
-        self._say(outcome)
+        self._report(outcome)
         primary = self.state.records[todo.parent_id or todo.id]
         branches = [self.state.records[name] for name in primary.branches]
         return branches[-1].todo if branches and not branches[-1].life.is_final else None
@@ -250,32 +258,34 @@ class Workflow:
     def inject_success(
         self, todo_id: str | None = None, *, task_id: str | None = None, parent_passes: bool = True
     ) -> None:
-        """Let the criteria of a todo or branch hold. Of a branch, its parent is verified again:
-        ``parent_passes`` says with which result. Raises ``KeyError`` for an unknown todo.
+        """Report that the criteria of a todo or branch passed.
+
+        After a branch, its parent is verified again, with the result ``parent_passes``. ``task_id`` is a
+        synonym of ``todo_id``. Raises ``KeyError`` for an unknown todo.
         """
         todo = self.state.records[todo_id or task_id or ""].todo
         self._work += 1
         parent = None if todo.parent_id is None else self.state.records[todo.parent_id].todo
-        self._say(simulate_success(todo))
+        self._report(simulate_success(todo))
         if parent is not None:
-            self._say(
+            self._report(
                 simulate_success(parent) if parent_passes else simulate_failure(parent, message="still")
             )
 
     def wait(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the simulated time; no event is reported."""
         self._now += timedelta(seconds=seconds)
 
     def get_status(self, todo_id: str) -> StateName:
-        """Return where a todo stands. Raises ``KeyError`` for an unknown one."""
+        """Return the state of a todo. Raises ``KeyError`` for an unknown todo."""
         return StateName(self.state.todos[todo_id].life.value)
 
     def has_branch(self, todo_id: str) -> bool:
-        """Return whether a branch was made for a todo."""
+        """Return whether a todo has or had a branch."""
         return bool(self.get_branches(todo_id))
 
     def get_branches(self, todo_id: str | None = None) -> tuple[Todo, ...]:
-        """Return the branches of a todo, or all, the first first."""
+        """Return the branches of a todo, or all branches, oldest first."""
         return tuple(
             each.todo
             for each in sorted(self.state.records.values(), key=lambda each: each.rank)
@@ -283,7 +293,10 @@ class Workflow:
         )
 
     def wait_for_completion(self, timeout: float = 300.0) -> Result:
-        """Let everything succeed that is asked for, until nothing is, or ``timeout`` seconds are over."""
+        """Report success for each requested todo until none is requested or the run has ended.
+
+        ``timeout`` is in seconds of simulated time.
+        """
         end = self._now + timedelta(seconds=timeout)
         while self._now < end and not self.state.plan_state.is_final:
             asked = next((each for each in self.outstanding if isinstance(each, Implement)), None)
@@ -300,17 +313,19 @@ class Workflow:
 
     @property
     def document(self) -> OutcomeDocument:
-        """Return what has been said so far, as an outcome file."""
+        """The latest outcome of each todo as document of one verification."""
         return sample_document(self.plan, self._outcomes.values(), at=self._now)
 
-    def _say(self, outcome: Outcome) -> None:
+    def _report(self, outcome: Outcome) -> None:
+        """Report an outcome to the engine, a minute after the last."""
         self._now += _BETWEEN_RUNS
-        # Whoever says something has worked, and so the tree is another one.
+        # Each turn of work changes the tree: an unchanged digest would mean that nothing was done.
         outcome = outcome.model_copy(update={"diff_hash": f"sha256:{self._work:064x}"})
         self._outcomes[outcome.todo_id] = outcome
         self._tell(Verified(at=self._now, outcome=outcome))
 
     def _tell(self, event: RunStarted | Verified | ApprovalGiven) -> None:
+        """Apply an event, and approve what the engine then asks for, if it is in ``approved``."""
         self.state, actions = step(self.state, event)
         self.actions += actions
         for asked in actions:
@@ -321,36 +336,37 @@ class Workflow:
 
 
 class Orchestrator:
-    """Carries out the workflow that was loaded last; has all that a workflow has."""
+    """Proxy of the workflow that was loaded last, with all its attributes."""
 
     _workflow: Workflow | None = None
 
     def load_todo_list(self, plan: Plan) -> str:
-        """Begin to carry out a plan; return the id of its workflow."""
+        """Create and load a workflow of a plan; return its id."""
         return self.execute(Workflow(plan))
 
     def execute(self, workflow: Workflow) -> str:
-        """Go on with a workflow; return its id."""
+        """Load a workflow; return its id."""
         self._workflow = workflow
         return workflow.state.plan_id
 
     def get_branches(self, workflow_id: str | None = None) -> tuple[Todo, ...]:
-        """Return all branches of the workflow, the first first."""
-        return self._named(workflow_id).get_branches()
+        """Return all branches of the workflow, oldest first. Raises ``LookupError`` if it is not loaded."""
+        return self._loaded_workflow(workflow_id).get_branches()
 
     def wait_for_completion(self, workflow_id: str | None = None, timeout: float = 300.0) -> Result:
-        """Let everything succeed that is asked for, until nothing is, or ``timeout`` seconds are over."""
-        return self._named(workflow_id).wait_for_completion(timeout)
+        """Call :meth:`Workflow.wait_for_completion`. Raises ``LookupError`` if it is not loaded."""
+        return self._loaded_workflow(workflow_id).wait_for_completion(timeout)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the workflow has: ``inject_failure``, ``get_status`` …"""
-        return getattr(self._named(None), name)
+        """Return an attribute of the loaded workflow: ``inject_failure``, ``get_status`` and so on."""
+        return getattr(self._loaded_workflow(None), name)
 
-    def _named(self, workflow_id: str | None) -> Workflow:
-        held = self._workflow
-        if held is None or workflow_id not in (None, held.state.plan_id):
+    def _loaded_workflow(self, workflow_id: str | None) -> Workflow:
+        """Return the loaded workflow. Raises ``LookupError`` if there is none or it has another id."""
+        loaded = self._workflow
+        if loaded is None or workflow_id not in (None, loaded.state.plan_id):
             raise LookupError("this workflow is not loaded; call load_todo_list first")
-        return held
+        return loaded
 
 
 def create_test_workflow(*, approved: Collection[str] = (), **policy: Any) -> Workflow:
@@ -367,7 +383,10 @@ _KINDS = {
 
 
 def _outcome(todo: Todo, state: TodoState, failing: str | None = None, **fields: Any) -> Outcome:
-    """Return an outcome with a check of each criterion; all hold but the one that is named."""
+    """Return an outcome with a check for each criterion; all passed except the one named ``failing``.
+
+    A pending todo has no checks.
+    """
     ids = sorted(criterion_ids(todo)) or (["convention"] if wants_convention(todo) else [])
     ids = ids if failing in (None, *ids) else [failing, *ids]
     checks = tuple(

@@ -6,8 +6,8 @@ clock, random source or file is read.
 
 Modules in the order of their imports: ``state``, ``transaction`` (one event being applied, versions of
 plans), ``requests`` (work and verifications), ``repair`` (from a verification to a branch),
-``scheduler`` and ``events`` (one handler for each event). ``intake`` turns the outcomes of a run into
-events; ``progress`` derives the status tree.
+``scheduler`` (consequences, queue, end of the run) and ``events`` (one handler for each event).
+``intake`` turns the outcomes of a run into events; ``progress`` derives the status tree.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ class Engine:
         path: str = "plan.yaml",
         problems: tuple[str, ...] = (),
     ) -> State:
-        """Return the state of a submitted plan. ``problems`` are findings of an earlier validation; any
-        rejects the plan.
+        """Return the state of a submitted plan.
+
+        ``at`` is the time of submission, ``digest`` that of the plan file. ``problems`` are findings of an
+        earlier validation; any of them rejects the plan.
         """
         event = PlanSubmitted(
             at=at,

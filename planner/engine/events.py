@@ -1,4 +1,9 @@
-"""Event handlers: each event is applied as a whole by the handler in :data:`_HANDLERS`, or refused."""
+"""Event handlers, and the entry points :func:`start`, :func:`step`, :func:`advance` and :func:`fold`.
+
+Each event is applied as a whole by its handler in :data:`_HANDLERS`, or refused. Afterwards
+:mod:`planner.engine.scheduler` applies the consequences for all other todos. Limits of time and budget
+are checked first, at every event, so that the engine needs no clock.
+"""
 
 from __future__ import annotations
 
@@ -68,14 +73,18 @@ if TYPE_CHECKING:
 DEEPEST = 3
 """Maximum nesting of sub-plans below the top plan."""
 
-_LONGEST_MESSAGE = 200
-_LONGEST_REASON = 500
-_LONGEST_NAME = 100
-_GONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
+_MAX_MESSAGE = 200
+_MAX_REASON = 500
+_MAX_NAME = 100
+_NEVER_DONE = (TodoLife.FAILED, TodoLife.SKIPPED, TodoLife.HALTED)
+"""Final states in which a todo can no longer be done; nothing may be made to wait for such a todo."""
 
 
 def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
-    """Return the initial state of a submitted plan: ``ready``, or ``rejected`` with a ``finish`` action."""
+    """Return the initial state of a submitted plan: ``ready``, or ``rejected`` with a ``finish`` action.
+
+    The plan is rejected for the problems that the event reports and for those found here.
+    """
     plan = event.plan
     memory = Memory(event.memory)
     state = State(
@@ -89,6 +98,7 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
     tx = Transaction.begin(state, event.event)
     tx.plan_to(PlanState.VALIDATING)
     problems = (*event.problems, *problems_of(plan))
+    # Temporary todos do not count, so that a plan at the limit can still be repaired.
     if sum(not todo.is_temporary for todo in plan.items) > MAX_TODOS:
         problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
     if problems:
@@ -105,21 +115,24 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
 def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
     """Apply an event: return the new state and the actions requested of the driver.
 
-    Pure. Raises :class:`planner.errors.RefusedEvent`, including
-    :class:`planner.errors.IllegalTransition`, if the event is not valid in this state; nothing is
-    changed then.
+    A pure function: ``state`` is not changed. Raises :class:`planner.errors.RefusedEvent`, including
+    :class:`planner.errors.IllegalTransition`, if the event is not valid in this state.
     """
-    tx = _taken_in(state, event)
+    tx = _apply(state, event)
     return tx.state(), tuple(tx.actions)
 
 
 def advance(state: State, event: Event) -> State:
-    """Apply an event without building its actions, which are most of the cost."""
-    return _taken_in(state, event, quiet=True).state()
+    """Apply an event as :func:`step` does, without building its actions, which are most of the cost."""
+    return _apply(state, event, quiet=True).state()
 
 
 def fold(events: Iterable[Event]) -> State:
-    """Return the state after a sequence of events, of which the first must be ``plan_submitted``."""
+    """Return the state after a sequence of events.
+
+    Raises :class:`planner.errors.RefusedEvent` if the first event is not ``plan_submitted``, or if any
+    event is refused.
+    """
     state: State | None = None
     for event in events:
         if state is not None:
@@ -133,11 +146,11 @@ def fold(events: Iterable[Event]) -> State:
     return state
 
 
-def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction:
+def _apply(state: State, event: Event, *, quiet: bool = False) -> Transaction:
     """Apply an event to a new transaction and return it.
 
-    The clock never runs backwards, as events of several sources may be slightly out of order. Limits
-    are checked before the event: what had expired when it arrived is over, whatever the event says.
+    Time never decreases, as events of several sources may be slightly out of order. Limits are checked
+    before the handler: what had expired when the event arrived is over, whatever the event reports.
     """
     kind = event.event
     _refuse_out_of_place(state, kind)
@@ -155,7 +168,7 @@ def _taken_in(state: State, event: Event, *, quiet: bool = False) -> Transaction
 
 
 def _refuse_out_of_place(state: State, kind: str) -> None:
-    """Refuse an event that is invalid in this state of the plan, whichever todo it concerns."""
+    """Raise :class:`planner.errors.RefusedEvent` for an event that is invalid in this state of the plan."""
     if state.plan_state.is_final:
         how = state.plan_state.value
         raise RefusedEvent(
@@ -174,9 +187,10 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
 
 
 def _run_started(tx: Transaction, _event: Event) -> None:
-    """Start the plan; in a plan that runs already, repeat all outstanding requests.
+    """Start the plan (``run_started``), or repeat all outstanding requests (``run_resumed``).
 
-    A driver may have been killed between storing ``run_started`` and acting on it.
+    ``run_resumed`` starts a plan that has not been started: a driver may have been killed before it
+    stored ``run_started``, or between storing it and performing the actions.
     """
     if tx.plan_state is not PlanState.READY:
         repeat_requests(tx)
@@ -186,18 +200,24 @@ def _run_started(tx: Transaction, _event: Event) -> None:
     tx.offer([record.id for record in sorted(tx.records.values(), key=lambda record: record.rank)])
 
 
-# -- turns of work, and what they cost -----------------------------------------------------------------
+# -- turns of work, and their cost ---------------------------------------------------------------------
 
 
 def work_started(tx: Transaction, event: WorkStarted) -> None:
-    """Start the time limit of a turn of work."""
+    """Start, or restart, the time limit of a turn of work."""
     start_clock(tx, _at_work(tx, event, TodoLife.ACTIVE))
 
 
 def work_finished(tx: Transaction, event: WorkFinished) -> None:
-    """Verify the result of a turn of work, or retry a turn that failed."""
+    """Count the cost of a turn of work; verify its result, or retry a turn that failed.
+
+    A todo that requires no testing is done without a verification. Raises :class:`Stop` if the turn
+    created more new files than the policy allows.
+    """
+    # A turn whose cycles are not reported counts as one.
     cycles, new_files = 1 if event.cycles is None else event.cycles, len(set(event.new_files))
     spent = tx.spent.plus(event.tokens or 0, cycles, new_files)
+    # The turn has just been ended by its time limit. What it spent counts nevertheless.
     if event.todo_id in tx.expired:
         tx.spent = spent
         tx.check_budget(event.todo_id)
@@ -212,8 +232,8 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
         raise Stop("halt-on-file-growth", because, (record.id,), category, new_files=new_files, limit=limit)
     tx.check_budget(record.id)
     if not event.success:
-        told = one_line(event.message or "", limit=_LONGEST_MESSAGE)
-        because = f"whoever worked says that it failed{f': {told}' if told else ''}"
+        message = one_line(event.message or "", limit=_MAX_MESSAGE)
+        because = f"whoever worked says that it failed{f': {message}' if message else ''}"
         _turn_failed(tx, record, "work-failed", because)
     elif record.todo.requires_testing:
         because = "the work is said to be done, which a verification has to prove"
@@ -223,7 +243,10 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
 
 
 def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
-    """Retry a failed turn of work, or verify the todo to find out what is wrong. The todo is ``active``."""
+    """Retry a failed turn of work, or verify the todo to find out what is wrong.
+
+    The todo is ``active``. There is no retry of a turn that a person granted, or once it has a branch.
+    """
     if record.is_branch:
         attempt_failed(tx, record, because)
     elif record.retries < (limit := retries_of(record.todo, record.failure)) and not (
@@ -241,42 +264,49 @@ def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -
 
 
 def budget_spent(tx: Transaction, event: BudgetSpent) -> None:
-    """Count costs outside turns of work."""
+    """Count costs that arose outside turns of work."""
     record = None if event.todo_id is None else tx.known(event.todo_id)
     tx.spent = tx.spent.plus(event.tokens, event.cycles, event.new_files)
     tx.check_budget(record.id if record is not None and record.life.is_live else None)
 
 
 def conflict_found(tx: Transaction, event: ConflictFound) -> None:
-    """Redo all todos but the first of those whose changes conflict with each other."""
+    """Redo all live todos but the first of those whose changes conflict with each other.
+
+    Raises :class:`planner.errors.RefusedEvent` if fewer than two todos are named, or if none behind the
+    first is being worked on or verified.
+    """
     first, *others = (tx.known(name) for name in dict.fromkeys(event.todo_ids))
     if not others:
         raise RefusedEvent("no-conflict", "a todo cannot be in conflict with itself", "name two todos")
-    again = [record for record in others if record.life.is_live and not record.is_parent]
-    if not again:
+    redone = [record for record in others if record.life.is_live and not record.is_parent]
+    if not redone:
         remedy = "name a todo behind the first that is under work, or being verified"
         raise tx.illegal(others[0], TodoLife.ACTIVE, remedy)
     because = f"its work does not fit that of {first.id}"
     because += f" ({', '.join(event.files[:5])})" if event.files else ""
-    for name in (record.id for record in again):
-        _do_anew(tx, tx.records[name], because, event.files)
+    for name in (record.id for record in redone):
+        _redo(tx, tx.records[name], because, event.files)
+        # The first todo claims the files that it really writes, so that others wait for them.
         more = dict.fromkeys((*tx.records[first.id].files, *event.files))
-        first = tx.update(
-            first, files=tuple(more)
-        )  # now others are kept away from the files that it really writes
+        first = tx.update(first, files=tuple(more))
         if first.id in tx.live:
             tx.occupy(first)
 
 
-def _do_anew(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
-    """Send a todo back for another turn of work because of a conflict, within its limit of retries."""
+def _redo(tx: Transaction, record: TodoRecord, because: str, files: tuple[str, ...]) -> None:
+    """Queue another turn of work on a todo because of a conflict, within its limit of retries.
+
+    A branch spends an attempt. Once the retries are exhausted a person is asked. ``files`` are added to
+    those that the todo claims.
+    """
     rule = "conflict-is-done-anew"
     tx.withdraw(record.question)
     if record.id in tx.live:
         tx.cancel(record, rule, because)
     lives = (TodoLife.TESTING,) if record.life is TodoLife.ACTIVE else ()
-    apart = tuple(dict.fromkeys((*record.files, *files)))
-    record = tx.red(tx.records[record.id], *lives, deadline=None, files=apart)
+    claimed = tuple(dict.fromkeys((*record.files, *files)))
+    record = tx.red(tx.records[record.id], *lives, deadline=None, files=claimed)
     if record.is_branch:
         attempt_failed(tx, record, because)
     elif record.retries < record.todo.max_retries and not record.by_person:
@@ -287,7 +317,10 @@ def _do_anew(tx: Transaction, record: TodoRecord, because: str, files: tuple[str
 
 
 def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
-    """Add the todos of a loaded sub-plan to the run; escalate a plan that is unfit."""
+    """Add the todos of a loaded sub-plan to the run; ask a person about a plan that is unfit.
+
+    Raises :class:`planner.errors.IllegalTransition` if no such sub-plan was requested.
+    """
     record = tx.known(event.todo_id)
     if not record.is_parent or record.life is not TodoLife.ACTIVE or record.id in tx.parts:
         raise tx.illegal(record, TodoLife.ACTIVE, "tell only of what load_sub_plan has asked for")
@@ -315,8 +348,10 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
 
 
 def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife) -> TodoRecord:
-    """Return the record of a todo with a turn of work. Raises :class:`planner.errors.RefusedEvent` for
-    others.
+    """Return the record of a todo with a turn of work in progress.
+
+    Raises :class:`planner.errors.RefusedEvent` for other todos, and for the answer to another action;
+    ``after`` is the state that the refusal names.
     """
     record = tx.known(event.todo_id)
     if record.life is not TodoLife.ACTIVE or record.is_parent:
@@ -330,6 +365,7 @@ def expire(tx: Transaction) -> None:
     while tx.timers and tx.timers[0][0] < tx.now:
         time, name = heappop(tx.timers)
         record = tx.records[name]
+        # Timers are never removed from the heap; one is valid if the todo still has a limit at its time.
         if record.life.is_final:
             continue
         if record.expires == time:
@@ -340,7 +376,7 @@ def expire(tx: Transaction) -> None:
                 tx.cancel(record, "branch-lifetime", because)
             tx.expired.add(name)
             tx.fail(record)
-        # After a restart of the driver, lost turns of work are requested again instead.
+        # After a restart of the driver, interrupted turns of work are requested again instead.
         elif record.deadline == time and record.life is TodoLife.ACTIVE and tx.trigger != "run_resumed":
             limit = record.todo.timeout_seconds
             because = f"the turn of work on {name} took longer than {limit:g} s" if limit else ""
@@ -349,47 +385,53 @@ def expire(tx: Transaction) -> None:
             _turn_failed(tx, record, "turn-timed-out", because)
 
 
-# -- what people say ----------------------------------------------------------------------------------
+# -- decisions and answers of people ------------------------------------------------------------------
 
 
 def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
     """Apply a person's decision about a proposal.
 
     The decision must carry the digest of the proposal, so that nobody approves what they have not seen.
+    Raises :class:`planner.errors.RefusedEvent` for another digest, for an unknown or answered proposal,
+    and for a decision that it does not offer.
     """
     question = _open_question(tx, event.approval_id)
     if not question.kind.is_approval:
-        said = f"'{event.approval_id}' is a question, and nothing to approve"
+        problem = f"'{event.approval_id}' is a question, and nothing to approve"
         remedy = f"answer it by question_answered with {', '.join(question.options)}"
-        raise RefusedEvent("no-such-approval", said, remedy)
+        raise RefusedEvent("no-such-approval", problem, remedy)
     if event.digest != question.digest:
-        said = f"what was decided about '{event.approval_id}' has the digest {event.digest or '(none)'}"
-        said += f", and what is proposed now has {question.digest}"
-        raise RefusedEvent("stale-approval", said, "look at what is proposed now, and decide anew")
+        problem = f"what was decided about '{event.approval_id}' has the digest {event.digest or '(none)'}"
+        problem += f", and what is proposed now has {question.digest}"
+        raise RefusedEvent("stale-approval", problem, "look at what is proposed now, and decide anew")
     _check_option("no-such-decision", event.decision.value, question)
     tx.withdraw(question.question_id)
     record = tx.records[question.todo_id]
     if question.kind is QuestionKind.APPROVE_START:
-        _about_start(tx, record, event)
+        _decide_start(tx, record, event)
     elif question.kind is QuestionKind.APPROVE_EDITS:
-        _about_edits(tx, record, question, event)
+        _decide_edits(tx, record, question, event)
     else:
-        _about_branch(tx, record, question, event)
+        _decide_branch(tx, record, question, event)
 
 
 def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
-    """Apply a person's answer to a question."""
+    """Apply a person's answer to a question that is no proposal.
+
+    Raises :class:`Stop` for the answer ``stop``, and :class:`planner.errors.RefusedEvent` for an answer
+    that is not offered, or to a question that is not open.
+    """
     question = _open_question(tx, event.question_id)
     if question.kind.is_approval:
-        said = f"'{event.question_id}' is to be approved or rejected"
+        reason = f"'{event.question_id}' is to be approved or rejected"
         remedy = f"decide it by approval_given with the digest {question.digest}"
-        raise RefusedEvent("no-such-question", said, remedy)
+        raise RefusedEvent("no-such-question", reason, remedy)
     _check_option("no-such-answer", event.answer, question)
-    said, who = _reason(event.because), _name(event.by)
+    reason, who = _reason(event.because), _name(event.by)
     tx.withdraw(question.question_id)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
-        raise Stop("stopped-by-person", f"{who} wants everything to stop{said}", found)
+        raise Stop("stopped-by-person", f"{who} wants everything to stop{reason}", found)
     if question.question_id == BUDGET_QUESTION:
         tx.overspent = True
         return
@@ -397,33 +439,38 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     if event.answer == "give_up":
         tx.fail(record)
     elif event.answer == "retry":
-        because = f"{who} wants it tried once more{said}"
+        because = f"{who} wants it tried once more{reason}"
         if not record.is_parent:
-            told = event.because or record.instructions
-            record = tx.update(record, by_person=True, instructions=told)
+            instructions = event.because or record.instructions
+            record = tx.update(record, by_person=True, instructions=instructions)
         tx.enqueue(record, "load" if record.is_parent else "implement", "person-grants-a-turn", because)
     else:
         record = tx.update(record, waited=0)
-        tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} has answered{said}")
+        tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} has answered{reason}")
 
 
 def _open_question(tx: Transaction, question_id: str) -> AskHuman:
     """Return an open question. Raises :class:`planner.errors.RefusedEvent`, naming the open ones."""
     if question_id not in tx.questions:
         open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
-        said = f"'{question_id}' is not asked (open are: {open_})"
-        raise RefusedEvent("no-such-question", said, "answer one that is asked")
+        problem = f"'{question_id}' is not asked (open are: {open_})"
+        raise RefusedEvent("no-such-question", problem, "answer one that is asked")
     return tx.questions[question_id]
 
 
 def _check_option(rule: str, answer: str, question: AskHuman) -> None:
     if answer not in question.options:
-        said = f"'{answer[:100]}' is no answer to '{question.question_id}'"
-        raise RefusedEvent(rule, said, f"say {', '.join(question.options)}")
+        problem = f"'{answer[:100]}' is no answer to '{question.question_id}'"
+        raise RefusedEvent(rule, problem, f"say {', '.join(question.options)}")
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
-    """Apply a person's edits to the plan. Edits of todos that are final or live are refused."""
+    """Apply a person's edits to the plan.
+
+    Raises :class:`planner.errors.RefusedEvent` for an unknown plan, for edits that conflict with it or
+    create a branch, and for edits of todos that are final; a todo in progress can be edited, but not
+    made to wait for others.
+    """
     if event.within not in tx.parts:
         raise RefusedEvent(
             "unknown-plan",
@@ -436,6 +483,7 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
             "a branch is made by the engine, which counts it and ends it",
             "answer the question about its todo, or add a todo",
         )
+    # Checked after publishing, as only the result shows which todos changed; a refusal discards all.
     before = tx.records.copy()
     because = f"{_name(event.by)} has changed the plan"
     try:
@@ -444,22 +492,22 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
         raise RefusedEvent(
             "revision-conflict", error.args[0], "decide anew from the plan as it is"
         ) from None
-    for name, was in sorted(before.items()):
+    for name, previous in sorted(before.items()):
         record = tx.records[name]
-        if not (was.life.is_final or was.life.is_live) or record.todo == was.todo:
+        if not (previous.life.is_final or previous.life.is_live) or record.todo == previous.todo:
             continue
-        if record.life.is_final or set(record.todo.dependencies) - set(was.todo.dependencies):
+        if record.life.is_final or set(record.todo.dependencies) - set(previous.todo.dependencies):
             raise tx.illegal(record, TodoLife.PENDING, "add a todo of its own for what is missing")
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
-    """Halt the run at a person's request."""
+    """Halt the run at a person's request, by raising :class:`Stop`."""
     because = f"{_name(event.by)} wants everything to stop{_reason(event.because)}"
     raise Stop("stopped-by-person", because)
 
 
-def _about_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> None:
-    """Apply the decision whether a todo of high risk may start."""
+def _decide_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> None:
+    """Apply the decision whether a todo of high risk may start; a rejected one fails."""
     if event.decision is Decision.REJECT:
         tx.fail(record)
         return
@@ -471,7 +519,11 @@ def _about_start(tx: Transaction, record: TodoRecord, event: ApprovalGiven) -> N
 
 
 def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None:
-    """Restrict the files of a todo at its start; no other change is possible at this point."""
+    """Restrict the files of a todo before its start.
+
+    Raises :class:`planner.errors.RefusedEvent` for files that were not allowed before, and for changes
+    other than files and instructions.
+    """
     named = changes.model_dump(exclude_none=True)
     other = [name for name in named if name not in ("instructions", "allowed_files")]
     if other:
@@ -494,8 +546,11 @@ def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None
         raise RefusedEvent("no-wider-files", error.problem, error.remedy) from None
 
 
-def _about_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
-    """Publish approved edits. If they no longer fit the plan, the planner is notified."""
+def _decide_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
+    """Publish approved edits; if they no longer fit the plan, notify the planner.
+
+    A failing todo about which another question is open is verified again instead of waiting for it.
+    """
     if event.decision is Decision.REJECT or record.life.is_final:
         return
     because = f"{_name(event.by)} has agreed to it"
@@ -511,16 +566,18 @@ def _about_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event:
         tx.enqueue(record, "verify", "criteria-have-changed", "its criteria have changed")
 
 
-def _about_branch(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
-    """Apply the decision about a proposed branch, and with ``approve_similar`` to proposals of the same
-    class.
+def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, event: ApprovalGiven) -> None:
+    """Apply the decision about a proposed branch.
+
+    ``approve_similar`` also approves the open and all later proposals for failures of the same class,
+    except those about todos of high risk.
     """
     if event.decision is Decision.REJECT:
         because = f"{_name(event.by)} has rejected {question.question_id}{_reason(event.because)}"
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
     if event.decision is Decision.MODIFY:
-        modified = _modified(tx, record, question, event.changes)
+        modified = _modified_proposal(tx, record, question, event.changes)
         if modified is None:
             because = f"{question.question_id} would wait for {record.id}, which it is there to repair"
             tx.notify("branches-in-a-circle", because, topic=ALERT, to=Role.HUMAN, todo_id=record.id)
@@ -534,8 +591,8 @@ def _about_branch(tx: Transaction, record: TodoRecord, question: AskHuman, event
         for other in sorted(tx.questions.values(), key=lambda each: each.seq):
             if other.kind is not QuestionKind.APPROVE_BRANCH or other.failure is None:
                 continue
-            own = asks_a_person(tx.records[other.todo_id].todo)
-            if failure_class(other.failure) == alike and not own:
+            is_high_risk = asks_a_person(tx.records[other.todo_id].todo)
+            if failure_class(other.failure) == alike and not is_high_risk:
                 tx.withdraw(other.question_id)
                 _open_approved(tx, other)
 
@@ -545,44 +602,49 @@ def _open_approved(tx: Transaction, question: AskHuman) -> None:
     open_branch(tx, tx.records[question.todo_id], step)
 
 
-def _modified(
+def _modified_proposal(
     tx: Transaction, record: TodoRecord, question: AskHuman, changes: BranchChanges
 ) -> AskHuman | None:
-    """Return a proposal with a person's changes, or ``None`` if the branch would depend on its own todo."""
+    """Return a proposal with a person's changes, or ``None`` if the branch would depend on its own todo.
+
+    Raises :class:`planner.errors.RefusedEvent` for changes that would leave the branch without attempts,
+    widen its files, or make it wait for a todo that is unknown or can no longer be done.
+    """
     assert question.branch is not None
     if changes.max_debug_attempts == 0:
         raise RefusedEvent("no-attempts", "a branch without attempts mends nothing", "reject it instead")
     for name in changes.dependencies or ():
         other = tx.records.get(qualified(record.within, name))
         if other is None:
-            said = f"the branch cannot wait for '{name}', which is no todo"
-            raise RefusedEvent("unknown-todo", said, "name one of its plan")
-        if other.life in _GONE:
-            said = f"the branch cannot wait for '{name}', which is {other.life}"
-            raise RefusedEvent("todo-is-gone", said, "name one that can still be done")
+            problem = f"the branch cannot wait for '{name}', which is no todo"
+            raise RefusedEvent("unknown-todo", problem, "name one of its plan")
+        if other.life in _NEVER_DONE:
+            problem = f"the branch cannot wait for '{name}', which is {other.life}"
+            raise RefusedEvent("todo-is-gone", problem, "name one that can still be done")
         if waits_for(tx, other, record):
             return None
-    branch = _changed(question.branch, changes)
-    told = None
+    branch = _with_changes(question.branch, changes)
+    instructions = None
     if changes.instructions is not None:
-        told = f"{changes.instructions}\n\n{branch.debug_instructions or ''}".strip() + "\n"
-        branch = branch.model_copy(update={"debug_instructions": told})
+        instructions = f"{changes.instructions}\n\n{branch.debug_instructions or ''}".strip() + "\n"
+        branch = branch.model_copy(update={"debug_instructions": instructions})
     edits: list[Edit] = []
     for edit in question.edits:
         if edit.edit == "add_branch":
-            edit = edit.model_copy(update={"todo": _changed(edit.todo, changes)})
+            edit = edit.model_copy(update={"todo": _with_changes(edit.todo, changes)})
+        # The person's files replace those that the proposal would restrict.
         elif edit.edit == "narrow_files" and changes.allowed_files is not None:
             continue
-        elif edit.edit == "add_context" and edit.todo_id == branch.id and told is not None:
-            edit = edit.model_copy(update={"text": told})
+        elif edit.edit == "add_context" and edit.todo_id == branch.id and instructions is not None:
+            edit = edit.model_copy(update={"text": instructions})
         edits.append(edit)
     return question.model_copy(update={"branch": branch, "edits": tuple(edits)})
 
 
-def _changed(todo: Todo, changes: BranchChanges) -> Todo:
-    """Return a branch with a person's changes; files may only be narrowed.
+def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
+    """Return a branch with a person's changes.
 
-    Raises :class:`planner.errors.RefusedEvent`.
+    Raises :class:`planner.errors.RefusedEvent` for files that the branch was not allowed before.
     """
     files, allowed = changes.allowed_files, todo.allowed_files
     wider = None if files is None or allowed is None else widened_by(allowed, files)
@@ -600,17 +662,18 @@ def _changed(todo: Todo, changes: BranchChanges) -> Todo:
         "max_debug_attempts": changes.max_debug_attempts,
         "max_lifetime_seconds": changes.max_lifetime_seconds,
     }
-    return todo.model_copy(update={name: held for name, held in fields.items() if held is not None})
+    return todo.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
 
 def _reason(because: str | None) -> str:
     """Return a person's reason as one line, preceded by a colon; empty without a reason."""
-    said = one_line(because or "", limit=_LONGEST_REASON)
-    return f": {said}" if said else ""
+    reason = one_line(because or "", limit=_MAX_REASON)
+    return f": {reason}" if reason else ""
 
 
 def _name(person: str | None) -> str:
-    return one_line(person or "", limit=_LONGEST_NAME) or "a person"
+    """Return a person's name as one line, or ``a person``."""
+    return one_line(person or "", limit=_MAX_NAME) or "a person"
 
 
 _HANDLERS: dict[str, Callable[[Transaction, Any], None]] = {

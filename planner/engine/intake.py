@@ -1,4 +1,8 @@
-"""Intake: reports the outcomes of a ``pytest --planverify`` run to the engine, one event each."""
+"""Intake: reports the outcomes of a ``pytest --planverify`` run to the engine, one event each.
+
+It decides what the engine has to learn, and in which order: an outcome is held back until the outcomes
+are reported on which its meaning depends. What follows from an outcome is decided by the engine.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +29,11 @@ if TYPE_CHECKING:
 def report_run(
     state: State, document: OutcomeDocument | None, sub_plans: Collection[str], now: datetime, tell: Tell
 ) -> tuple[State, list[str]]:
-    """Report a run's outcomes; return the new state and the refusals, as text.
+    """Report a run's outcomes; return the new state and the messages of refused events.
 
     ``sub_plans`` are the qualified ids of parents whose sub-plans can be loaded. Outcomes of a run that
     were reported before are skipped. ``now`` replaces times that the document lacks. ``document`` is
-    ``None`` before the first run.
+    ``None`` before the first run. The run is started if it is not.
     """
     refused: list[str] = []
     started = now if document is None else time_of(document.run.started_at, now)
@@ -57,14 +61,17 @@ def report_run(
             except RefusedEvent as error:
                 refused.append(str(error))
             state = _load_sub_plans(state, sub_plans, at, tell)
-        if len(later) == len(pending):
+        if len(later) == len(pending):  # no progress: the rest depends on outcomes that are missing
             break
         pending = later
     return state, refused
 
 
 def must_restart(state: State, document: OutcomeDocument) -> bool:
-    """Return whether a run contradicts a final result, so that the plan has to start over in a new log."""
+    """Return whether a run contradicts a final result, so that the plan has to start over in a new log.
+
+    Final states of todos and plans have no way back. A run that was reported before contradicts nothing.
+    """
     run_id = document.run.run_id
     if any(record.run_id == run_id for record in state.records.values() if run_id):
         return False
@@ -81,7 +88,7 @@ def must_restart(state: State, document: OutcomeDocument) -> bool:
 
 
 def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Verified:
-    """Return the ``verified`` event of an outcome, with the root causes that concern it."""
+    """Return the ``verified`` event of an outcome, with the shared root causes that concern it."""
     shown = {failure.signature for failure in failures_of(outcome)}
     causes = tuple(
         each.signatures
@@ -92,7 +99,7 @@ def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Veri
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the plan's outcomes in the order to report: branches, then by priority and rank."""
+    """Return the plan's outcomes in the order to report: branches first, then by priority and rank."""
 
     def rank(outcome: Outcome) -> tuple[bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)
@@ -105,8 +112,9 @@ def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
 
 
 def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: OutcomeDocument) -> bool:
-    """Return whether an outcome was not reported yet and is about a todo that the run was asked to
-    verify.
+    """Return whether an outcome was not reported yet and concerns a todo that the run was to verify.
+
+    A run of claimed todos only still shows others: of these, only passes are reported.
     """
     if record.life.is_final or (record.run_id is not None and record.run_id == document.run.run_id):
         return False
@@ -116,7 +124,11 @@ def _is_news(state: State, record: TodoRecord, outcome: Outcome, document: Outco
 
 
 def _comes_too_early(state: State, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether outcomes that this todo depends on have to be reported first."""
+    """Return whether other outcomes, on which this one's meaning depends, have to be reported first.
+
+    These are the outcome of the todo that a failing branch repairs, those of a parent's sub-plan, and
+    those of a failing todo's dependencies. Violations are never held back.
+    """
     if violations_of(outcome):
         return False
     if record.parent_id is not None and state_of(outcome) is not TodoState.DONE:
@@ -126,7 +138,8 @@ def _comes_too_early(state: State, record: TodoRecord, outcome: Outcome) -> bool
 
 
 def _load_sub_plans(state: State, sub_plans: Collection[str], at: datetime, tell: Tell) -> State:
-    """Report the loading of every sub-plan that the engine waits for."""
+    """Report every sub-plan that the engine waits for as loaded; return the new state."""
+    # Searched again after each event: a loaded sub-plan can make others start.
     while sub_plans:
         wanted = next(
             (

@@ -24,10 +24,11 @@ class StatusNode:
     state: str
     """A value of :class:`planner.model.verdicts.TodoLife`, or ``ready``: requested and not begun."""
     waits: str | None = None
-    """A phrase on why it is not finished."""
+    """A phrase on what it waits for."""
     blocked_by: tuple[str, ...] = ()
+    """Qualified id of the failing todo that blocks it; empty if it is not blocked."""
     since: str | None = None
-    """Time at which it was first seen to be blocked."""
+    """Time at which it was first found blocked."""
     unproved: bool = False
     """Done without a passing verification."""
     is_branch: bool = False
@@ -81,8 +82,9 @@ _ORDER = (
 
 
 def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusTree:
-    """Build the status tree of a run. ``since`` holds the times at which todos were first seen to be
-    blocked.
+    """Build the status tree of a run.
+
+    ``since`` maps the ids of todos to the times at which they were first found blocked.
     """
     by_level: dict[str, list[TodoRecord]] = {}
     for record in sorted(state.todos.values(), key=lambda each: each.rank):
@@ -119,8 +121,9 @@ def status_tree(state: State, since: Mapping[str, str] | None = None) -> StatusT
 def shown_state(state: State, record: TodoRecord) -> str:
     """Return the state of a todo as shown to people.
 
-    A run without a driver never learns that work has begun, so a requested todo is shown as ``ready``,
-    or as still failing. A parent is ``ready`` until one of its todos has begun.
+    A run without a driver never learns that work has begun. There, a todo whose work is requested is shown
+    as ``ready``, or as ``test_failed`` if it failed before; a branch stays ``active``, and a parent is
+    ``ready`` until one of its todos has begun.
     """
     if record.life is TodoLife.ACTIVE and not state.policy.driven:
         if record.todo.has_sub_plan:
@@ -150,4 +153,5 @@ def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> 
 
 
 def _progress(nodes: Sequence[StatusNode]) -> tuple[int, int]:
+    """Return the sums of ``done`` and ``total`` of sibling nodes."""
     return sum(node.done for node in nodes), sum(node.total for node in nodes)

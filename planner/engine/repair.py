@@ -1,6 +1,10 @@
 """Verifications, and the repair of a failing todo: retry, branch, deeper branch, or a person.
 
-:mod:`planner.policy.branches` decides which of these applies; this module carries the decision out.
+:func:`verified` applies an outcome: it refuses unproved and stale ones, halts on violations, and
+finishes the todo, verifies it again or repairs it. :mod:`planner.policy.branches` decides how a failing
+todo is repaired; this module carries the decision out. Failures of environment and harness are never
+repaired, since no role of the plan is responsible for them. Of several todos that fail by one cause,
+only the first gets a branch; the others wait for it.
 """
 
 from __future__ import annotations
@@ -59,20 +63,23 @@ REVIEW = "planner.review_required"
 """Topics of notifications."""
 
 MOST_TIMES_APART = 3
-"""How often the pre-existing failures of one todo are moved to todos of their own before a person is
-asked.
-"""
+"""How often pre-existing failures of one todo are moved to todos of their own before a person is asked."""
 
-_MOST_NAMED = 10
-_LONGEST_HEAD = 500
-_ENDS = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife.TEST_FAILED}
+_MAX_NAMED = 10
+"""Number of failed branches that are remembered, and named in the alert about them."""
+
+_MAX_HEADLINE = 500
+"""Number of characters of a failure's first line that a reason quotes."""
+
+_LIFE_BY_STATE = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife.TEST_FAILED}
 
 
 def verified(tx: Transaction, event: Verified) -> None:
     """Apply the outcome of a verification, requested or from a run that somebody started by hand.
 
-    Raises :class:`planner.errors.RefusedEvent` for an outcome of another plan, of an older plan
-    version, or one that claims a pass without proof.
+    Raises :class:`planner.errors.RefusedEvent` for an outcome of another plan, of an older plan version
+    or of a cancelled request, and for one that claims a pass without proof. Raises
+    :class:`planner.errors.IllegalTransition` for a todo that is final.
     """
     outcome = event.outcome
     record = tx.known(outcome.todo_id)
@@ -82,20 +89,22 @@ def verified(tx: Transaction, event: Verified) -> None:
             f"the outcome of '{record.id}' is of the plan '{outcome.plan}', and this one is '{tx.plan_id}'",
             "tell only outcomes of this plan",
         )
-    said = state_of(outcome)
+    state = state_of(outcome)
     if record.id in tx.expired:  # a limit ended the todo before the outcome arrived
         return
     if record.life.is_final:
-        raise tx.illegal(record, _ENDS.get(said, TodoLife.TESTING), "begin another run of the plan")
+        raise tx.illegal(
+            record, _LIFE_BY_STATE.get(state, TodoLife.TESTING), "begin another run of the plan"
+        )
     _refuse_stale(tx, record, event)
-    proof = said is TodoState.DONE and _is_proved(tx, record, outcome)
-    was_asked = record.life is TodoLife.TESTING and record.id in tx.live
-    if not was_asked and not _take_up(tx, record, event, said):
+    proof = state is TodoState.DONE and _is_proved(tx, record, outcome)
+    is_requested = record.life is TodoLife.TESTING and record.id in tx.live
+    if not is_requested and not _accept_unrequested(tx, record, event, state):
         return
     record = tx.update(record, run_id=event.run_id, must_say_which=False)
-    if (
-        not record.told
-    ):  # the worker reported no cost: take the outcome's, where the turn counts as one cycle
+    if not record.told:
+        # The worker reported no cost, so the outcome's figures count. One of its cycles is the turn of
+        # work itself, which was counted when it finished.
         tokens, cycles = outcome.metrics.tokens_used or 0, outcome.metrics.patch_cycles or 0
         cycles -= 1 if record.turns else 0
         tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
@@ -103,18 +112,19 @@ def verified(tx: Transaction, event: Verified) -> None:
     if _stop_on_violation(tx, record, outcome):
         return
     tx.check_budget(record.id)
-    if said is TodoState.DONE:
+    if state is TodoState.DONE:
         tx.done(tx.update(record, signature="passed", diff_hash=outcome.diff_hash), verified=proof)
-    elif said is TodoState.TEST_FAILED:
-        _red(tx, record, event)
+    elif state is TodoState.TEST_FAILED:
+        _apply_failure(tx, record, event)
     else:
-        _undecided(tx, record, outcome)
+        _apply_undecided(tx, record, outcome)
 
 
 def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
     """Return whether a passing outcome is proved by its checks.
 
-    Raises :class:`planner.errors.RefusedEvent` if it is not and the run does not allow unproved passes.
+    Raises :class:`planner.errors.RefusedEvent` if it is not, unless the outcome has no checks at all and
+    the run allows unproved passes.
     """
     lack = missing_proof(record.todo, outcome, is_parent=record.id in tx.parts)
     if lack is None:
@@ -130,8 +140,8 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
 
 
 def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Refuse an outcome that was measured against an older version of the criteria, or of a cancelled
-    request.
+    """Raise :class:`planner.errors.RefusedEvent` for an outcome of an older version of the criteria or
+    of a cancelled request.
     """
     tx.check_answer(record, "verification of", event.answers)
     part = tx.parts[record.within]
@@ -142,6 +152,7 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
                 f"a verification of '{record.id}' was cancelled, and this does not say which one it is of",
                 "tell answers, the seq of the action, or plan_digest",
             )
+    # An unknown digest counts as older than every version.
     elif part.versions.get(event.plan_digest, 0) < record.judged_since:
         raise RefusedEvent(
             "stale-verification",
@@ -151,24 +162,25 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         )
 
 
-def _take_up(tx: Transaction, record: TodoRecord, event: Verified, said: TodoState) -> bool:
-    """Return whether to judge an outcome that was not requested; if so, move the todo to ``testing``.
+def _accept_unrequested(tx: Transaction, record: TodoRecord, event: Verified, state: TodoState) -> bool:
+    """Return whether to apply an outcome that was not requested; if so, move the todo to ``testing``.
 
     Passes and violations always count. A failure counts only once somebody can have worked on the todo:
-    before, it merely shows the work that is still to be done.
+    before, it shows only the work that is still to be done. A failure of a todo that is under repair
+    already is recorded here, and does not move it.
     """
-    if record.is_parent:  # decided by its own todos first
+    if record.is_parent:  # the todos of its sub-plan decide first
         return False
-    if said is not TodoState.DONE and not violations_of(event.outcome):
+    if state is not TodoState.DONE and not violations_of(event.outcome):
         if record.life is TodoLife.PENDING and (record.is_branch or tx.waits(record)):
             return False
-        if said is TodoState.TEST_FAILED:
+        if state is TodoState.TEST_FAILED:
             if record.life is TodoLife.TEST_FAILED:
-                _still_red(tx, record, event)
+                _record_repeated_failure(tx, record, event)
                 return False
             if not _is_attempt(record, event):
                 return False
-        elif said is not TodoState.TESTING or _tells_nothing(tx, record, event.outcome):
+        elif state is not TodoState.TESTING or _adds_nothing(tx, record, event.outcome):
             return False
     _to_testing(tx, record)
     return True
@@ -180,16 +192,22 @@ def _is_attempt(record: TodoRecord, event: Verified) -> bool:
         return True
     if record.outcome is None and not record.is_branch:
         return is_begun(record.todo, event.outcome)
+    # The same run shows the same state of the files again.
     if event.run_id is not None and event.run_id == record.run_id:
         return False
     if record.opened is not None and event.at.timestamp() <= record.opened:  # older than the branch
         return False
+    # A claim is taken for work even if the diff shows none.
     unchanged = record.diff_hash is not None and record.diff_hash == event.outcome.diff_hash
     return not unchanged or record.todo.status is TodoStatus.CLAIMED
 
 
-def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Return whether an undecided outcome adds nothing to what is known of the todo."""
+def _adds_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
+    """Return whether an undecided outcome adds nothing to what is known of the todo.
+
+    That is so for a failing todo, for checks that did not run, and if a person has already been asked
+    for the answer, or to repair the environment.
+    """
     verdicts = {check.counts_as for check in outcome.checks}
     if record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}:
         return True
@@ -199,20 +217,21 @@ def _tells_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> boo
     return Verdict.NEEDS_HUMAN in verdicts
 
 
-def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Apply an unrequested failure of a todo under repair; it counts for the branch if somebody worked
-    on that.
+def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    """Record an unrequested failure of a todo under repair.
+
+    It also counts as a failed attempt of the todo's branch if somebody can have worked on that.
     """
-    mine, _ = sorted_failures(record.todo, event.outcome)
-    if not mine or is_unowned(mine[0]):
+    own, _ = sorted_failures(record.todo, event.outcome)
+    if not own or is_unowned(own[0]):
         return
     branch = tx.last_branch(record)
     is_attempt = branch is not None and branch.life is TodoLife.ACTIVE and _is_attempt(branch, event)
     before = record.signature
-    record = tx.update(record, run_id=event.run_id, **_findings(record, event, mine[0]))
+    record = tx.update(record, run_id=event.run_id, **_findings(record, event, own[0]))
     if branch is not None and is_attempt:
         _to_testing(tx, branch)
-        _red(tx, tx.update(branch, run_id=event.run_id), event)
+        _apply_failure(tx, tx.update(branch, run_id=event.run_id), event)
     elif before != record.signature:
         tx.changed.append(record.id)
 
@@ -220,11 +239,13 @@ def _still_red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:
     """Return the fields of a record that describe a failing verification."""
     signature = failure.signature
-    if not signature:  # derive one; without any text it must not equal that of another todo's failure
+    if not signature:
+        # Numbers (addresses, times) differ between equal failures. Without any text the todo's id keeps
+        # the signature apart from those of other todos; a branch shares that of the todo it repairs.
         head = re.sub(r"\d+", "#", failure.stack_trace_head or "")
         tests = failure.tests or failure.top_failing_tests
-        told = (head, *tests) if head or tests else (record.parent_id or record.id,)
-        signature = "|".join((failure.category.value, *told))
+        parts = (head, *tests) if head or tests else (record.parent_id or record.id,)
+        signature = "|".join((failure.category.value, *parts))
     return {
         "outcome": event.outcome,
         "context": event.context,
@@ -237,6 +258,7 @@ def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str
 
 def _to_testing(tx: Transaction, record: TodoRecord) -> None:
     """Move a todo to ``testing`` without a request, cancelling a turn of work in progress."""
+    # The outcome replaces an open question and a queued step, and ends the wait for a shared repair.
     tx.withdraw(record.question)
     if record.id in tx.live and record.life is TodoLife.ACTIVE and tx.policy.driven:
         tx.cancel(record, "verified-unasked", "it was verified before its turn of work was told to be over")
@@ -247,15 +269,16 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
-    """Halt on a violation of guards, or ask a person if the policy says so; return whether there was
-    one.
+    """Process a violation of the sandbox or the budget; return whether there was one.
+
+    Raises :class:`Stop`, unless the policy has a person decide about violations of the sandbox.
     """
     found = violations_of(outcome)
     if not found:
         return False
     worst = min(found, key=lambda each: each.category.facts.family.severity)
     because = f"{worst.category} in {record.id}"
-    because += f": {_head(worst)}" if worst.stack_trace_head else ""
+    because += f": {_headline(worst)}" if worst.stack_trace_head else ""
     family = worst.category.facts.family
     if family is not Family.SANDBOX or tx.top.halt.security != "ask":
         raise Stop(HALTING[family], because, (record.id,), worst.category)
@@ -264,33 +287,37 @@ def _stop_on_violation(tx: Transaction, record: TodoRecord, outcome: Outcome) ->
     return True
 
 
-def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Apply a failing outcome: count repetitions, set pre-existing failures apart, start or continue
-    the repair.
+def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None:
+    """Apply a failing outcome to a todo in ``testing``.
+
+    Count repetitions of the failure, which may halt the run; move pre-existing failures to todos of
+    their own; then start or continue the repair. A failure that is nobody's fault is verified again.
     """
-    mine, apart = sorted_failures(record.todo, event.outcome)
-    if mine and is_unowned(mine[0]):
-        _later(tx, record, mine[0])
+    own, preexisting = sorted_failures(record.todo, event.outcome)
+    if own and is_unowned(own[0]):
+        _verify_unowned_again(tx, record, own[0])
         return
-    failure = mine[0] if mine else apart[0]
-    found = _findings(record, event, failure)
-    unchanged = found["diff_hash"] is not None and found["diff_hash"] == record.diff_hash
-    alike = found["signature"] == record.signature
-    both = failure.category is Category.FLAKY_TEST or (
-        unchanged and not alike and record.outcome is not None
+    failure = own[0] if own else preexisting[0]
+    findings = _findings(record, event, failure)
+    unchanged = findings["diff_hash"] is not None and findings["diff_hash"] == record.diff_hash
+    is_same_failure = findings["signature"] == record.signature
+    # Different failures of the same code show flakiness as well as the category does.
+    is_flaky = failure.category is Category.FLAKY_TEST or (
+        unchanged and not is_same_failure and record.outcome is not None
     )
-    same = record.same + 1 if unchanged and alike else 1
-    flaky = record.flaky + 1 if both else 0
-    record = tx.red(record, **found, same=same, flaky=flaky, waited=0)
+    same = record.same + 1 if unchanged and is_same_failure else 1
+    flaky = record.flaky + 1 if is_flaky else 0
+    record = tx.red(record, **findings, same=same, flaky=flaky, waited=0)
     _stop_on_streak(tx, record, failure)
     if record.parent_id is not None:
+        # A deeper branch of the same todo continues the count.
         primary = tx.records[record.parent_id]
         tx.update(primary, signature=record.signature, diff_hash=record.diff_hash, same=same)
         attempt_failed(tx, record, f"{record.id} is still red")
         return
-    waits = bool(apart) and _set_apart(tx, record, apart)
+    waits = bool(preexisting) and _move_preexisting(tx, record, preexisting)
     record = tx.records[record.id]
-    if mine:
+    if own:
         repair(tx, record)
     elif not waits:
         because = "what it failed with was there before the work, and has been set apart too often"
@@ -298,9 +325,7 @@ def _red(tx: Transaction, record: TodoRecord, event: Verified) -> None:
 
 
 def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    """Halt if the same failure, or flakiness, repeated as often as the policy allows. Raises
-    :class:`Stop`.
-    """
+    """Raise :class:`Stop` if the same failure, or flakiness, has repeated as often as the policy allows."""
     limits, culprit = tx.top.halt, (record.parent_id or record.id,)
     if limits.identical_failures is not None and record.same >= limits.identical_failures:
         raise Stop(
@@ -319,14 +344,17 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
         raise Stop("halt-on-flaky-streak", because, culprit, failure.category, times=record.flaky)
 
 
-def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) -> bool:
-    """Move pre-existing failures to todos of their own; return whether the todo now waits for them."""
+def _move_preexisting(tx: Transaction, record: TodoRecord, failures: tuple[Failure, ...]) -> bool:
+    """Move pre-existing failures to todos of their own; return whether the todo now waits for them.
+
+    It does not if this was done :data:`MOST_TIMES_APART` times, or if the edits conflict with the plan.
+    """
     if record.set_apart >= MOST_TIMES_APART:
         return False
     assert record.outcome is not None
     within = record.within
     edits = set_apart(
-        record.todo, record.outcome, apart, lambda name: qualified(within, name) in tx.records
+        record.todo, record.outcome, failures, lambda name: qualified(within, name) in tx.records
     )
     if edits:
         try:
@@ -336,16 +364,16 @@ def _set_apart(tx: Transaction, record: TodoRecord, apart: tuple[Failure, ...]) 
     return tx.waits(tx.update(record, set_apart=record.set_apart + 1))
 
 
-def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
-    """Apply an outcome without a decision: verify again, or ask a person if that cannot help."""
+def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
+    """Apply an undecided outcome: verify again, or ask a person if that cannot help."""
     unowned = next((failure for failure in failures_of(outcome) if is_unowned(failure)), None)
     if unowned is not None:
-        _later(tx, record, unowned)
+        _verify_unowned_again(tx, record, unowned)
         return
     open_ = [check for check in outcome.checks if check.counts_as in UNDECIDED]
-    asked = [check for check in outcome.checks if check.counts_as is Verdict.NEEDS_HUMAN]
-    if asked and not open_:
-        text = "; ".join(check.title or check.id for check in asked)
+    manual = [check for check in outcome.checks if check.counts_as is Verdict.NEEDS_HUMAN]
+    if manual and not open_:
+        text = "; ".join(check.title or check.id for check in manual)
         because = "only the answer of a person is missing"
         tx.rest(record)
         tx.ask(QuestionKind.ANSWER, record, text, "question-is-open", because)
@@ -356,29 +384,29 @@ def _undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
         tx.rest(record)
         tx.ask(QuestionKind.REVIEW, record, text, "demand-proves-nothing", because, options=options)
     else:
-        _again(tx, record, "inconclusive-is-verified-again", "the run could not tell whether it holds")
+        _verify_again_or_ask(
+            tx, record, "inconclusive-is-verified-again", "the run could not tell whether it holds"
+        )
 
 
-def _later(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
-    """Verify again after a failure of environment or harness, for which no role of the plan is
-    responsible.
-    """
+def _verify_unowned_again(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
+    """Verify again after a failure of environment or harness, for which no role is responsible."""
     if is_harness_fault(failure):
-        rule, because = "harness-blames-nobody", f"the run itself went wrong: {_head(failure)}"
+        rule, because = "harness-blames-nobody", f"the run itself went wrong: {_headline(failure)}"
     else:
-        rule, because = "environment-blames-nobody", f"something was not there: {_head(failure)}"
-    _again(tx, record, rule, because, failure)
+        rule, because = "environment-blames-nobody", f"something was not there: {_headline(failure)}"
+    _verify_again_or_ask(tx, record, rule, because, failure)
 
 
-def _head(failure: Failure) -> str:
+def _headline(failure: Failure) -> str:
     """Return the first line of a failure, or its category if it has none."""
-    return one_line(failure.stack_trace_head or "", limit=_LONGEST_HEAD) or failure.category.value
+    return one_line(failure.stack_trace_head or "", limit=_MAX_HEADLINE) or failure.category.value
 
 
-def _again(
+def _verify_again_or_ask(
     tx: Transaction, record: TodoRecord, rule: str, because: str, failure: Failure | None = None
 ) -> None:
-    """Verify again with exponential delay; ask a person once the retries are exhausted.
+    """Verify again, each time after twice the delay; ask a person once the retries are exhausted.
 
     While the question is open the todo stays in ``testing`` and occupies no place.
     """
@@ -396,7 +424,10 @@ def _again(
 
 
 def repair(tx: Transaction, record: TodoRecord) -> None:
-    """Start or continue the repair of a primary todo in ``test_failed``."""
+    """Start or continue the repair of a primary todo in ``test_failed``.
+
+    The first branch is not created while the repair of another todo covers the same cause.
+    """
     last = tx.last_branch(record)
     if last is not None and last.life is not TodoLife.DONE and not record.by_person:
         _work_on_branch(tx, record, last)
@@ -425,9 +456,10 @@ def repair(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> None:
-    """Continue with a branch that the plan file already held."""
+    """Continue with the latest branch of a failing todo, which is open or has failed."""
     if last.life.is_final:
         _branch_failed(tx, record, last)
+    # Branches are left out of the search for cycles when a plan is submitted.
     elif waits_for(tx, last, record):
         because = f"its branch {last.id} waits for the very todo that it is there to repair"
         escalate(tx, record, "branches-in-a-circle", because)
@@ -436,21 +468,28 @@ def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> No
 
 
 def attempt_failed(tx: Transaction, branch: TodoRecord, because: str) -> None:
-    """Grant a branch its next attempt, or fail it; it is ``active`` or ``test_failed``."""
+    """Count a failed attempt of a branch; grant it the next one, or fail it if none is left.
+
+    The branch is ``active`` or ``test_failed``. It also fails once its lifetime has passed.
+    """
     allowed = branch.todo.max_debug_attempts
     if allowed is None:
         allowed = attempts_of(branch.todo.branch_reason, tx.policy_of(branch))
+    # Without a driver, the first failed attempt is the first sign of work on the branch.
     tx.begin_lifetime(branch, tx.now)
     branch = tx.update(branch, attempts=branch.attempts + 1)
-    if branch.attempts >= allowed or _is_over(tx, branch):
+    if branch.attempts >= allowed or _is_expired(tx, branch):
         tx.fail(branch)
         return
-    said = f"{because} after attempt {branch.attempts} of {allowed}"
-    work_again(tx, branch, "branch-has-attempts-left", said, attempt=branch.attempts + 1)
+    reason = f"{because} after attempt {branch.attempts} of {allowed}"
+    work_again(tx, branch, "branch-has-attempts-left", reason, attempt=branch.attempts + 1)
 
 
 def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: int) -> None:
-    """Request another turn of work, at once for an active todo, else when its turn comes."""
+    """Request another turn of work: at once for an active todo, which keeps its place, else by the queue.
+
+    If the budget leaves no further turn, an active todo becomes ``test_failed`` and is queued, too.
+    """
     if record.life is TodoLife.ACTIVE:
         if tx.check_budget(before_work=True):
             implement(tx, record, rule, because, **facts)
@@ -462,10 +501,10 @@ def work_again(tx: Transaction, record: TodoRecord, rule: str, because: str, **f
 def escalate(
     tx: Transaction, record: TodoRecord, rule: str, because: str, *, exhausted: bool = True
 ) -> None:
-    """Ask a person how to continue with a todo.
+    """Notify the planner and ask a person how to continue with a todo.
 
-    ``exhausted`` counts it among the todos whose repairs were used up. Raises :class:`Stop` if that
-    were too many in a row.
+    ``exhausted`` counts it, once, among the todos whose repairs are exhausted. Raises :class:`Stop` if
+    there are too many of these in a row.
     """
     tx.notify(rule, because, topic=REVIEW, to=Role.PLANNER, todo_id=record.id)
     if exhausted and not record.exhausted:
@@ -475,16 +514,17 @@ def escalate(
 
 
 def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: str) -> None:
-    """Count a todo whose repairs are exhausted. Raises :class:`Stop` at the plan's limit of consecutive
-    ones.
+    """Count a todo whose repairs are exhausted.
+
+    Raises :class:`Stop` at the plan's limit of consecutive ones; ``facts`` are added to its facts.
     """
     tx.consecutive += 1
     limit = tx.top.halt.consecutive_failures
     if limit is not None and tx.consecutive >= limit:
-        said = f"the repairs of {counted(tx.consecutive, 'todo')} in a row are used up"
-        said += f", the last of {record.id} ({because})"
+        reason = f"the repairs of {counted(tx.consecutive, 'todo')} in a row are used up"
+        reason += f", the last of {record.id} ({because})"
         rule = "halt-on-consecutive-failures"
-        raise Stop(rule, said, (record.id,), consecutive=tx.consecutive, limit=limit, **facts)
+        raise Stop(rule, reason, (record.id,), consecutive=tx.consecutive, limit=limit, **facts)
 
 
 def ask_review(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
@@ -503,11 +543,12 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
             because = f"{branch.id} passed, so its criteria may hold now"
             tx.enqueue(primary, "verify", "branch-passed", because)
         return
-    anew = primary.next_step is not None and primary.next_step.rule == "criteria-have-changed"
-    if anew or primary.life is TodoLife.DONE:
+    # The branch was ended because the criteria of its todo changed, which is no failure of the branch.
+    is_reverified = primary.next_step is not None and primary.next_step.rule == "criteria-have-changed"
+    if is_reverified or primary.life is TodoLife.DONE:
         return
     tx.failed_branches += 1
-    tx.last_failed_branches = (*tx.last_failed_branches, branch.id)[-_MOST_NAMED:]
+    tx.last_failed_branches = (*tx.last_failed_branches, branch.id)[-_MAX_NAMED:]
     limit = tx.top.notify_after_n_failures
     if tx.failed_branches > limit:
         named = ", ".join(tx.last_failed_branches)
@@ -518,10 +559,10 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
 
 
 def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> None:
-    """Escalate a failing todo whose branch did not repair it."""
+    """Escalate a failing todo whose branch did not repair it, with the reason why the branch ended."""
     if branch.life is TodoLife.SKIPPED:
         rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
-    elif _is_over(tx, branch):
+    elif _is_expired(tx, branch):
         rule, because = "branch-lifetime", f"{branch.id} is not done within its lifetime"
     else:
         rule, because = "attempts-used-up", f"{branch.id} is still red"
@@ -529,13 +570,13 @@ def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> 
     escalate(tx, primary, rule, because)
 
 
-def _is_over(tx: Transaction, branch: TodoRecord) -> bool:
+def _is_expired(tx: Transaction, branch: TodoRecord) -> bool:
     """Return whether the lifetime of a branch has passed."""
     return branch.expires is not None and tx.now > branch.expires
 
 
 def failure_of(record: TodoRecord) -> Failure:
-    """Return the failure that decides the repair of a failing todo."""
+    """Return the failure that decides the repair of a todo, which must be failing."""
     assert record.failure is not None
     return record.failure
 
@@ -554,9 +595,10 @@ def waits_for(tx: Transaction, record: TodoRecord, goal: TodoRecord) -> bool:
 
 
 def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
-    """Return the todo whose repair in progress covers every failure of this one, or ``None``.
+    """Return the first todo in plan order whose repair in progress covers every failure of this one.
 
-    A todo that may not edit the file at fault cannot lead one that may.
+    A todo that may not edit the file at fault cannot lead one that may. Returns ``None`` if there is no
+    such todo.
     """
     assert record.outcome is not None
     own = {each.signature for each in failures_of(record.outcome)} - {None} | {record.signature}
@@ -567,7 +609,7 @@ def _leader(tx: Transaction, record: TodoRecord) -> TodoRecord | None:
         and other.id != record.id
         and not other.is_branch
         and _is_under_repair(tx, other)
-        and (_may_mend(other) or not _may_mend(record))
+        and (_may_edit_fault(other) or not _may_edit_fault(record))
     ]
     return min(leaders, key=lambda other: other.rank, default=None)
 
@@ -585,16 +627,19 @@ def _is_under_repair(tx: Transaction, record: TodoRecord) -> bool:
     return record.next_step is not None
 
 
-def _may_mend(record: TodoRecord) -> bool:
-    """Return whether a todo may edit the file at fault; true if the place is unknown."""
+def _may_edit_fault(record: TodoRecord) -> bool:
+    """Return whether a todo may edit the file at fault; true if that file is unknown."""
     place = None if record.failure is None else record.failure.location
     files = record.todo.allowed_files
     return place is None or files is None or allowed(place.path, files)
 
 
 def release_follower(tx: Transaction) -> bool:
-    """Continue one todo that waited for the repair of another; return whether there was one."""
-    for name in tx.reds:  # may change size below, so the loop is left right after that
+    """Continue one todo that waited for the repair of another; return whether there was one.
+
+    The todo is verified if that repair succeeded, and repaired on its own if not.
+    """
+    for name in tx.reds:  # the repair below may change its size, so the function returns right after
         record = tx.records[name]
         if record.behind is None:
             continue
@@ -615,7 +660,10 @@ def release_follower(tx: Transaction) -> bool:
 
 
 def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
-    """Create the branch of a todo, ask for its approval, or queue it until a place is free."""
+    """Create the branch of a todo, ask for its approval, or queue it until the branch limit allows it.
+
+    ``step`` carries the proposal if a person has approved it. A plan that allows no branches escalates.
+    """
     limit = tx.top.max_concurrent_branches
     if limit < 1:
         escalate(tx, record, "branch-limit", "the plan allows no branches (max_concurrent_branches is 0)")
@@ -624,7 +672,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif step.proposal is not None:
         try:
             _make_branch(tx, record, step.proposal)
-        except EditConflictError:  # the plan changed after the approval: propose again
+        except EditConflictError:  # the plan changed after the approval, so a new proposal is needed
             open_branch(tx, record, step._replace(proposal=None))
     else:
         proposal = _proposal(tx, record, step)
@@ -644,22 +692,29 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 
 
 def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
-    """Publish a branch. Raises :class:`planner.errors.EditConflictError` if it no longer fits the plan."""
+    """Publish a branch and the edits that need no approval; ask a person about the others.
+
+    Raises :class:`planner.errors.EditConflictError` if the proposal no longer fits the plan.
+    """
     tx.update(record, next_step=None)
     edits = [each for each in proposal.edits if not each.requires_approval]
     publish(tx, record.within, edits, proposal.rule, proposal.because)
     tx.open_branches += 1
-    asked = tuple(edit for edit in proposal.edits if edit.requires_approval)
-    if asked:  # edits of criteria and quarantines always need a person
-        text = f"may the plan be changed ({', '.join(dict.fromkeys(edit.edit for edit in asked))})?"
-        kind, digest = QuestionKind.APPROVE_EDITS, digest_of_edits("", asked)
+    unapproved = tuple(edit for edit in proposal.edits if edit.requires_approval)
+    if unapproved:  # edits of criteria and quarantines always need a person
+        text = f"may the plan be changed ({', '.join(dict.fromkeys(edit.edit for edit in unapproved))})?"
+        kind, digest = QuestionKind.APPROVE_EDITS, digest_of_edits("", unapproved)
         record = tx.records[record.id]
-        tx.ask(kind, record, text, asked[0].rule, asked[0].because, digest=digest, edits=asked)
+        tx.ask(
+            kind, record, text, unapproved[0].rule, unapproved[0].because, digest=digest, edits=unapproved
+        )
 
 
 def failure_class(failure: Failure) -> str:
-    """Return the class of failures that one approval may cover: category, kind of exception, and routed
-    role.
+    """Return the class of failures that one approval may cover.
+
+    It consists of the category, the exception's name (empty if the first line names none) and the role
+    to which the failure is routed.
     """
     head = (failure.stack_trace_head or "").partition(":")[0].strip()
     kind = head if head.replace(".", "").replace("_", "").isalnum() else ""
@@ -667,8 +722,10 @@ def failure_class(failure: Failure) -> str:
 
 
 def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuman:
-    """Return the question that proposes a branch, with the revisions that the category of the failure
-    calls for.
+    """Return the question that proposes a branch, with the revisions for the failure's category.
+
+    The memory may replace the role. If the revisions conflict with the plan, only the branch and its
+    instructions are proposed.
     """
     failure, last = failure_of(record), tx.last_branch(record)
     assert record.outcome is not None
@@ -705,21 +762,23 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         tools=frozenset(tx.policy.tools),
         is_taken=is_taken,
     )
-    asked = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
-    borne = {edit.nodeid for edit in asked if isinstance(edit, QuarantineTest)}
+    # A person decides once about the quarantine of a test, even if it fails several todos.
+    open_edits = (edit for each in tx.questions.values() if not each.branch for edit in each.edits)
+    proposed_nodeids = {edit.nodeid for edit in open_edits if isinstance(edit, QuarantineTest)}
     edits: list[Edit] = [
         edit
         for edit in revise(situation)
-        if not (isinstance(edit, QuarantineTest) and edit.nodeid in borne)
+        if not (isinstance(edit, QuarantineTest) and edit.nodeid in proposed_nodeids)
     ]
     added = AddBranch(rule=step.rule, because=because, todo=branch)
+    # Edits that need an approval are decided separately, so the branch must fit the plan without them.
     try:
         agreed = [each for each in (added, *edits) if not each.requires_approval]
         final = edited(tx, record.within, agreed).todos[branch_id]
     except EditConflictError:  # propose the branch alone
         edits, final = [], branch
     tried = () if last is None else (f"branch {last.todo.id}",)
-    told = AddContext(
+    context = AddContext(
         rule="context-for-the-repair",
         because="whoever repairs it sees nothing else",
         todo_id=branch_id,
@@ -734,7 +793,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         options=OPTIONS[QuestionKind.APPROVE_BRANCH],
         rule=step.rule,
         because=because,
-        branch=final.model_copy(update={"debug_instructions": told.text}),
-        edits=(added, *edits, told),
+        branch=final.model_copy(update={"debug_instructions": context.text}),
+        edits=(added, *edits, context),
         failure=failure,
     )

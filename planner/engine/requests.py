@@ -1,4 +1,8 @@
-"""Requests to the driver for work, verification and sub-plans, with the brief for whoever acts."""
+"""Requests to the driver for work, verification and sub-plans, with the brief for whoever acts.
+
+Each function moves the todo to the state that corresponds to the request, and remembers rule and reason
+of it, so that it can be repeated after a restart of the driver.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +23,18 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 MOST_RESULTS = 200
-"""Limit of the finished todos that a ``load_sub_plan`` request names."""
+"""Maximum number of finished todos that a ``load_sub_plan`` request names."""
 
 
 def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
-    """Request a turn of work on a todo."""
+    """Request a turn of work on a todo, with the reason ``because`` and ``facts`` about it."""
     changes = {"turns": record.turns + 1, "told": False, "next_step": None, "waited": 0}
     tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), **changes)
     _request(tx, record, rule, because, facts)
 
 
 def verify(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
-    """Request the verification of a todo."""
+    """Request the verification of a todo, with the reason ``because`` and ``facts`` about it."""
     changes = {"deadline": None, "next_step": None}
     tx.move(record, TodoLife.TESTING, asked_by=(rule, because), **changes)
     _request(tx, record, rule, because, facts)
@@ -63,7 +67,11 @@ def _request(
     facts: dict[str, Fact],
     at: float | None = None,
 ) -> None:
-    """Emit the request that the state of a todo calls for: verification, sub-plan, or turn of work."""
+    """Emit the request that corresponds to a todo's state: verification, sub-plan, or turn of work.
+
+    ``at`` is the earliest time of a verification, epoch seconds.
+    """
+    # emit() numbers the action; no other one may be emitted in between.
     record = tx.update(record, asked=tx.seq + 1)
     if record.life is TodoLife.TESTING:
         advice = None if tx.memory is None or tx.quiet else tx.memory.recipe(record.todo, tx.now)
@@ -110,7 +118,7 @@ def _request(
 def start_clock(tx: Transaction, record: TodoRecord, *, driven_only: bool = False) -> None:
     """Start the time limit of a turn of work now.
 
-    With ``driven_only`` nothing starts in a run without a driver, where nobody reports that work has
+    With ``driven_only`` nothing starts in a run without a driver, where no event reports that work has
     begun.
     """
     limit, is_begun = record.todo.timeout_seconds, tx.policy.driven or not driven_only
@@ -135,8 +143,9 @@ def instructions_for(
 ) -> str:
     """Return the instructions in Markdown for whoever repairs a todo.
 
-    ``red`` holds the failure to describe, which may be that of a branch; ``worker`` is the todo or
-    branch that will be worked on; ``tried`` lists failed attempts.
+    ``red`` holds the failure to describe, which may be that of a branch, and must have an outcome;
+    ``worker`` is the todo or branch that will be worked on; ``tried`` lists failed attempts. ``reds`` and
+    ``verify`` are as in :func:`brief_of`; by default, ``verify`` is the command that the failure names.
     """
     assert red.outcome is not None
     return write_brief(
@@ -144,7 +153,7 @@ def instructions_for(
         primary.todo,
         red.outcome,
         red.context,
-        rerun=verify or (primary.failure and primary.failure.rerun) or _check(state, primary.id),
+        rerun=verify or (primary.failure and primary.failure.rerun) or _verify_command(state, primary.id),
         worker=worker,
         tried=tried,
         reds=reds,
@@ -162,8 +171,9 @@ def brief_of(
 ) -> str:
     """Return the Markdown brief for whoever works on a todo.
 
-    With ``reds`` (all that the todo's root cause makes fail) the brief is short and covers the root
-    cause; ``verify`` is then the command that checks all of it.
+    With ``reds`` (everything that fails by the todo's root cause) the brief is short and describes the
+    root cause; ``verify`` is then the command that verifies all of it. Without a failure, the brief
+    describes the task.
     """
     record = state.records[todo_id]
     if reds is not None:
@@ -177,7 +187,7 @@ def brief_of(
     if brief.instructions is not None:
         return brief.instructions.rstrip("\n")
     bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
-    return write_task(brief, bounds, _check(state, todo_id), max_tokens=max_tokens)
+    return write_task(brief, bounds, _verify_command(state, todo_id), max_tokens=max_tokens)
 
 
 def _primary(state: State, record: TodoRecord) -> TodoRecord:
@@ -185,12 +195,13 @@ def _primary(state: State, record: TodoRecord) -> TodoRecord:
     return record if record.parent_id is None else state.records[record.parent_id]
 
 
-def _check(state: State, todo_id: str) -> str:
+def _verify_command(state: State, todo_id: str) -> str:
     """Return the command that verifies one todo."""
     return f"pytest --planverify {quote(f'{state.path}::{todo_id}')}"
 
 
 def _brief(state: State, record: TodoRecord, max_tokens: int = PAGE_TOKENS) -> Brief:
+    """Return the brief of a todo as it is sent in an ``implement`` request."""
     todo = record.todo
     task = todo.controller_task_spec
     return Brief(
@@ -206,16 +217,22 @@ def _brief(state: State, record: TodoRecord, max_tokens: int = PAGE_TOKENS) -> B
 
 
 def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | None:
-    """Return a person's message followed by the description of the failure, or ``None``."""
+    """Return a person's message followed by the description of the failure.
+
+    Without a recorded failure the todo's own ``debug_instructions`` take its place. Returns ``None`` if
+    there is neither.
+    """
     primary = _primary(state, record)
-    told = record.todo.debug_instructions
+    described = record.todo.debug_instructions
     if all(each.outcome is not None and each.failure is not None for each in (record, primary)):
-        told = instructions_for(state, primary, record, record.todo, _tried(record), max_tokens=max_tokens)
-    return "\n\n".join(each for each in (record.instructions, told) if each is not None) or None
+        described = instructions_for(
+            state, primary, record, record.todo, _tried(record), max_tokens=max_tokens
+        )
+    return "\n\n".join(each for each in (record.instructions, described) if each is not None) or None
 
 
 def _tried(record: TodoRecord) -> tuple[str, ...]:
-    """Return a line on the latest failed attempt of a branch."""
+    """Return a line on the latest failed attempt of a branch; empty if there is none."""
     if record.outcome is None or record.parent_id is None:
         return ()
     touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"

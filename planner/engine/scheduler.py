@@ -1,4 +1,8 @@
-"""Scheduler: after each event, apply all consequences, grant pending steps, and end the run."""
+"""Scheduler: after each event, apply all consequences, grant pending steps, and end the run.
+
+A pending step is granted if it is still valid, if fewer todos than ``jobs`` are live, if the budget leaves
+a turn of work, and if no live todo may write the same files.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from planner.engine.transaction import Transaction
     from planner.model.actions import Fact
 
-_AWAITED = {
+_VALID_STATES = {
     "start": (TodoLife.PENDING,),
     "implement": (TodoLife.TEST_FAILED, TodoLife.PENDING),
     "verify": (TodoLife.TEST_FAILED, TodoLife.TESTING, TodoLife.ACTIVE),
@@ -30,7 +34,7 @@ _AWAITED = {
 }
 """The states in which a pending step of each kind is still valid."""
 
-_TO_FAILED = {
+_PATH_TO_FAILED = {
     TodoLife.ACTIVE: (TodoLife.FAILED,),
     TodoLife.TESTING: (TodoLife.TEST_FAILED, TodoLife.FAILED),
     TodoLife.TEST_FAILED: (TodoLife.FAILED,),
@@ -41,16 +45,16 @@ _TO_FAILED = {
 
 
 def apply_consequences(tx: Transaction) -> None:
-    """Apply consequences until none is left, then decide whether the run continues. Raises
-    :class:`Stop`.
+    """Apply consequences until none is left, then decide whether the run continues.
 
-    The order matters: changed criteria first, as they void verifications that other rules would act on.
+    Changed criteria come first, as they void verifications on which other rules would act. Raises
+    :class:`Stop` if the run has to halt.
     """
     while True:
         if tx.judged_anew:
-            _verify_anew(tx, tx.records[tx.judged_anew.pop(0)])
+            _reverify(tx, tx.records[tx.judged_anew.pop(0)])
         elif tx.changed:
-            _propose_anew(tx, tx.changed.pop(0))
+            _renew_proposals(tx, tx.changed.pop(0))
         elif tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
         elif not release_follower(tx) and not _open_next_branch(tx) and not _grant_ready(tx):
@@ -58,9 +62,11 @@ def apply_consequences(tx: Transaction) -> None:
     _conclude(tx)
 
 
-def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
-    """Void the verifications and branches of a todo whose criteria changed, and verify it against the
-    new ones.
+def _reverify(tx: Transaction, record: TodoRecord) -> None:
+    """Verify a todo whose criteria changed against the new ones.
+
+    Its open branches end, and a verification in progress is cancelled. A failing todo without an open
+    branch is left to the question or step that it waits for.
     """
     rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
     if record.life is TodoLife.TEST_FAILED:
@@ -74,8 +80,8 @@ def _verify_anew(tx: Transaction, record: TodoRecord) -> None:
         verify(tx, tx.update(record, must_say_which=True), rule, because)
 
 
-def _propose_anew(tx: Transaction, todo_id: str) -> None:
-    """Renew the open proposals about a todo that changed: an approval applies to what was shown only."""
+def _renew_proposals(tx: Transaction, todo_id: str) -> None:
+    """Renew the open proposals about a todo that changed: an approval is valid for what was shown only."""
     for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
             tx.withdraw(question.question_id)
@@ -86,46 +92,50 @@ def _propose_anew(tx: Transaction, todo_id: str) -> None:
 
 
 def _open_next_branch(tx: Transaction) -> bool:
-    """Open the next waiting branch if the limit of concurrent branches allows; return whether one was
-    opened.
+    """Open the next waiting branch if the limit of concurrent branches allows it.
+
+    Returns whether one was opened or proposed.
     """
     while tx.unopened and tx.open_branches < tx.top.max_concurrent_branches:
         record = tx.records[heappop(tx.unopened)[-1]]
         step = record.next_step
-        if step is not None and step.kind == "branch" and record.life in _AWAITED["branch"]:
+        if step is not None and step.kind == "branch" and record.life in _VALID_STATES["branch"]:
             open_branch(tx, record, step)
             return True
     return False
 
 
 def _grant_ready(tx: Transaction) -> bool:
-    """Grant every queued step that is valid and has a free place; return whether branches ended
-    meanwhile.
+    """Grant every queued step that is valid and has a free place, budget and free files.
+
+    Stops and returns ``True`` if a branch ended meanwhile, as its consequences come first. A step whose
+    files are taken is queued again when the todo that holds them releases them.
     """
-    aside: list[tuple[Any, ...]] = []
+    deferred: list[tuple[Any, ...]] = []
     jobs = tx.policy.jobs
     while tx.ready and not tx.ended_branches:
         key = heappop(tx.ready)
         record = tx.records[key[-1]]
         step = record.next_step
-        if step is None or step.kind == "branch" or record.life not in _AWAITED[step.kind]:
+        # Entries are not removed when a step is replaced or a todo moves on, so outdated ones are skipped.
+        if step is None or step.kind == "branch" or record.life not in _VALID_STATES[step.kind]:
             continue
         if step.kind == "start" and tx.waits(record):  # a revision added a dependency after it was queued
             tx.update(record, next_step=None)
         elif not record.is_parent and jobs is not None and jobs <= _working(tx):
-            aside.append(key)
+            deferred.append(key)  # all places are taken; parents, which need none, come first in the queue
             break
         elif (
             step.kind in ("start", "implement")
             and not record.is_parent
             and not tx.check_budget(before_work=True)
         ):
-            aside.append(key)  # verifications need no further budget and continue
+            deferred.append(key)  # verifications need no budget for a turn of work and continue
         elif (holder := tx.holder_of(record)) is not None:
             tx.held[holder] = (*tx.held.get(holder, ()), record.id)
         else:
             _grant(tx, record, step)
-    for key in aside:
+    for key in deferred:
         heappush(tx.ready, key)
     return bool(tx.ended_branches)
 
@@ -136,6 +146,10 @@ def _working(tx: Transaction) -> int:
 
 
 def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
+    """Perform a pending step: request work, a verification or a sub-plan, or ask for approval first.
+
+    A claimed todo is verified before any work on it; one that requires no testing is done.
+    """
     rule, because = step.rule, step.because
     starts = step.kind == "start"
     if step.kind == "children":
@@ -144,7 +158,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     claimed = starts and not record.is_parent and is_said_to_be_done(tx, record)
     is_begun = record.is_parent or record.turns or record.is_branch or record.allowed_start
     if starts and not is_begun and not claimed and asks_a_person(record.todo):
-        _ask_first(tx, record)
+        _ask_to_start(tx, record)
         return
     tx.occupy(record)
     if record.is_parent and step.kind in ("start", "load"):
@@ -167,7 +181,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         implement(tx, record, rule, because, retries=record.retries)
 
 
-def _ask_first(tx: Transaction, record: TodoRecord) -> None:
+def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
     """Ask a person to approve the start of a todo; the approval is bound to its current definition."""
     record = tx.update(record, next_step=None)
     digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
@@ -178,12 +192,15 @@ def _ask_first(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
-    """Judge a parent whose sub-plan's todos are all final: fail it, verify its own criteria, or finish
-    it.
+    """Evaluate a parent whose sub-plan's todos are all final.
+
+    It fails if one of them is not done; otherwise its own criteria are verified, or it is done if it has
+    none.
     """
     if not all(tx.records[name].life.is_final for name in record.children):  # a revision added one
         tx.update(record, next_step=None)
         return
+    # From here it is an ordinary todo, which claims its own files instead of those of its sub-plan.
     tx.rest(record)
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})
     files = files_of(tx, alone, record.within)
@@ -200,9 +217,9 @@ def _end_parent(tx: Transaction, record: TodoRecord) -> None:
 
 
 def _conclude(tx: Transaction) -> None:
-    """Decide whether the plan continues, waits for a person, or is complete.
+    """Decide whether the plan continues, waits for a person, or is completed.
 
-    Raises :class:`Stop` if nothing can continue although todos are not done.
+    Raises :class:`Stop` if nothing can continue although some todos are not done.
     """
     if tx.plan_state not in (PlanState.EXECUTING, PlanState.REVISING, PlanState.AWAITING_REVIEW):
         return
@@ -229,17 +246,21 @@ def _conclude(tx: Transaction) -> None:
 
 
 def halt(tx: Transaction, stop: Stop) -> None:
-    """Halt the run: cancel live work, move every open todo to ``halted``, and emit the ``halt`` action."""
+    """Halt the run: cancel live work, move live todos to ``halted``, and emit the ``halt`` action.
+
+    The todos that caused the halt fail first.
+    """
     for record in _live(tx):
         # The event just reported the end of the culprit's own work, so nothing of it is left to cancel.
         if not (record.id in stop.todo_ids and tx.trigger in ("verified", "work_finished")):
             tx.cancel(record, stop.rule, stop.because)
-    culprits = tuple(name for name in stop.todo_ids if tx.records[name].life in _TO_FAILED)
+    culprits = tuple(name for name in stop.todo_ids if tx.records[name].life in _PATH_TO_FAILED)
     for name in culprits:
-        for life in (*_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
+        for life in (*_PATH_TO_FAILED[tx.records[name].life], TodoLife.HALTED):
             tx.move(tx.records[name], life)
     for record in [each for each in tx.records.values() if each.life.is_live]:
         tx.move(record, TodoLife.HALTED)
+    # A plan that was stopped before its start has no direct transition to ``halted``.
     if tx.plan_state is PlanState.READY:
         tx.plan_to(PlanState.EXECUTING)
     tx.plan_to(PlanState.HALTED)
@@ -249,7 +270,7 @@ def halt(tx: Transaction, stop: Stop) -> None:
 
 
 def end(tx: Transaction, action: Halt | Finish) -> None:
-    """Emit the last action of the run."""
+    """Emit the last action of the run, also in a quiet transaction, as it is part of the state."""
     tx.seq += 1
     tx.stopped = action.model_copy(update={"seq": tx.seq})
     tx.actions.append(tx.stopped)
@@ -258,7 +279,7 @@ def end(tx: Transaction, action: Halt | Finish) -> None:
 def repeat_requests(tx: Transaction) -> None:
     """Emit every outstanding request and question again, for a driver that was restarted."""
     for record in _live(tx):
-        if not (record.is_parent and record.id in tx.parts):
+        if not (record.is_parent and record.id in tx.parts):  # a loaded sub-plan is not requested again
             repeat(tx, record)
     for question in sorted(tx.questions.values(), key=lambda each: each.seq):
         tx.show(question)

@@ -1,5 +1,7 @@
-"""State of a run: a value that each event replaces by a new one. Only events are stored, never the
-state.
+"""State of a run, a value that each event replaces by a new one.
+
+Only events are stored, never the state: it is rebuilt by applying them again. Functions at the end derive
+the current plans from it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class PendingStep(NamedTuple):
     """The queued next step of a todo, with the rule that queued it."""
 
     kind: str
-    """``start``, ``implement``, ``verify``, ``branch``, ``children`` or ``load``."""
+    """``start``, ``implement``, ``verify``, ``branch``, ``children`` (evaluate a parent) or ``load``."""
     rule: str
     because: str
     proposal: AskHuman | None = None
@@ -43,9 +45,7 @@ class TodoRecord(NamedTuple):
     within: str
     """Qualified id of the parent whose sub-plan holds it; empty in the top plan."""
     rank: tuple[int, ...]
-    """Sort key of plan order; todos of a sub-plan follow their parent, branches the todo that they
-    repair.
-    """
+    """Sort key of plan order: todos of a sub-plan follow their parent, branches the todo they repair."""
     life: TodoLife = TodoLife.PENDING
     """Blocked todos are stored as ``pending``; :meth:`State.todos` derives ``blocked``."""
     next_step: PendingStep | None = None
@@ -67,7 +67,7 @@ class TodoRecord(NamedTuple):
     failure: Failure | None = None
     """The failure of that outcome that decided the repair."""
     signature: str | None = None
-    """Signature of that failure, or ``passed``; ``None`` before the first verification."""
+    """Signature of that failure, or ``passed``; ``None`` before the first decided verification."""
     diff_hash: str | None = None
     """Digest of the product's diff in that verification."""
     same: int = 0
@@ -81,28 +81,32 @@ class TodoRecord(NamedTuple):
     allowed_start: bool = False
     """A person approved its start."""
     by_person: bool = False
-    """A person granted the current turn of work; if it fails, they are asked again instead of retrying."""
+    """A person granted the current turn of work; if it fails, a person is asked again instead of
+    retrying.
+    """
     judged_since: int = 1
     """Plan version in which its criteria last changed; verdicts on older versions are stale."""
     must_say_which: bool = False
-    """A verification was cancelled, so a result must name the action that it answers."""
+    """A verification was cancelled, so the next outcome must name the action that it answers, or the
+    digest of the plan version.
+    """
     told: bool = False
     """The cost of the current turn of work was reported."""
     verified: bool = False
-    """Done by a passing verification, not merely by a claim."""
+    """Done by a passing verification that has proof, not by a claim only."""
     files: tuple[str, ...] = ()
     """Globs of the files that it may write, relative to the root of the top plan."""
     children: tuple[str, ...] = ()
     is_parent: bool = False
-    """Its todos in a sub-plan decide its state; once they are final it is treated as an ordinary todo."""
+    """The todos of its sub-plan decide its state; once they are final it is treated as an ordinary todo."""
     run_id: str | None = None
     """Id of the run of its latest verification."""
     cause: frozenset[str] = frozenset()
-    """Signatures that belong to the root cause of its failure."""
+    """Signatures of all failures that share the root cause of its failure, its own included."""
     behind: str | None = None
-    """Id of the todo whose repair fixes the same root cause; this todo waits for it."""
+    """Id of the todo under repair that fails by the same root cause; this todo waits for that repair."""
     exhausted: bool = False
-    """Its repairs were exhausted before and are counted in :attr:`State.consecutive`."""
+    """It was counted in :attr:`State.consecutive` already."""
     branches: tuple[str, ...] = ()
     """Ids of all branches created for it, oldest first."""
     parent_id: str | None = None
@@ -111,7 +115,7 @@ class TodoRecord(NamedTuple):
     attempts: int = 0
     """For a branch, the number of failed attempts."""
     opened: float | None = None
-    """For a branch, its creation time, epoch seconds."""
+    """For a branch, its creation time, epoch seconds; ``None`` if the plan file does not state it."""
     expires: float | None = None
     """For a branch, the end of its lifetime; ``None`` until the first work on it."""
     instructions: str | None = None
@@ -140,8 +144,9 @@ class PlanPart(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """All that the engine knows after some events. Immutable by convention: only a transaction changes
-    its own copy.
+    """All that the engine knows after some events.
+
+    Immutable by convention: only a transaction changes its own copy.
     """
 
     plan_id: str
@@ -163,28 +168,28 @@ class State:
     reds: dict[str, None] = field(default_factory=dict[str, None])
     """Ids of failing todos that may still be repaired (an ordered set)."""
     dependents: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Reverse dependencies: ids of waiting todos by id."""
+    """Reverse dependencies: for each todo id, the ids of the todos that depend on it."""
     questions: dict[str, AskHuman] = field(default_factory=dict[str, "AskHuman"])
     live: dict[str, None] = field(default_factory=dict[str, None])
-    """Ids of todos that the driver works on or verifies, parents included, in order of start."""
+    """Ids of todos that are being worked on or verified, parents included, in order of start."""
     claims: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Sorted pairs of literal glob prefix and todo id, for the files of live todos."""
     ready: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     """Heap of keys ``(kind, priority, bias, rank, id)`` of todos with a pending step."""
     unopened: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    """The same for todos that wait for a branch; separate, as hundreds may wait here without being
-    granted.
+    """The same for todos that wait for a branch. A heap of its own, as hundreds may wait here for long and
+    would be inspected at each event.
     """
     held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Ids of todos that wait for the files of a live todo, by its id."""
     timers: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
-    """Heap of ``(epoch seconds, todo id)``. Entries whose time the todo no longer has are ignored."""
+    """Heap of ``(epoch seconds, todo id)``. An entry is ignored if no limit of its todo has that time."""
     open_branches: int = 0
     failed_branches: int = 0
     last_failed_branches: tuple[str, ...] = ()
     """The latest ten, newest last."""
     consecutive: int = 0
-    """Consecutive todos whose repairs were exhausted."""
+    """Number of todos whose repairs were exhausted since a todo was last done."""
     approved: frozenset[str] = frozenset()
     """Failure classes for which a person approved all branches."""
     spent: Spent = field(default_factory=Spent)
@@ -201,8 +206,9 @@ class State:
         return {**self.records, **blocked}
 
     def blocked(self) -> dict[str, str]:
-        """Return the ids of blocked todos, each with the failing todo that blocks it (the first in
-        order of id).
+        """Return the ids of blocked todos, each with the failing todo that blocks it.
+
+        If several do, it is the first in order of id.
         """
         found: dict[str, str] = {}
         for red in sorted(self.reds):
@@ -219,7 +225,7 @@ class State:
         return found
 
     def dependencies(self, record: TodoRecord) -> Iterator[TodoRecord]:
-        """Yield the dependencies of a todo. Branches are yielded for branches only."""
+        """Yield the dependencies of a todo. A primary todo never waits for branches: they are left out."""
         for each in record.todo.dependencies:
             before = self.records.get(qualified(record.within, each))
             if before is not None and (record.is_branch or not before.is_branch):
@@ -245,12 +251,12 @@ def is_claimed(state: State, record: TodoRecord) -> bool:
 def current_plan(state: State, within: str = "") -> Plan:
     """Return a plan with all applied edits, without temporary todos that are no longer needed.
 
-    ``within`` is the qualified id of the parent of a sub-plan, empty for the top plan. The order is
-    that of rank: branches follow the todo that they repair, inserted steps precede the todo that needs
-    them.
+    ``within`` is the qualified id of the parent of a sub-plan, empty for the top plan. Todos are in order
+    of rank: branches follow the todo that they repair, inserted steps precede the todo that needs them.
     """
 
     def is_useless(record: TodoRecord) -> bool:
+        # A branch serves the todo that it repairs, an inserted step the todos that wait for it.
         if record.parent_id is not None:
             return state.records[record.parent_id].life.is_final
         waiting = (state.records[name] for name in state.dependents.get(record.id, ()))
@@ -266,10 +272,10 @@ def current_plan(state: State, within: str = "") -> Plan:
 
 
 def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
-    """Return the edited plans of a run by the qualified ids of their parents.
+    """Return the plans that the run has edited, by the qualified ids of their parents.
 
-    ``own`` holds the policies of sub-plans as their files state them: values that a sub-plan inherits
-    from the plan above must not be written into its file.
+    ``own`` maps the same ids to the policies of sub-plans as their files state them: values that a
+    sub-plan inherits from the plan above must not be written into its file.
     """
     plans = {
         within: current_plan(state, within) for within, part in state.parts.items() if part.version > 1
@@ -285,7 +291,8 @@ def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
 def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     """Return whether a plan file is what the run began with or a version that the run itself produced.
 
-    Temporary todos of the run may be present or absent.
+    Each todo may be in its original or its current version. Temporary todos may be absent. A plan that
+    the run has not loaded yet counts as equal.
     """
     part = state.parts.get(within)
     if part is None:

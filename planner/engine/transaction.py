@@ -2,8 +2,9 @@
 
 Nothing is visible before :meth:`Transaction.state` is called, so an event that is refused half-way
 leaves no trace. A :class:`Transaction` propagates the change of one todo to the todos around it
-(dependents, branches, parents) and publishes new versions of plans. The decisions themselves are made
-in :mod:`~planner.engine.events`, :mod:`~planner.engine.repair` and :mod:`~planner.engine.scheduler`.
+(dependents, branches, parents); the functions below it admit plans to the run and publish new versions
+of them. The decisions themselves are made in :mod:`~planner.engine.events`,
+:mod:`~planner.engine.repair` and :mod:`~planner.engine.scheduler`.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ OPTIONS: dict[QuestionKind, tuple[str, ...]] = {
 
 
 class Stop(Exception):
-    """Signal that the whole run has to halt: raised where the reason is found, caught by the event
-    loop.
+    """Signal that the whole run has to halt.
 
-    ``rule`` and ``because`` go into the ``halt`` action; ``todo_ids`` are the todos that caused it.
+    Raised where the reason is found and caught where events are applied. All arguments go into the
+    ``halt`` action; ``todo_ids`` are the todos that caused it.
     """
 
     def __init__(
@@ -95,21 +96,20 @@ class Transaction(State):
     """Build no actions. A fold over past events discards them, and building them is most of the cost."""
     actions: list[Action] = field(default_factory=list["Action"])
     expired: set[str] = field(default_factory=set[str])
-    """Todos whose turn of work, or lifetime, had run out when the event arrived."""
+    """Todos whose turn of work or lifetime had expired when the event arrived."""
     ended_branches: list[str] = field(default_factory=list[str])
-    """Branches that ended during this event; the scheduler decides afterwards what follows for their
-    todos.
-    """
+    """Branches that ended during this event. The scheduler processes them after the event's handler."""
     judged_anew: list[str] = field(default_factory=list[str])
     """Todos whose criteria changed: their verifications and branches are void."""
     changed: list[str] = field(default_factory=list[str])
-    """Todos that a revision changed: open proposals about them have to be renewed."""
+    """Todos that a revision, or a new failure, changed: open proposals about them have to be renewed."""
 
     @classmethod
     def begin(cls, state: State, trigger: str, *, quiet: bool = False) -> Transaction:
         """Create a transaction on a copy of a state.
 
-        Lists and dicts are copied one level deep, which suffices as their values are immutable.
+        Lists and dicts are copied one level deep, which suffices as their values are immutable. A
+        ``quiet`` transaction builds no actions.
         """
         values: dict[str, Any] = {}
         for name in _FIELDS:
@@ -118,7 +118,9 @@ class Transaction(State):
         return cls(**values, trigger=trigger, quiet=quiet)
 
     def state(self) -> State:
-        """Return the state after the event, as an immutable-by-convention value."""
+        """Return the state after the event. It shares lists and dicts with the transaction, which must
+        not be used afterwards.
+        """
         return State(**{name: getattr(self, name) for name in _FIELDS})
 
     @property
@@ -131,8 +133,9 @@ class Transaction(State):
         return self.parts[record.within].plan.metadata
 
     def known(self, todo_id: str) -> TodoRecord:
-        """Return the record of a qualified todo id. Raises :class:`planner.errors.RefusedEvent` if
-        there is none.
+        """Return the record of a qualified todo id.
+
+        Raises :class:`planner.errors.RefusedEvent` if there is no such todo.
         """
         record = self.records.get(todo_id)
         if record is None:
@@ -144,21 +147,20 @@ class Transaction(State):
         return record
 
     def check_answer(self, record: TodoRecord, what: str, answers: int | None) -> None:
-        """Refuse an event that answers an action other than the outstanding one of its todo.
+        """Raise :class:`planner.errors.RefusedEvent` for an answer to an action that is not the todo's
+        outstanding one.
 
-        ``answers`` is the ``seq`` of the action, or ``None`` if the driver did not say. Raises
-        :class:`planner.errors.RefusedEvent`.
+        ``answers`` is the ``seq`` of the action, or ``None`` if the driver did not name it, which is
+        accepted. ``what`` describes the event in the message.
         """
         if answers not in (None, record.asked):
-            said = (
+            problem = (
                 f"the {what} '{record.id}' answers action {answers}, and {record.asked} is the one that is "
             )
-            raise RefusedEvent("late-answer", f"{said}outstanding", "tell what came of the later one")
+            raise RefusedEvent("late-answer", f"{problem}outstanding", "tell what came of the later one")
 
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
-        """Return (not raise) the refusal of an event that would require an illegal move of a todo's
-        life cycle.
-        """
+        """Return (not raise) the refusal of an event that requires an illegal transition of a todo."""
         return IllegalTransition(f"todo '{record.id}'", record.life, after, self.trigger, remedy=remedy)
 
     def update(self, record: TodoRecord, **changes: Any) -> TodoRecord:
@@ -170,13 +172,17 @@ class Transaction(State):
     def move(self, record: TodoRecord, life: TodoLife, **changes: Any) -> TodoRecord:
         """Move a todo to another state of its life cycle, and replace ``changes`` in its record.
 
-        Raises :class:`planner.errors.IllegalTransition` if the life cycle has no such move.
+        Returns the new record. Raises :class:`planner.errors.IllegalTransition` if the life cycle has
+        no such transition.
         """
         check_move(f"todo '{record.id}'", record.life, life, self.trigger)
         return self.update(record, life=life, **changes)
 
     def plan_to(self, *states: PlanState) -> None:
-        """Move the plan through ``states`` in order; a state that it is already in is skipped."""
+        """Move the plan through ``states`` in order; the current state is skipped.
+
+        Raises :class:`planner.errors.IllegalTransition` if the life cycle has no such transition.
+        """
         for state in states:
             if state is not self.plan_state:
                 check_move("the plan", self.plan_state, state, self.trigger)
@@ -185,15 +191,20 @@ class Transaction(State):
     def enqueue(
         self, record: TodoRecord, kind: str, rule: str, because: str, proposal: AskHuman | None = None
     ) -> TodoRecord:
-        """Queue the next step of a todo; the scheduler grants it as soon as places and files are free."""
+        """Queue the next step of a todo and return its new record.
+
+        The scheduler grants the step as soon as a place and the todo's files are free. ``kind`` and
+        ``proposal`` are those of :class:`~planner.engine.state.PendingStep`.
+        """
         record = self.update(record, next_step=PendingStep(kind, rule, because, proposal))
         self.add_to_queue(record)
         return record
 
     def add_to_queue(self, record: TodoRecord) -> None:
-        """Insert a todo that has a pending step into the ready queue.
+        """Insert a todo that has a pending step into the queue for that step.
 
-        The order is: parents, priority (lower first), the bias of the memory, rank in the plan.
+        Steps of kind ``branch`` go to :attr:`unopened`, all others to :attr:`ready`. The order is:
+        parents, priority (lower first), the bias of the memory, rank in the plan.
         """
         bias = 0.0
         if self.memory is not None:
@@ -218,13 +229,15 @@ class Transaction(State):
         if record.is_branch and record.expires is None:
             lifetime = record.todo.max_lifetime_seconds or self.policy_of(record).branch_timeout_seconds
             self.update(record, expires=since + lifetime)
-            if self.policy.driven:  # else nobody says that it is worked on still: its attempts show it
+            # Without a driver no event reports that work is in progress, so no timer may end the branch.
+            # The lifetime is checked there when an attempt has failed.
+            if self.policy.driven:
                 self.remind(since + lifetime, record)
 
     def emit(self, kind: Callable[..., Action], rule: str, because: str, /, **more: Any) -> Action | None:
         """Append an action of the type ``kind``; return it, or ``None`` in a quiet transaction.
 
-        Numbers are consumed in both cases, so that a fold and a live run count alike.
+        Both cases consume a sequence number, so that a fold and a live run number actions alike.
         """
         self.seq += 1
         if self.quiet:
@@ -234,7 +247,7 @@ class Transaction(State):
         return action
 
     def cancel(self, record: TodoRecord, rule: str, because: str) -> None:
-        """Ask the driver to abandon what it does for a todo."""
+        """Ask the driver to abandon the turn of work or verification of a todo."""
         self.emit(Cancel, rule, because, todo_id=record.id)
 
     def notify(
@@ -249,23 +262,24 @@ class Transaction(State):
     ) -> None:
         """Ask a person a question and record it as open.
 
-        Without a ``question_id`` in ``more`` the question gets a numbered one. ``more`` are further
-        fields of :class:`~planner.model.actions.AskHuman`.
+        ``more`` holds further fields of :class:`~planner.model.actions.AskHuman`; a ``question_id`` must
+        be among them if ``record`` is ``None``. A question about a todo gets a numbered id by default.
         """
-        held: dict[str, Any] = {"options": OPTIONS[kind], "todo_id": ""}
+        values: dict[str, Any] = {"options": OPTIONS[kind], "todo_id": ""}
         if record is not None:
-            held |= {"todo_id": record.id, "failure": record.failure}
+            values |= {"todo_id": record.id, "failure": record.failure}
             if "question_id" not in more:
                 self.asked_questions += 1
                 word = "edits" if more.get("edits") else kind.value
                 more["question_id"] = f"{record.id}:{word}:{self.asked_questions}"
             self.update(record, question=more["question_id"])
-        self.show(AskHuman(kind=kind, question=text, rule=rule, because=because, **held | more))
+        self.show(AskHuman(kind=kind, question=text, rule=rule, because=because, **values | more))
 
     def show(self, question: AskHuman) -> None:
         """Emit a question as open, for the first time or again after a restart."""
         self.seq += 1
         question = question.model_copy(update={"seq": self.seq})
+        # Open questions belong to the state, so a quiet transaction stores them too.
         self.questions[question.question_id] = question
         if not self.quiet:
             self.actions.append(question)
@@ -278,11 +292,11 @@ class Transaction(State):
             self.update(record, question=None)
 
     def check_budget(self, todo_id: str | None = None, *, before_work: bool = False) -> bool:
-        """Return whether the plan's budget allows to continue.
+        """Return whether the plan's budget allows the run to continue.
 
-        If it is spent, this raises :class:`Stop` or asks a person, as the policy says. ``todo_id`` is
-        the todo that spent it, if known. ``before_work`` asks whether anything is left for one more
-        turn of work.
+        If it is spent, raise :class:`Stop` or ask a person once, depending on the policy. ``todo_id`` is
+        the todo that spent it, if known. ``before_work`` checks whether anything is left for one more
+        turn of work. A plan without a budget, or whose overspending a person allowed, may continue.
         """
         budget = self.top.budget
         if self.overspent or not budget.model_fields_set:
@@ -298,13 +312,13 @@ class Transaction(State):
         if self.top.halt.budget == "halt":
             raise Stop(rule, because, () if todo_id is None else (todo_id,), Category.BUDGET_EXCEEDED)
         if BUDGET_QUESTION not in self.questions:
-            held = {"question_id": BUDGET_QUESTION, "options": ("go_on", "stop")}
+            values = {"question_id": BUDGET_QUESTION, "options": ("go_on", "stop")}
             self.ask(
-                QuestionKind.REVIEW, None, "the budget is used up; does it go on?", rule, because, **held
+                QuestionKind.REVIEW, None, "the budget is used up; does it go on?", rule, because, **values
             )
         return False
 
-    # -- what the state of one todo means for the others --
+    # -- consequences of one todo's state for the others --
 
     def offer(self, todo_ids: Iterable[str]) -> None:
         """Queue the start of those todos that are pending and whose dependencies are all final."""
@@ -337,6 +351,7 @@ class Transaction(State):
         """
         near: set[str] = set()
         for prefix in {grant.prefix for grant in grants_of(record.files)}:
+            # First the claims whose prefix begins with this one, then those with a shorter prefix.
             at = bisect_left(self.claims, (prefix, ""))
             while at < len(self.claims) and self.claims[at][0].startswith(prefix):
                 near.add(self.claims[at][1])
@@ -354,6 +369,7 @@ class Transaction(State):
         """Release the place and the files of a todo, and requeue the todos that waited for them."""
         if record.id in self.live:
             del self.live[record.id]
+            # The argument may be older than the stored record, whose files are the ones claimed.
             for grant in grants_of(self.records[record.id].files):
                 at = bisect_left(self.claims, entry := (grant.prefix, record.id))
                 if self.claims[at : at + 1] == [entry]:
@@ -362,7 +378,10 @@ class Transaction(State):
                 self.add_to_queue(self.records[name])
 
     def done(self, record: TodoRecord, *, verified: bool) -> None:
-        """Finish a todo as done, and advance what depends on it: branches, dependents and its parent."""
+        """Finish a todo as done, and advance its branches, its dependents and its parent.
+
+        ``verified`` is true if a passing verification proved it.
+        """
         record = self.move(
             record,
             TodoLife.DONE,
@@ -378,14 +397,16 @@ class Transaction(State):
         self._end(record)
         for branch in self.unneeded_branches(record, f"{record.id}, which it repairs, is done"):
             if branch.life is TodoLife.ACTIVE:
-                # The branch was being worked on, and the todo that it repairs passes: so it has
-                # succeeded.
+                # The todo passes while its branch was being worked on, so the branch succeeded.
                 self.done(branch, verified=False)
             else:
                 self.fail(branch)
+        # A finished branch does not end the streak: the todo that it repairs has yet to pass.
         if not record.is_branch:
             self.consecutive = 0
         for name in self.dependents.get(record.id, ()):
+            # Only an edit makes a failing todo wait, for a step inserted before it. With the step done,
+            # the todo is verified again, unless another repair is already queued or open.
             waiting = self.records[name]
             last = self.last_branch(waiting)
             is_repaired = waiting.next_step is not None or (last is not None and not last.life.is_final)
@@ -394,10 +415,14 @@ class Transaction(State):
                 because = "what it was made to wait for is done"
                 self.enqueue(waiting, "verify", "mended-is-verified-again", because)
         self.offer(self.dependents.get(record.id, ()))
-        self._tell_parent(record)
+        self._advance_parent(record)
 
     def red(self, record: TodoRecord, *lives: TodoLife, **changes: object) -> TodoRecord:
-        """Move a todo through ``lives`` to ``test_failed``; its dependents count as blocked from now on."""
+        """Move a todo through ``lives`` to ``test_failed`` and return its new record.
+
+        Its place and files are released, and its pending dependents count as blocked from now on.
+        ``changes`` are applied to the record last.
+        """
         for life in (*lives, TodoLife.TEST_FAILED):
             record = self.move(record, life)
         self.rest(record)
@@ -405,27 +430,34 @@ class Transaction(State):
         return self.update(record, **changes)
 
     def fail(self, record: TodoRecord, life: TodoLife = TodoLife.FAILED) -> None:
-        """Finish a todo as failed (or ``skipped``), and with it every todo that depends on it."""
+        """Finish a todo as failed (or ``skipped``), and with it its branches and its dependents.
+
+        Pending dependents are skipped; failing ones fail, as the step that was to help them is missing.
+        """
+        # An explicit stack: a chain of dependents can be longer than Python's recursion limit.
         pending = [(record.id, life)]
         while pending:
             name, life = pending.pop()
             each = self.records[name]
-            if each.life.is_final:
+            if each.life.is_final:  # it can be reached by several paths
                 continue
             each = self.move(each, life, next_step=None, deadline=None)
             self._end(each)
-            useless = self.unneeded_branches(each, f"{each.id}, which it repairs, is given up")
-            pending.extend((branch.id, TodoLife.FAILED) for branch in useless)
+            unneeded = self.unneeded_branches(each, f"{each.id}, which it repairs, is given up")
+            pending.extend((branch.id, TodoLife.FAILED) for branch in unneeded)
             for name in self.dependents.get(each.id, ()):
                 waiting = self.records[name]
                 if waiting.life is TodoLife.PENDING:
                     pending.append((name, TodoLife.SKIPPED))
                 elif waiting.life is TodoLife.TEST_FAILED:
                     pending.append((name, TodoLife.FAILED))
-            self._tell_parent(each)
+            self._advance_parent(each)
 
     def unneeded_branches(self, record: TodoRecord, because: str) -> list[TodoRecord]:
-        """Return the open branches of a todo, after cancelling what the driver does for them."""
+        """Return the open branches of a todo, after cancelling the work in progress on them.
+
+        The caller has to finish them.
+        """
         found = [self.records[name] for name in record.branches if not self.records[name].life.is_final]
         for branch in found:
             if branch.id in self.live:
@@ -433,7 +465,7 @@ class Transaction(State):
         return found
 
     def _end(self, record: TodoRecord) -> None:
-        """Release all that a todo holds, once it is final: files, place, open questions."""
+        """Release the place, files and open questions of a todo that has become final."""
         self.rest(record)
         self.reds.pop(record.id, None)
         for question in [each.question_id for each in self.questions.values() if each.todo_id == record.id]:
@@ -441,8 +473,8 @@ class Transaction(State):
         if record.is_branch:
             self.ended_branches.append(record.id)
 
-    def _tell_parent(self, record: TodoRecord) -> None:
-        """Continue the parent of a todo if this was the last open todo of its sub-plan."""
+    def _advance_parent(self, record: TodoRecord) -> None:
+        """Queue the parent of a final todo if this was the last open todo of its sub-plan."""
         if not record.within or record.is_branch:
             return
         parent = self.records[record.within]
@@ -450,7 +482,7 @@ class Transaction(State):
             self.queue_parent(parent)
 
     def queue_parent(self, parent: TodoRecord) -> None:
-        """Queue the judgement of a parent whose todos are all final."""
+        """Queue the evaluation of a parent whose todos are all final."""
         self.enqueue(
             parent, "children", "children-first", "all todos of its sub-plan have come to their end"
         )
@@ -463,15 +495,18 @@ _FIELDS = tuple(each.name for each in fields(State))
 
 _EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...], config=ConfigDict(defer_build=True))
 
-_judges = attrgetter(
+_criteria_fields = attrgetter(
     *("acceptance_criteria", "verify", "test_command", "test_file", "contract_path"),
     *("must_turn_green", "must_stay_green"),
 )
-"""Fields of a todo that decide whether it passes; a change of one voids earlier verdicts."""
+"""Return the fields of a todo that decide whether it passes; a change of one voids earlier verdicts."""
 
 
 def problems_of(plan: Plan) -> Iterator[str]:
-    """Yield the reasons, visible in the plan alone, for which its todos can never all be done."""
+    """Yield the defects of a plan that prevent its todos from ever being all done.
+
+    These are duplicate ids, references to unknown todos, and cycles of dependencies.
+    """
     known = {todo.id for todo in plan.items}
     if len(known) < len(plan.items):
         ids = [todo.id for todo in plan.items]
@@ -489,7 +524,10 @@ def problems_of(plan: Plan) -> Iterator[str]:
 
 
 def base_of(tx: Transaction, parent: TodoRecord, event: SubPlanLoaded) -> str:
-    """Return the root of a sub-plan relative to the root of the top plan."""
+    """Return the root of a sub-plan relative to the root of the top plan.
+
+    If the event does not name it, it is the sub-plan's own ``root`` below the folder of its file.
+    """
     if event.base is not None:
         return plain(event.base)
     folder = (event.path or parent.todo.sub_plan or "").rpartition("/")[0]
@@ -505,10 +543,11 @@ def files_of(tx: Transaction, todo: Todo, within: str) -> tuple[str, ...]:
 
 
 def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = ".") -> tuple[str, ...]:
-    """Add the todos of a plan (``within`` the parent with that id) to the run.
+    """Add the todos of a plan to the run; return their ids in order, without branches.
 
-    Returns the ids of its todos in order, without branches. A todo for which the plan file already
-    holds a branch is verified before anybody works on either.
+    ``within`` is the qualified id of the parent of a sub-plan, empty for the top plan; ``base`` is the
+    plan's root relative to that of the top plan. A todo for which the plan file already contains a
+    branch is verified before anybody works on either.
     """
     if within:
         above = tx.parts[tx.records[within].within].plan.metadata
@@ -518,6 +557,7 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
     place = tx.records[within].rank if within else ()
     primary = [(index, todo) for index, todo in enumerate(plan.items) if todo.parent_id is None]
     names = tuple(_add(tx, todo, within, (*place, index)).id for index, todo in primary)
+    # Branches come second: each one is linked to the record of the todo that it repairs.
     branches = [todo for todo in plan.items if todo.parent_id is not None]
     for todo in branches:
         _readmit(tx, _add(tx, todo, within))
@@ -529,7 +569,10 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
 
 
 def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -> TodoRecord:
-    """Create the record of one todo; a branch is ranked directly behind the todo that it repairs."""
+    """Create the record of one todo; a branch is ranked directly after the todo that it repairs.
+
+    A branch starts with the failure of its todo and the number of its repetitions.
+    """
     record = TodoRecord(
         id=qualified(within, todo.id),
         todo=todo,
@@ -556,7 +599,10 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
 
 
 def _readmit(tx: Transaction, branch: TodoRecord) -> None:
-    """Restore the history that a branch in the plan file carries: attempts, signature, lifetime."""
+    """Restore the history that a branch carries in the plan file: attempts, signature, lifetime.
+
+    An invalid creation time is replaced by the current time.
+    """
     memory = tried(branch.todo)
     try:
         opened = None if memory.opened_at is None else datetime.fromisoformat(memory.opened_at).timestamp()
@@ -575,8 +621,10 @@ def _readmit(tx: Transaction, branch: TodoRecord) -> None:
 
 
 def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
-    """Return whether a todo has to be verified before any work: it is claimed, or has a branch in the
-    plan file.
+    """Return whether a todo has to be verified before any work on it.
+
+    That holds for a primary todo that is claimed, or has a branch in the plan file, as long as the run
+    has neither requested work on it nor found it failing.
     """
     if record.turns or record.is_branch or record.outcome is not None:
         return False
@@ -584,18 +632,18 @@ def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
 
 
 def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
-    """Return the digest of a new plan version: SHA-256 of the previous digest, a newline, and the edits
-    as JSON.
+    """Return the digest of a new plan version.
+
+    It is the SHA-256 of the previous digest, a newline, and the edits as JSON.
     """
     text = _EDITS.dump_json(tuple(edits), exclude_none=True)
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
 
 def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> Edited:
-    """Return the todos and the policy that ``edits`` produce from a plan as it stands, without
-    publishing them.
+    """Return the todos and the policy that ``edits`` would produce from the current plan.
 
-    Raises :class:`planner.errors.EditConflictError`.
+    Nothing is published. Raises :class:`planner.errors.EditConflictError` if an edit does not fit.
     """
 
     def find(name: str) -> Todo | None:
@@ -610,6 +658,7 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
 
     Raises :class:`planner.errors.EditConflictError` before anything is changed.
     """
+    # edited() raises on a conflict, so it comes before every change of the transaction.
     part, (todos, policy) = tx.parts[within], edited(tx, within, edits)
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
     plan = part.plan.model_copy(update={"metadata": policy})
@@ -635,28 +684,30 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     for record in sorted(known, key=lambda each: each.rank):
         _replace(tx, tx.records[record.id], todos[record.todo.id])
     for record in sorted(made, key=lambda each: each.rank):
-        _wait(tx, record, record.todo.dependencies)
+        _add_dependencies(tx, record, record.todo.dependencies)
     tx.offer(record.id for record in made)
 
 
 def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
-    """Replace an edited todo in its record, with what follows for files, verdicts and dependencies."""
+    """Replace an edited todo in its record, and update its files, verdicts and dependencies."""
     old, files = record.todo, files_of(tx, todo, record.within)
-    if record.id in tx.live:  # files granted for the running turn of work stay claimed until it ends
+    # Files granted for the current turn of work stay claimed until it ends.
+    if record.id in tx.live:
         files = tuple(dict.fromkeys((*record.files, *files)))
     record = tx.update(record, todo=todo, files=files)
     if record.id in tx.live:
         tx.occupy(record)
-    if _judges(old) != _judges(todo):
+    if _criteria_fields(old) != _criteria_fields(todo):
         tx.update(record, judged_since=tx.parts[record.within].version)
+        # Processed by the scheduler, once all edits of this version are applied.
         tx.judged_anew.append(record.id)
     tx.changed.append(record.id)
     # Edits only ever add dependencies.
-    _wait(tx, record, [each for each in todo.dependencies if each not in old.dependencies])
+    _add_dependencies(tx, record, [each for each in todo.dependencies if each not in old.dependencies])
 
 
-def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
-    """Register new dependencies of a todo; one that can never be done skips the todo."""
+def _add_dependencies(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
+    """Register new dependencies of a todo; a pending todo is skipped if one of them has failed."""
     for each in dict.fromkeys(dependencies):
         before = tx.records.get(qualified(record.within, each))
         if before is None:
@@ -670,6 +721,7 @@ def _wait(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> N
 
 def moment(seconds: float) -> datetime:
     """Convert epoch seconds to a UTC datetime, at most :data:`LATEST`."""
+    # fromtimestamp() raises for later years, which the sum of a time and a long limit can reach.
     return LATEST if seconds >= LATEST.timestamp() else datetime.fromtimestamp(seconds, UTC)
 
 

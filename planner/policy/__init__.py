@@ -1,1 +1,1 @@
-"""The policy: pure decisions about todos and outcomes, asked by the engine and by nothing beside it."""
+"""Policy: pure decisions about todos and outcomes. The engine asks for them; nothing else makes any."""

@@ -27,8 +27,8 @@ def is_exclusion(pattern: str) -> bool:
 def lies_within(pattern: str, other: str) -> bool:
     """Return whether every file that ``pattern`` matches is also matched by ``other``.
 
-    Conservative: ``False`` wherever the comparison of segments cannot show it. A segment with wildcards
-    lies within ``*`` and within an equal segment only.
+    Conservative: ``False`` if the comparison of segments cannot prove it. A segment with wildcards lies
+    within ``*`` and within an equal segment only.
     """
     if pattern == other:
         return True
@@ -37,19 +37,21 @@ def lies_within(pattern: str, other: str) -> bool:
 
 
 def widened_by(old: Iterable[str], new: Sequence[str]) -> str | None:
-    """Return the first pattern by which a new allowlist exceeds the old one, or an old exclusion that
-    it lacks.
+    """Return the first pattern by which a new allowlist exceeds the old one, or an old exclusion that it
+    lacks.
 
-    ``None`` if it is not wider. Old exclusions must follow everything that the new list includes.
+    Returns ``None`` if the new list is not wider. In it, the old exclusions must follow all patterns that
+    include files.
     """
     allowed = [pattern for pattern in old if not is_exclusion(pattern)]
     for pattern in new:
         if not is_exclusion(pattern) and not any(lies_within(pattern, each) for each in allowed):
             return pattern
-    lets_in = [index for index, pattern in enumerate(new) if not is_exclusion(pattern)]
-    tail = new[max(lets_in, default=-1) + 1 :]
-    kept = tail if lets_in else ()
-    return next((each for each in old if is_exclusion(each) and lets_in and each not in kept), None)
+    inclusions = [index for index, pattern in enumerate(new) if not is_exclusion(pattern)]
+    # An exclusion is undone by a later inclusion, so only those behind the last inclusion count.
+    tail = new[max(inclusions, default=-1) + 1 :]
+    kept = tail if inclusions else ()
+    return next((each for each in old if is_exclusion(each) and inclusions and each not in kept), None)
 
 
 def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
@@ -61,13 +63,16 @@ def without_covered(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _parts(pattern: str) -> tuple[str, ...]:
+    """Split a pattern into segments; a trailing slash stands for everything in the folder."""
     plain = pattern.removeprefix("./")
     return tuple(f"{plain}**".split("/") if plain.endswith("/") else plain.split("/"))
 
 
 def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
-    """Compare segment by segment; on a mismatch only the latest ``**`` is extended, so the cost stays
-    bounded.
+    """Return whether the segments ``outer`` match everything that ``inner`` matches.
+
+    Compares segment by segment; on a mismatch only the latest ``**`` is extended, so the cost is at most
+    the product of both lengths.
     """
     at = here = 0
     wild = taken = -1
@@ -82,12 +87,12 @@ def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
             at, here = wild + 1, taken
         else:
             return False
-    # A remaining outer segment would have to match nothing, and a trailing ``**`` needs at least one
-    # segment.
+    # A remaining outer segment would have to match nothing, but even a trailing ``**`` needs a segment.
     return at == len(outer)
 
 
 def _part_covers(outer: str, inner: str) -> bool:
+    """Return whether one segment matches all that another one matches; ``False`` in doubt."""
     if outer in (inner, "*"):
         return True
     return not is_glob(inner) and fnmatchcase(inner, outer)
@@ -96,9 +101,9 @@ def _part_covers(outer: str, inner: str) -> bool:
 def claimed_files(todo: Todo) -> tuple[str, ...]:
     """Return the globs, exclusions included, that a todo claims for writing.
 
-    These are its ``allowed_files``; without them the target file and the artifacts that it names. Empty
-    if it names none, and for a parent, whose files are those of its sub-plan: such a todo conflicts
-    with no other.
+    These are its ``allowed_files``; without them, the target file and the artifacts that it names. Empty
+    if it names none, and for a parent, whose files are claimed by the todos of its sub-plan: such a todo
+    conflicts with no other.
     """
     if todo.has_sub_plan:
         return ()
@@ -123,7 +128,7 @@ class Grant(NamedTuple):
     def overlaps(self, other: Grant) -> bool:
         """Return whether both globs may match the same file; conservative, that is ``True`` in doubt."""
         return globs_overlap(self.pattern, other.pattern) and not any(
-            _holds(out, self.pattern) or _holds(out, other.pattern)
+            _matches_all_of(out, self.pattern) or _matches_all_of(out, other.pattern)
             for out in (*self.without, *other.without)
         )
 
@@ -136,7 +141,7 @@ def grants_of(patterns: tuple[str, ...]) -> tuple[Grant, ...]:
     for pattern in reversed(patterns):
         if is_exclusion(pattern):
             out = (pattern[1:], *out)
-        elif not any(_holds(each, pattern) for each in out):
+        elif not any(_matches_all_of(each, pattern) for each in out):
             without = tuple(each for each in out if globs_overlap(each, pattern))
             found[Grant(pattern, without, literal_prefix(pattern))] = None
     return tuple(reversed(found))
@@ -147,14 +152,13 @@ def claims_overlap(patterns: tuple[str, ...], others: tuple[str, ...]) -> bool:
     for one in grants_of(patterns):
         prefix = one.prefix
         for other in grants_of(others):
-            # Most globs of a plan begin differently, and comparing prefixes is ten times faster than
-            # comparing globs.
+            # Most globs of a plan begin differently, and comparing prefixes is ten times faster.
             if (other.prefix.startswith(prefix) or prefix.startswith(other.prefix)) and one.overlaps(other):
                 return True
     return False
 
 
-def _holds(out: str, pattern: str) -> bool:
+def _matches_all_of(out: str, pattern: str) -> bool:
     """Return whether ``out`` matches every file of ``pattern``; ``False`` in doubt."""
     if not is_glob(pattern):
         return matches(pattern, out)

@@ -1,4 +1,7 @@
-"""Repair policy: which role acts on a failing todo, how often, and when a branch or a person follows."""
+"""Repair policy: which role acts on a failing todo, how often, and when a branch or a person follows.
+
+The functions decide only; :mod:`planner.engine.repair` carries the decisions out.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ if TYPE_CHECKING:
 MEMORY = "x-planner"
 """Key of a branch todo in the plan file under which its history is stored."""
 
-_LONGEST_STEM = 185
-"""Number of characters of a todo's id that its branch ids repeat; ids have at most 200 characters."""
+_MAX_STEM = 185
+"""Number of characters of a todo's id that its branch ids repeat: an id has at most 200 characters."""
 
 RETRIED_ONCE = frozenset((Category.UNKNOWN,))
-"""Categories that are retried once only: more turns without knowing the fault are wasted."""
+"""Categories that are retried only once: further turns of work without a known fault are wasted."""
 
 
 class Tried(ReadValue):
@@ -50,8 +53,9 @@ def tried(branch: Todo) -> Tried:
 
 
 def branch_reason(category: Category) -> BranchReason:
-    """Return the reason of a branch for a failure category; ``test_failure`` if the category has no
-    routing key.
+    """Return the reason of a branch for a failure category.
+
+    It is ``test_failure`` for a category without a routing key.
     """
     key = category.facts.routing_key
     return BranchReason.TEST_FAILURE if key is None else BranchReason(key.value)
@@ -59,9 +63,8 @@ def branch_reason(category: Category) -> BranchReason:
 
 def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], bool]) -> str:
     """Return the next free id ``{todo}_branch_{nn}``, counting on from the todo's ``own`` branches."""
-    prefix = f"{todo_id[:_LONGEST_STEM]}_branch_"
-    # Ids with more digits were not created here, and counting on from them could exceed the length
-    # limit.
+    prefix = f"{todo_id[:_MAX_STEM]}_branch_"
+    # Ids with more digits were not created here; counting on from them could exceed the length limit.
     numbers = (name.removeprefix(prefix) for name in own if name.startswith(prefix))
     last = max((int(each) for each in numbers if re.fullmatch("[0-9]{1,7}", each)), default=0)
     names = (f"{prefix}{number:02d}" for number in count(last + 1))
@@ -69,7 +72,7 @@ def next_branch_id(todo_id: str, own: Iterable[str], is_taken: Callable[[str], b
 
 
 def attempts_of(reason: BranchReason | None, policy: Policy) -> int:
-    """Return the number of attempts of a branch that states none itself.
+    """Return the number of attempts of a branch that does not state it itself.
 
     Flaky tests have their own limit: tried often enough, they pass by chance.
     """
@@ -92,6 +95,7 @@ class RedTodo(NamedTuple):
     todo: Todo
     failure: Failure
     retries: int
+    """Number of retries by the same role so far."""
     by_person: bool
     """The failed turn of work was granted by a person."""
     passed_branch: str | None
@@ -109,34 +113,37 @@ class Repair(NamedTuple):
 
 
 def decide_repair(red: RedTodo, policy: Policy) -> Repair:
-    """Decide the repair of a failing todo: retries by its role, then a branch, deeper branches, then a
-    person.
+    """Decide the repair of a failing todo: retries by its role, then a branch, deeper branches, a person.
+
+    A deeper branch follows one that passed while the todo still fails. An inserted step gets no branch:
+    it is given up. A person is asked if a limit of the policy is reached, and at once if the failed turn
+    of work was granted by a person.
     """
-    said, limit = "its criteria do not hold", retries_of(red.todo, red.failure)
+    reason, limit = "its criteria do not hold", retries_of(red.todo, red.failure)
     attempts = attempts_of(branch_reason(red.failure.category), policy)
     if red.by_person:
         return Repair("ask", "attempts-used-up", "the turn that a person has granted did not mend it")
     if red.passed_branch is not None:
-        said = f"{red.passed_branch} passed and {red.id} is still red"
+        reason = f"{red.passed_branch} passed and {red.id} is still red"
         if attempts < 1:
-            said += "; the plan allows no attempts at such a repair"
-            return Repair("ask", "attempts-used-up", said)
+            reason += "; the plan allows no attempts at such a repair"
+            return Repair("ask", "attempts-used-up", reason)
         if red.depth + 1 > policy.max_branch_depth:
-            said += f"; a deeper branch would have depth {red.depth + 1}"
+            reason += f"; a deeper branch would have depth {red.depth + 1}"
             return Repair(
-                "ask", "branch-depth", f"{said}, and max_branch_depth is {policy.max_branch_depth}"
+                "ask", "branch-depth", f"{reason}, and max_branch_depth is {policy.max_branch_depth}"
             )
-        return Repair("branch", "deeper-branch", said)
+        return Repair("branch", "deeper-branch", reason)
     if red.retries < limit:
-        return Repair("retry", "retry-by-the-same-role", f"{said}; retry {red.retries + 1} of {limit}")
+        return Repair("retry", "retry-by-the-same-role", f"{reason}; retry {red.retries + 1} of {limit}")
     if red.todo.is_temporary:
-        return Repair("give_up", "step-failed", said)
+        return Repair("give_up", "step-failed", reason)
     if policy.max_branch_depth < 1:
         return Repair("ask", "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
     if attempts < 1:
         return Repair("ask", "attempts-used-up", "the plan allows no attempts at a repair")
-    said += f" after {counted(red.retries, 'retry')}" if red.retries else ""
-    return Repair("branch", "failed-todo-gets-a-branch", said)
+    reason += f" after {counted(red.retries, 'retry')}" if red.retries else ""
+    return Repair("branch", "failed-todo-gets-a-branch", reason)
 
 
 def branch_todo(
@@ -152,7 +159,8 @@ def branch_todo(
 ) -> Todo:
     """Return a new branch todo, which reuses all criteria of its parent.
 
-    ``after`` is the previous branch, which passed while the parent still fails.
+    ``after`` is the previous branch, which passed while the parent still fails; ``opened_at`` is the
+    creation time, RFC 3339.
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
@@ -168,7 +176,7 @@ def branch_todo(
         "via": None if after is None else after.id,
         "acceptance_criteria": _criteria(parent),
         "verify": parent.verify,
-        "test_command": parent.test_command or _conventional(parent, outcome),
+        "test_command": parent.test_command or _conventional_command(parent, outcome),
         "test_file": parent.test_file,
         "contract_path": parent.contract_path,
         "allowed_files": parent.allowed_files,
@@ -179,13 +187,13 @@ def branch_todo(
         "max_lifetime_seconds": policy.branch_timeout_seconds,
         "timeout_seconds": parent.timeout_seconds,
         "priority": parent.priority,
-        "extensions": {MEMORY: {name: held for name, held in memory if held not in (None, "")}},
+        "extensions": {MEMORY: {name: value for name, value in memory if value not in (None, "")}},
     }
-    return Todo.model_validate({name: held for name, held in fields.items() if held is not None})
+    return Todo.model_validate({name: value for name, value in fields.items() if value is not None})
 
 
 def _criteria(parent: Todo) -> AcceptanceCriteria:
-    """Return the parent's criteria plus its failure report, which informs the worker."""
+    """Return the parent's criteria plus its failure report, an artifact that the worker should read."""
     wanted = parent.acceptance_criteria
     report = ArtifactSpec(path=report_path(parent.id))
     return wanted.model_copy(
@@ -193,19 +201,23 @@ def _criteria(parent: Todo) -> AcceptanceCriteria:
     )
 
 
-def _conventional(parent: Todo, outcome: Outcome) -> str | None:
-    """Return the conventional test command of the parent; derived from the branch's id it would differ."""
+def _conventional_command(parent: Todo, outcome: Outcome) -> str | None:
+    """Return the conventional test command of the parent, or ``None`` if it states criteria.
+
+    The branch must name it, as a command derived from the branch's own id would differ. The command that
+    the outcome's check has run takes precedence.
+    """
     if not wants_convention(parent):
         return None
-    said = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
-    return said or conventional_command(parent)
+    command = next((check.cmd for check in outcome.checks if check.id == "convention"), None)
+    return command or conventional_command(parent)
 
 
 def needs_approval(policy: Policy, top: Policy) -> bool:
     """Return whether a branch needs approval, under the policy of its plan and that of the top plan.
 
-    ``require_planner_approval`` always asks, also for sub-plans. Otherwise ``auto_fix_mode`` or
-    ``auto_approve_branches`` suffices to go on without asking.
+    ``require_planner_approval`` in either of them always requires it. Otherwise ``auto_fix_mode`` or
+    ``auto_approve_branches`` of its own plan suffices to continue without asking.
     """
     if policy.require_planner_approval is True or top.require_planner_approval is True:
         return True
@@ -217,11 +229,11 @@ def route(
     failure_routing: Mapping[RoutingKey | Category, Role],
     diagnosed: Role | None = None,
 ) -> Role:
-    """Return the role that acts on a failure category under a todo's routing. The first match counts:
+    """Return the role that acts on a failure category under a todo's routing.
 
-    the todo's entry for the category; the category's own default, where it overrides that of its
-    routing key; the todo's entry for the routing key; the default. ``diagnosed``, the role named by a
-    diagnosis, replaces both defaults.
+    The first match counts: the todo's entry for the category; the category's own default, if it overrides
+    that of its routing key; the todo's entry for the routing key; the default. ``diagnosed``, the role
+    named by a diagnosis, replaces both defaults.
     """
     facts = category.facts
     default = diagnosed or facts.default_role
@@ -233,17 +245,17 @@ def route(
 
 
 def role_for(failure: Failure, todo: Todo) -> Role:
-    """Return the role that acts on a diagnosed failure of a todo."""
+    """Return the role that acts on a diagnosed failure of a todo, under the todo's routing."""
     diagnosed = failure.target_agent or agent_at(failure.category, failure.owner, failure.location)
     return route(failure.category, todo.failure_routing, diagnosed)
 
 
 def agent_at(category: Category, owner: Owner | None, location: Location | None) -> Role | None:
-    """Return the role that may edit the place at fault if the category's default role may not, else
-    ``None``.
+    """Return the role that may edit the place at fault if the category's default role may not.
 
-    A timeout in product code goes to the coder, as testers must not edit the product; a test that is
-    itself at fault goes to the tester, as coders must not edit tests.
+    Returns ``None`` if the default role applies. A timeout in product code goes to the coder, as testers
+    must not edit the product; a test that is itself at fault goes to the tester, as coders must not edit
+    tests.
     """
     if category is Category.TEST_REGRESSION and owner is Owner.TEST:
         return Role.TESTER

@@ -1,4 +1,8 @@
-"""Criteria of a todo: every check that it names, in one list, with the ids that outcomes use."""
+"""Criteria of a todo: every check that it names, in one list, with the ids that outcomes use.
+
+Several keys of a todo state criteria (``acceptance_criteria``, ``verify``, ``test_command`` and others);
+this module brings them into one form.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,9 @@ def criteria_of(
 ) -> tuple[Criterion, ...]:
     """Return all criteria of a todo, commands first.
 
-    ``conventional`` is the test command by convention, for a todo without criteria; ``tools`` are the
-    plan's own. Raises :class:`planner.errors.CommandSyntaxError` for a command that cannot be run.
+    ``conventional`` is the test command by convention, used if the todo states no criteria; ``tools`` are
+    those that the plan defines. Raises :class:`planner.errors.CommandSyntaxError` for a command that
+    cannot be run.
     """
     criteria = [command_criterion(where, spec, tools) for where, spec in commands_of(todo)]
     criteria += [Criterion(id=where, kind=kind, spec=spec) for where, kind, spec in _facts_of(todo)]
@@ -74,7 +79,7 @@ def _facts_of(todo: Todo) -> Iterator[tuple[str, CheckKind, CriterionSpec]]:
 
 
 def commands_of(todo: Todo) -> Iterator[tuple[str, CommandSpec]]:
-    """Yield the commands of a todo with their criterion ids."""
+    """Yield the criterion ids and commands of a todo, including those of a recipe named by ``verify``."""
     for index, spec in enumerate(todo.acceptance_criteria.tests):
         yield f"tests[{index}]", spec
     if todo.verify is not None:
@@ -107,7 +112,7 @@ def pytest_command(path: str) -> str:
 
 
 def conventional_command(todo: Todo) -> str:
-    """Return the default test command by convention, from the todo's id."""
+    """Return the test command by convention, which follows from the todo's id."""
     return pytest_command(f"tests/test_{todo.id.replace('-', '_')}.py")
 
 
@@ -123,7 +128,10 @@ def wants_convention(todo: Todo) -> bool:
 
 
 def _informs_only(todo: Todo, spec: CriterionSpec) -> bool:
-    """Return whether an artifact is the failure report of a branch's parent, which proves nothing."""
+    """Return whether an artifact is the failure report of a branch's parent.
+
+    It is listed for the worker to read; that it exists proves nothing.
+    """
     return (
         todo.parent_id is not None
         and isinstance(spec, ArtifactSpec)
@@ -139,5 +147,5 @@ def _pytest_of(tests: Literal["all"] | Sequence[str]) -> str:
 
 
 def _command(cmd: str) -> CommandSpec:
-    # Not validated again: the todo's validation has accepted or reported the command already.
+    # Without validation: that of the todo has accepted or reported the command already.
     return CommandSpec.model_construct(cmd=cmd)

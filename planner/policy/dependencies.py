@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
     """Return the todos in topological order; ties are broken by priority, then by position in the plan.
 
-    Dependencies outside of ``items`` are ignored. Raises ``ValueError`` on a cycle.
+    Dependencies outside of ``items`` are ignored. Raises ``ValueError`` on a cycle, naming it.
     """
     by_id = {todo.id: todo for todo in items}
     rank = {todo.id: (todo.priority, index) for index, todo in enumerate(by_id.values())}
@@ -29,6 +29,7 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
         raise circle_among(by_id.values()) from None
     ready: list[tuple[tuple[int, int], str]] = []
     order: list[Todo] = []
+    # One todo at a time is marked as done, so that what it makes ready competes by priority at once.
     while sorter.is_active():
         for name in sorter.get_ready():
             heappush(ready, (rank[name], name))
@@ -39,6 +40,7 @@ def dependency_order(items: Iterable[Todo]) -> tuple[Todo, ...]:
 
 
 def _sorter(items: Iterable[Todo]) -> TopologicalSorter[str]:
+    """Return a sorter of the todos' ids, without dependencies outside of ``items``."""
     dependencies = {todo.id: todo.dependencies for todo in items}
     return TopologicalSorter(
         {name: [each for each in before if each in dependencies] for name, before in dependencies.items()}
@@ -51,10 +53,10 @@ def circle_among(items: Iterable[Todo]) -> ValueError:
 
 
 def find_cycle(items: Iterable[Todo]) -> tuple[str, ...]:
-    """Return the ids of one cycle with its first id repeated at the end (``a, b, a``); empty if there
-    is none.
+    """Return the ids of one cycle with its first id repeated at the end (``a, b, a``).
 
-    Each id depends on the next one; the first is the one that comes first in the plan.
+    Each id depends on the next one; the first is the one that comes first in the plan. Empty if there is
+    no cycle.
     """
     todos = list(items)
     try:
@@ -80,7 +82,7 @@ def with_dependencies(plan: Plan, todo_ids: Collection[str]) -> Plan:
 
 
 def blockers(todo_id: str, failed: Collection[str], by_id: Mapping[str, Todo]) -> tuple[str, ...]:
-    """Return the failed todos that a todo depends on, directly or indirectly, nearest first.
+    """Return the failed todos on which a todo depends, directly or indirectly, nearest first.
 
     The search does not continue behind a failed todo, as that is the one to repair first.
     """
@@ -99,30 +101,31 @@ MOST_OTHERS = 5
 
 
 class Apart(NamedTuple):
-    """A todo that may write one of the same files, and the globs of both that overlap."""
+    """A todo that may write some of the same files, with the globs of both that overlap."""
 
     todo_id: str
     files: tuple[str, ...]
 
 
 class Placed(NamedTuple):
-    """One todo of a wave, and why it does not stand in the wave before."""
+    """One todo of a wave, and the reasons why it is not in the wave before."""
 
     todo: Todo
     files: tuple[str, ...]
+    """Globs of the files that it claims for writing."""
     after: tuple[str, ...] = ()
-    """What it depends on, of the wave before."""
+    """Ids of its dependencies in the wave before."""
     apart_from: tuple[Apart, ...] = ()
-    """Todos of the wave before that may write one of its files, where it depends on none of them."""
+    """Todos of the wave before that may write the same files; empty if it depends on a todo of it."""
 
 
 def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
-    """Return the ids of the todos, wave by wave; in each, by priority, then by place in the plan.
+    """Return the ids of the todos, wave by wave; in each, by priority, then by position in the plan.
 
-    A todo stands in the first wave after all that it depends on in which no todo that was placed before it
-    may write one of its files. Those that nothing keeps back are placed first, by priority, then those that
-    wait for them. Dependencies that are not among the todos are passed over. Raises ``ValueError`` where
-    todos depend on each other in a circle.
+    A wave is a set of todos that can be worked on at the same time. A todo gets the first wave after those
+    of its dependencies in which no todo placed before it may write one of its files. Todos without
+    unplaced dependencies are placed first, by priority, then those that wait for them. Dependencies that
+    are not among the todos are ignored. Raises ``ValueError`` on a cycle.
     """
     by_id = {todo.id: todo for todo in todos}
     rank = {todo.id: (todo.priority, place) for place, todo in enumerate(by_id.values())}
@@ -148,7 +151,10 @@ def waves(todos: Iterable[Todo]) -> tuple[tuple[str, ...], ...]:
 
 
 def placed_in_waves(todos: Iterable[Todo]) -> tuple[tuple[Placed, ...], ...]:
-    """Return the waves of todos with the reasons. Raises ``ValueError`` as :func:`waves` does."""
+    """Return the waves of :func:`waves`, each todo with the reasons for its wave.
+
+    Raises ``ValueError`` on a cycle.
+    """
     by_id = {todo.id: todo for todo in todos}
     found = waves(by_id.values())
     return tuple(
@@ -158,6 +164,7 @@ def placed_in_waves(todos: Iterable[Todo]) -> tuple[tuple[Placed, ...], ...]:
 
 
 def _placed(todo: Todo, before: Collection[str], by_id: Mapping[str, Todo]) -> Placed:
+    """Return a todo with its reasons; ``before`` holds the ids of the wave before it."""
     files = claimed_files(todo)
     after = tuple(each for each in dict.fromkeys(todo.dependencies) if each in before)
     apart = (
@@ -169,7 +176,7 @@ def _placed(todo: Todo, before: Collection[str], by_id: Mapping[str, Todo]) -> P
 
 
 def _overlapping(files: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the globs of either that overlap one of the other, each once."""
+    """Return the globs of both lists that overlap one of the other list, each once."""
     return tuple(
         dict.fromkeys(
             pattern
@@ -184,10 +191,11 @@ def _overlapping(files: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, 
 def to_be_worked_on(
     items: Iterable[Todo], children: Mapping[str, Sequence[str]], done: Collection[str]
 ) -> tuple[Todo, ...]:
-    """Return the todos that somebody has to work on.
+    """Return the todos on which somebody has to work.
 
-    None that is done; no parent whose todos are known (``children``); and none that has a branch, which is
-    worked on in its place. Whoever depends on one of these depends on those that are worked on for it.
+    Left out are todos that are ``done`` (with their branches), parents whose todos are known
+    (``children``), and todos that have a branch, which is worked on instead. A dependency on one of the
+    latter two is replaced by dependencies on the todos that are worked on instead.
     """
     by_id = {todo.id: todo for todo in items}
     instead = dict(children)
@@ -206,7 +214,7 @@ def to_be_worked_on(
 def _last_of(
     todo_id: str, by_id: Mapping[str, Todo], instead: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield the todos worked on in place of one, without those that another one of them waits for."""
+    """Yield the ids of the todos worked on instead of one, except those for which another of them waits."""
     waited_for = {each for other in instead[todo_id] for each in by_id[other].dependencies}
     for other in instead[todo_id]:
         if other not in waited_for:

@@ -1,6 +1,6 @@
-"""The legal transitions of todos and of plans, as two tables. Everything else is refused.
+"""Life cycles: the legal transitions of todos and of plans, as two tables. All others are refused.
 
-The diagrams of the documentation are drawn from these tables.
+The diagrams of the documentation are generated from these tables.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TODO_MOVES: Mapping[tuple[TodoLife, TodoLife], str] = {
     (_T.ACTIVE, _T.HALTED): "everything was stopped while it was worked on",
     (_T.TESTING, _T.HALTED): "everything was stopped while it was verified",
 }
-"""Every legal transition of a todo with what brings it about, in the order of its life."""
+"""Every legal transition of a todo with its cause, in the order of its life."""
 
 _P = PlanState
 PLAN_MOVES: Mapping[tuple[PlanState, PlanState], str] = {
@@ -58,15 +58,16 @@ PLAN_MOVES: Mapping[tuple[PlanState, PlanState], str] = {
     (_P.AWAITING_REVIEW, _P.REVISING): "a person has answered, and another revision waits",
     (_P.AWAITING_REVIEW, _P.HALTED): "a halt condition is met, or nothing can go on",
 }
-"""Every legal transition of a plan, in the order of its life."""
+"""Every legal transition of a plan with its cause, in the order of its life."""
 
 
 def check_move(whose: str, before: TodoLife | PlanState, after: TodoLife | PlanState, trigger: str) -> None:
-    """Raise :class:`planner.errors.IllegalTransition` for a transition that is in no table.
+    """Raise :class:`planner.errors.IllegalTransition` for a transition that is not in its table.
 
-    ``trigger`` is what the transition would be made for: the name of an event, or a rule.
+    ``whose`` names the todo or the plan in the message, ``trigger`` the event or rule that requires the
+    transition.
     """
     moves = TODO_MOVES if isinstance(before, TodoLife) else PLAN_MOVES
     if (before, after) not in moves:
-        ways = [each.value for each in type(before) if (before, each) in moves]
-        raise IllegalTransition(whose, before, after, trigger, ways)
+        legal = [each.value for each in type(before) if (before, each) in moves]
+        raise IllegalTransition(whose, before, after, trigger, legal)

@@ -31,11 +31,10 @@ class Spent(NamedTuple):
 
 
 def exceeded(budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: bool = False) -> str | None:
-    """Return a phrase on the first budget that is exceeded, or ``None``. Spending exactly all is
-    allowed.
+    """Return a phrase on the first budget that is exceeded, or ``None``.
 
-    ``or_used_up`` also reports a budget that leaves nothing for another turn of work. New files are
-    exempt: a turn need not create any.
+    Spending exactly the budget is allowed. ``or_used_up`` also reports a budget that leaves nothing for
+    another turn of work; new files are exempt, as a turn need not create any.
     """
     for name, (limit, used) in _lines(budget, spent, wall_seconds).items():
         if used > limit or (or_used_up and used == limit and name != "new_files"):
@@ -44,12 +43,13 @@ def exceeded(budget: Budget, spent: Spent, wall_seconds: float, *, or_used_up: b
 
 
 def left(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
-    """Return the remainder (at least zero) and the limit of each budget of the plan."""
+    """Return the remainder (at least zero) and the limit of each budget that the plan states."""
     found = _lines(budget, spent, wall_seconds)
     return {name: (max(limit - used, 0), limit) for name, (limit, used) in found.items()}
 
 
 def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple[float, float]]:
+    """Return the limit and the amount spent of each budget that the plan states."""
     used = {**spent._asdict(), "wall_seconds": wall_seconds}
     names = ("tokens", "cycles", "wall_seconds", "new_files")
     return {name: (limit, used[name]) for name in names if (limit := getattr(budget, name)) is not None}
@@ -58,7 +58,7 @@ def _lines(budget: Budget, spent: Spent, wall_seconds: float) -> dict[str, tuple
 def _number(value: float) -> str:
     try:
         return f"{value:,.1f}".removesuffix(".0")
-    except OverflowError:
+    except OverflowError:  # an integer that is too large for the float of the format
         return f"more than {sys.float_info.max:.0e}"
 
 
@@ -66,19 +66,18 @@ _PURPOSES: Mapping[RiskLevel, tuple[Purpose, ...]] = {
     RiskLevel.LOW: tuple(Purpose),
     RiskLevel.MEDIUM: (Purpose.TEST, Purpose.LINT, Purpose.TYPE_CHECK, Purpose.VALIDATE),
 }
-"""Purposes of tools that a turn may run, by risk level. At high risk only the todo's own commands are
-allowed.
-"""
+"""Purposes of the tools that a turn may run, by risk level; at high risk only the todo's own commands."""
 
 
 def bounds_of(todo: Todo, policy: Policy) -> Bounds:
     """Return the bounds of a turn of work on a todo.
 
-    Above low risk, a todo without ``allowed_files`` may only write the files that it names, or, if it
-    names none, any unprotected file. The time limit is the shortest that applies; a branch also has a
-    lifetime.
+    Above low risk, a todo without ``allowed_files`` may write only the files that it names, or, if it
+    names none, any unprotected file. The time limit is the shortest that applies, for a branch including
+    its lifetime; ``None`` if there is no limit.
     """
-    from planner.model.actions import Bounds  # what only validates a plan needs no actions
+    # Imported here, as callers that only validate a plan do not need the actions.
+    from planner.model.actions import Bounds
 
     level = todo.risk_level or RiskLevel.LOW
     commands = tuple(dict.fromkeys(spec.cmd for _, spec in commands_of(todo)))
@@ -105,9 +104,10 @@ def asks_a_person(todo: Todo) -> bool:
 
 
 def lowered(plan: Plan, limits: Mapping[str, float]) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan with an operator's limits where these are lower, and a line for each that is not.
+    """Return the plan with an operator's limits, and a line for each limit that the plan has lower.
 
-    Limits are named as in the policy and its budget, for example ``tokens`` or ``max_debug_attempts``.
+    Limits are named as in the policy and its budget, for example ``tokens`` or ``max_debug_attempts``. A
+    limit of the plan that is lower than the operator's stays.
     """
     policy, budget = plan.metadata, plan.metadata.budget
     of_policy: dict[str, Any] = {}
@@ -136,21 +136,22 @@ _STRICTEST = (
 def inherited(policy: Policy, above: Policy) -> Policy:
     """Return the effective policy of a sub-plan under that of the plan above.
 
-    Missing keys are inherited; stated ones can only be stricter. Budget, halts and network rules are
-    not inherited.
+    A key that the sub-plan does not state is inherited; one that it states can only be stricter. Budget,
+    halts and network rules are not inherited.
     """
-    said = policy.model_fields_set
+    stated = policy.model_fields_set
     changes: dict[str, Any] = {}
     for name in _STRICTEST:
         own, theirs = getattr(policy, name), getattr(above, name)
-        changes[name] = min(own, theirs) if name in said else theirs  # False < True: the stricter value
-    if "require_planner_approval" not in said or above.require_planner_approval is True:
+        changes[name] = min(own, theirs) if name in stated else theirs  # False < True: the stricter value
+    if "require_planner_approval" not in stated or above.require_planner_approval is True:
         changes["require_planner_approval"] = above.require_planner_approval
     retry, attempts = policy.flaky_retry, above.flaky_retry.attempts
-    if "flaky_retry" in said and "attempts" in retry.model_fields_set:
+    if "flaky_retry" in stated and "attempts" in retry.model_fields_set:
         attempts = min(attempts, retry.attempts)
     changes["tools"] = tools_under(policy, above.tools)
     changes["flaky_retry"] = retry.model_copy(update={"attempts": attempts})
+    # Only real changes are applied: a copy records every updated key as stated.
     kept = {name: value for name, value in changes.items() if value != getattr(policy, name)}
     return policy.model_copy(update=kept) if kept else policy
 

@@ -1,4 +1,4 @@
-"""Interpretation of outcomes: state, failures, proof, and how sub-plan todos decide about their parent."""
+"""Interpretation of outcomes: state, failures, proof, and the verdict of a sub-plan for its parent."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ HALTING = {
 """Failure families that halt the run, most severe first, with the rule that applies."""
 
 UNDECIDED = frozenset((Verdict.INCONCLUSIVE, Verdict.STALE, Verdict.NOT_RUN))
+"""Verdicts of checks that have decided nothing."""
 
 _UNOWNED = frozenset((Owner.ENVIRONMENT, Owner.HARNESS))
 """Owners for which no role of the plan is responsible."""
 
-_SUPPLIED = frozenset((Category.IMPORT_ERROR,))
+_REPAIRABLE = frozenset((Category.IMPORT_ERROR,))
 """Environment failures that a role can still repair, by declaring and installing a dependency."""
 
 _MISSING = frozenset((Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING, Category.IMPORT_ERROR))
@@ -42,7 +43,10 @@ CHECK_ID = "sub_plan"
 
 
 def state_of(outcome: Outcome) -> TodoState:
-    """Return the state that an outcome proves; ``testing`` for one that contradicts itself."""
+    """Return the state that an outcome claims; ``testing``, that is undecided, if it contradicts itself.
+
+    Without a state, ``success`` decides between ``done`` and ``test_failed``.
+    """
     state = outcome.state
     if state is None:
         state = TodoState.DONE if outcome.success else TodoState.TEST_FAILED
@@ -50,12 +54,12 @@ def state_of(outcome: Outcome) -> TodoState:
 
 
 def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
+    """Return whether other fields of an outcome contradict the state that it claims."""
     if state is TodoState.TEST_FAILED:
         return outcome.success
     if state is not TodoState.DONE:
         return False
-    # An outcome without a state must show passed tests; with a state, a todo without commands may be
-    # done.
+    # An outcome without a state must have passed tests; with one, a todo without commands may be done.
     untested = outcome.state is None and not outcome.tests_passed
     unproved = any(check.counts_as is not Verdict.PASSED for check in outcome.checks)
     return not outcome.success or untested or unproved or outcome.failure_evidence is not None
@@ -64,8 +68,8 @@ def _contradicts_itself(outcome: Outcome, state: TodoState) -> bool:
 def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | None:
     """Return why an outcome that claims ``done`` is no proof, or ``None`` if it is one.
 
-    A proof comes from a verification and has a passing check for every criterion of the todo and for
-    nothing else.
+    A proof comes from a verification and has a check of every criterion of the todo and of nothing else,
+    except that of a parent's sub-plan. That the checks pass is decided by :func:`state_of`.
     """
     checks = {check.id for check in outcome.checks}
     wanted = criterion_ids(todo)
@@ -86,7 +90,7 @@ def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | Non
 
 
 def failures_of(outcome: Outcome) -> Iterator[Failure]:
-    """Yield all failures of an outcome: the deciding one, then by severity."""
+    """Yield all failures of an outcome: the deciding one, then the others by severity."""
     deciding = outcome.failure_evidence
     if deciding is not None:
         yield deciding
@@ -94,15 +98,16 @@ def failures_of(outcome: Outcome) -> Iterator[Failure]:
 
 
 def violations_of(outcome: Outcome) -> list[Failure]:
-    """Return the failures that halt the run."""
+    """Return the failures of families that halt the run."""
     return [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
 
 
 def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
     """Return the sort key of a todo's failures; the first one decides the route.
 
-    Order: severe families first; within a family, failures caused by the work before pre-existing ones,
-    deterministic before flaky (repairing only a flaky one turns nothing green), then by confidence.
+    Severe families come first; within a family, failures caused by the work before pre-existing ones,
+    deterministic ones before flaky ones (with only a flaky one repaired, the check still fails), then the
+    higher confidence.
     """
     return (
         failure.category.facts.family.severity,
@@ -113,7 +118,11 @@ def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
 
 
 def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[Failure, ...]]:
-    """Split the failures of a failing todo into its own, most severe first, and pre-existing ones."""
+    """Split the failures of a failing todo into its own, most severe first, and pre-existing ones.
+
+    Failures of environment and harness count as its own. An outcome without failures has one of unknown
+    category.
+    """
     failures = list(failures_of(outcome)) or [Failure(category=Category.UNKNOWN)]
     apart = tuple(
         failure
@@ -124,12 +133,10 @@ def sorted_failures(todo: Todo, outcome: Outcome) -> tuple[list[Failure], tuple[
 
 
 def is_unowned(failure: Failure) -> bool:
-    """Return whether no role of the plan is responsible for a failure: it is the environment's or the
-    harness's.
-    """
+    """Return whether environment or harness own a failure, so that no role of the plan is responsible."""
     if failure.category.facts.family is Family.ENVIRONMENT:
         return True
-    return failure.owner in _UNOWNED and failure.category not in _SUPPLIED
+    return failure.owner in _UNOWNED and failure.category not in _REPAIRABLE
 
 
 def is_harness_fault(failure: Failure) -> bool:
@@ -138,10 +145,10 @@ def is_harness_fault(failure: Failure) -> bool:
 
 
 def is_begun(todo: Todo, outcome: Outcome) -> bool:
-    """Return whether there is a sign that somebody worked on a failing todo that was never requested.
+    """Return whether there is a sign of work on a failing todo for which none was requested.
 
-    There is none if it is not claimed, no check passes, none of its files changed, and everything that
-    fails is either missing or failed before the work.
+    There is none if it is not claimed, no check passes, none of its files changed, and each failure is
+    either of something missing or pre-existing.
     """
     if todo.status is TodoStatus.CLAIMED:
         return True
@@ -159,8 +166,9 @@ def is_begun(todo: Todo, outcome: Outcome) -> bool:
 
 
 def is_beyond_proof(outcome: Outcome, check: Check) -> bool:
-    """Return whether a baseline demand is undecided although all its tests ran: running again cannot
-    decide it.
+    """Return whether a comparison with the baseline is undecided although all its tests ran.
+
+    Another verification cannot decide it then.
     """
     return (
         check.id in (TURN_GREEN, STAY_GREEN)
@@ -189,7 +197,7 @@ _SEVERITY = (
     Verdict.NOT_RUN,
     Verdict.PASSED,
 )
-"""The first of these that any todo of a sub-plan has is the parent's verdict."""
+"""Order of precedence: the first of these that a todo of a sub-plan has is the verdict of the sub-plan."""
 
 _REASONS = {
     Verdict.FAILED: "failed",
@@ -202,8 +210,9 @@ _REASONS = {
 
 
 def verdict_of(outcome: Outcome) -> Verdict:
-    """Return the verdict of a sub-plan's todo for its parent; a nested parent with failing todos has
-    failed.
+    """Return the verdict that a todo of a sub-plan contributes to its parent.
+
+    A nested parent with failing todos counts as failed, although its own state is not ``test_failed``.
     """
     state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
     if state in _OF_STATE:
@@ -213,16 +222,19 @@ def verdict_of(outcome: Outcome) -> Verdict:
 
 
 def sub_plan_verdict(children: Iterable[Verdict]) -> Verdict:
-    """Return the verdict of the check ``sub_plan``: passed when all are, else the most serious.
+    """Return the verdict of the check ``sub_plan``: passed if all todos passed, else the most serious one.
 
-    Where one failed, what is blocked by it is its failure too; blocked is only what is so altogether.
+    Todos that are blocked by a failed one do not count beside it; ``not_run`` for an empty sub-plan.
     """
     found = set(children)
     return next((each for each in _SEVERITY if each in found), Verdict.NOT_RUN)
 
 
 def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None:
-    """Return which todos give the check its verdict: ``phase-2/buffer-impl failed``."""
+    """Return a phrase with the todos that decide the verdict: ``phase-2/buffer-impl failed``.
+
+    Returns ``None`` if the check passed.
+    """
     if verdict is Verdict.PASSED:
         return None
     names = [child.todo_id for child in children if verdict_of(child) is verdict]
@@ -232,19 +244,22 @@ def sub_plan_reason(children: Sequence[Outcome], verdict: Verdict) -> str | None
 def parent_verdicts(own: Iterable[Verdict], children: Iterable[Verdict]) -> list[Verdict]:
     """Return the verdicts from which a parent's state follows.
 
-    Its own criteria count as any todo's do. The failure of a todo of its sub-plan is that todo's: the
-    parent is not ``test_failed`` by it, it is not through.
+    Its own criteria count as those of any todo. A failed todo of its sub-plan counts as inconclusive: it
+    belongs to that todo, so the parent is not done yet, but not ``test_failed`` either.
     """
     return [*own, *(Verdict.INCONCLUSIVE if verdict.is_red else verdict for verdict in children)]
 
 
 def is_worth_telling(causes: Sequence[Cause]) -> bool:
-    """Return whether the todos alone do not show what to mend first."""
+    """Return whether root causes show better than the todos what to repair first.
+
+    That holds if there are several of them, or one that makes several todos fail.
+    """
     return len(causes) > 1 or any(len(cause.todos) > 1 for cause in causes)
 
 
 def consequences(cause: Cause) -> str:
-    """``1700 tests in 12 todos``."""
+    """Return a phrase on the extent of a root cause: ``1700 tests in 12 todos``."""
     todos = len(cause.todos)
     where = f"in '{cause.todos[0].todo_id}'" if todos == 1 else f"in {counted(todos, 'todo')}"
     counts = [
@@ -254,7 +269,7 @@ def consequences(cause: Cause) -> str:
 
 
 def place(cause: Cause) -> str:
-    """``shop/tax.py:3``, or nothing."""
+    """Return the location of a root cause as ``shop/tax.py:3``; empty if it is unknown."""
     if cause.location is None:
         return ""
     line = "" if cause.location.line is None else f":{cause.location.line}"

@@ -1,4 +1,4 @@
-"""Comparison of results with the baseline: new, pre-existing, and whose work it is."""
+"""Comparison of results with the baseline: new or pre-existing, and whether the todo has to repair it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 GREEN = frozenset((TestOutcome.PASSED, TestOutcome.XPASSED))
-"""What a test says that ran and held."""
+"""Outcomes of tests that ran and passed."""
 
 
 def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there: bool) -> Since:
-    """Return how a test's result compares with what it said at the baseline.
+    """Return how a test's result compares with its result at the baseline.
 
-    ``then`` is ``None`` for a test that the baseline has no result of; it is absent there, or
-    ``may_have_been_there`` and was not run.
+    ``then`` is ``None`` if the baseline has no result of the test: it did not exist then, or, if
+    ``may_have_been_there``, perhaps existed and was not run.
     """
     if not now.is_red and now not in GREEN:
         return Since.UNKNOWN
@@ -36,17 +36,20 @@ def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there
     return Since.FIXED if failed_then else Since.UNKNOWN
 
 
-_FIRST = (Since.NEW, Since.UNKNOWN, Since.PRE_EXISTING, Since.FLAKY_AT_BASE)
-"""What a failure of several tests is: one new test makes it new."""
+_PRECEDENCE = (Since.NEW, Since.UNKNOWN, Since.PRE_EXISTING, Since.FLAKY_AT_BASE)
+"""Order of precedence for a failure of several tests: one new test makes it new."""
 
 
 def since_of_tests(sinces: Collection[Since]) -> Since:
-    """Return how a failure compares whose tests, all of them red, compare like this."""
-    return next((since for since in _FIRST if since in sinces), Since.UNKNOWN)
+    """Return how a failure compares with the baseline, from the comparisons of its failing tests."""
+    return next((since for since in _PRECEDENCE if since in sinces), Since.UNKNOWN)
 
 
 def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
-    """Return how a failure that no test shows compares: by its check's own verdict and failures."""
+    """Return how a failure without tests compares with the baseline, by its check's verdict and signatures.
+
+    ``then`` is the check at the baseline, or ``None`` if it is not known.
+    """
     if then is None:
         return Since.UNKNOWN
     if then.verdict is Verdict.FLAKY:
@@ -57,7 +60,10 @@ def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
 
 
 def check_at_base(then: BaselineCheck | None, tests: Iterable[BaselineTest]) -> CheckAtBase | None:
-    """Return what a check was worth at the baseline: by its tests that ran there, else by its verdict."""
+    """Return the state of a check at the baseline: by its tests that ran there, else by its verdict.
+
+    Returns ``None`` if the baseline decides neither.
+    """
     known = list(tests)
     if not known:
         return None if then is None else _BY_VERDICT.get(then.verdict)
@@ -76,22 +82,23 @@ _BY_VERDICT = {
 }
 
 BEFORE_THE_WORK = frozenset((Since.PRE_EXISTING, Since.FLAKY_AT_BASE))
-"""Failures that the todo under work has not brought about."""
+"""Comparisons that show that a failure was not caused by the work on the todo."""
 
 
 SET_APART = "pre_existing_"
-"""Begins the id of a todo that is made of a failure older than the work on another."""
+"""Prefix of the ids of todos that were created for a pre-existing failure of another todo."""
 
 
 def is_preexisting(todo: Todo, outcome: Outcome | None, failure: Failure) -> bool:
-    """Return whether a failure is neither the todo's doing nor what the todo is there to mend.
+    """Return whether a failure was neither caused by the work on a todo nor is the todo's to repair.
 
-    What was red before the work is the todo's own where it says so (``must_turn_green``), or where it was
-    open at the baseline and nothing of the check held there. A red among greens is not. A todo that was set
-    apart is there for nothing else: it would be set apart from itself.
+    A failure from before the work is the todo's to repair if the todo names its tests
+    (``must_turn_green``), or if the todo was open at the baseline and its whole check failed there. A
+    failing test among passing ones is not. With ``outcome`` ``None`` the state at the baseline is unknown.
     """
     if failure.since not in BEFORE_THE_WORK or failure.check_id == TURN_GREEN:
         return False
+    # A todo that was created for such a failure would otherwise be given a todo for it again, and so on.
     if todo.id.rpartition("/")[2].startswith(SET_APART):
         return False
     tests = failure.tests or failure.top_failing_tests
@@ -108,7 +115,10 @@ def is_preexisting(todo: Todo, outcome: Outcome | None, failure: Failure) -> boo
 
 
 def covers(named: Literal["all"] | Sequence[str], nodeid: str) -> bool:
-    """Return whether a list names a test: itself, all its parameters, its class, file or folder."""
+    """Return whether a list names a test: by its node id, or without parameters, or by class, file, folder.
+
+    ``all`` names every test.
+    """
     if named == "all":
         return True
     return any(_names(each.removeprefix("./").rstrip("/"), nodeid) for each in named)

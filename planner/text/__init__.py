@@ -1,1 +1,1 @@
-"""Making untrusted text safe to show, to store and to quote."""
+"""Functions that make untrusted text safe to show, to store and to quote."""

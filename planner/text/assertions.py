@@ -1,4 +1,4 @@
-"""Read the source of an assertion: which of the two values that it compares is the expected one."""
+"""Parser of an assertion's source, which decides which of the compared values is the expected one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _VALUE_TYPES = frozenset(
     {"approx", "bytes", "date", "datetime", "dict", "frozenset", "list", "range", "set", "timedelta",
      "tuple"}
 )  # fmt: skip
-"""Callables in small letters that make a value of what they are given."""
+"""Lower-case callables that build a value from their arguments, as classes do."""
 
 MIRRORED_OPERATORS = {
     "<": ">", "<=": ">=", ">": "<", ">=": "<=", "in": "containing", "not in": "not containing",
 }  # fmt: skip
-"""The operator with its sides exchanged, where that is another word."""
+"""Operators for exchanged operands; operators that are not listed stay the same."""
 
 
 def is_expected_first(source: str, given: Collection[str], operator: str = "==") -> bool:
-    """Return whether the expected value stands in front: ``assert 3 == total(cart)``.
+    """Return whether the left operand is the expected value: ``assert 3 == total(cart)``.
 
-    ``source`` is the first line of the assertion, ``given`` the names that its test is given as parameters.
-    In front stands what is written in the test, and behind the operator what is not. Of ``"a" in text`` it
-    does unless the container is written in the test. In doubt the value behind is expected, by custom.
+    ``source`` is the first line of the assertion, ``given`` the names of the test's parameters. The left
+    operand is expected if it is written in the test and the right one is not. For ``in`` it is expected
+    unless the right operand is written in the test or the left one is the result of a call. In doubt the
+    right operand is expected, by convention.
     """
     found = _ASSERTION.match(source)
     if found is None:
@@ -46,13 +47,13 @@ def is_expected_first(source: str, given: Collection[str], operator: str = "==")
     if right is not None and _is_written(right, given):
         return False
     if operator in ("in", "not in"):
-        is_worked_out = left is None or any(isinstance(node, ast.Call) for node in ast.walk(left))
-        return not is_worked_out
+        is_computed = left is None or any(isinstance(node, ast.Call) for node in ast.walk(left))
+        return not is_computed
     return left is not None and _is_written(left, given)
 
 
 def _is_written(node: ast.expr, given: Collection[str]) -> bool:
-    """Return whether a value is written in the test or handed to it, and not worked out."""
+    """Return whether a value is written in the test or passed to it, and not computed by the code."""
     parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
     match node:
         case ast.Name(id=name):
@@ -69,7 +70,7 @@ def _is_written(node: ast.expr, given: Collection[str]) -> bool:
 
 
 def _parsed(text: str) -> ast.expr | None:
-    """Return an expression; ``None`` for the beginning of one that goes on in the next line."""
+    """Parse an expression; ``None`` if it is incomplete, as it continues on the next line."""
     try:
         return ast.parse(text.partition("  #")[0].strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

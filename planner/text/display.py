@@ -1,6 +1,6 @@
-"""Text as people read it: plurals, lists, times, and the columns that a terminal needs for it.
+"""Formatting of text for people: plurals, lists, times, and widths in columns of a terminal.
 
-Nothing here cleans: text from outside passes :func:`planner.text.sanitizing.clean` first.
+Nothing is sanitized here: untrusted text has to pass :func:`planner.text.sanitizing.clean` first.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _PLURALS = {"branch": "branches", "retry": "retries", "criterion": "criteria", "entry": "entries"}
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)$")
 _INVISIBLE = (range(0x200B, 0x2010), range(0x2028, 0x202F), range(0x2060, 0x2064))
-"""Characters that take no column and that Unicode does not call marks."""
+"""Characters without width that are no marks in Unicode."""
 
 
 class Glyphs(NamedTuple):
-    """The few characters beyond letters that are drawn with."""
+    """Symbols of states, and characters to draw trees with."""
 
     done: str
     failed: str
@@ -39,7 +39,7 @@ ASCII = Glyphs("+", "x", "-", "?", ".", ">", "...", "|- ", "`- ", "|  ", "| ")
 
 
 def glyphs_for(encoding: str) -> Glyphs:
-    """Return the glyphs that a stream of that encoding can show."""
+    """Return the glyphs that a stream with this encoding can write; ASCII for an unknown encoding."""
     try:
         "".join(UNICODE).encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -48,9 +48,9 @@ def glyphs_for(encoding: str) -> Glyphs:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return ``1 todo``, ``2 criteria``, ``1200 tests``, ``12,000 tokens``. The noun is in the singular.
+    """Return a number with a noun: ``1 todo``, ``2 criteria``, ``1200 tests``, ``12,000 tokens``.
 
-    Of several words the last takes the plural: ``touched file``.
+    ``noun`` is singular; of several words the last one is put in the plural: ``touched file``.
     """
     first, _, last = noun.rpartition(" ")
     plural = f"{first} {_PLURALS.get(last, f'{last}s')}".lstrip()
@@ -58,7 +58,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def listed(names: Iterable[str], most: int = 8, last: str = ", ") -> str:
-    """Return ``a, b and 3 more``; ``last`` stands before the last name where all are shown."""
+    """Return ``a, b and 3 more`` for more than ``most`` names, else all, with ``last`` before the last."""
     known = list(names)
     if len(known) > most:
         return f"{', '.join(known[:most])} and {len(known) - most} more"
@@ -66,24 +66,24 @@ def listed(names: Iterable[str], most: int = 8, last: str = ", ") -> str:
 
 
 def moment(text: str) -> str:
-    """Return a time to the minute, ``2026-01-31 09:30 UTC``; text that is no time stays as it is."""
+    """Return an RFC 3339 time to the minute, ``2026-01-31 09:30 UTC``; other text unchanged."""
     found = _MOMENT.match(text)
     return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def cells(text: str) -> int:
-    """Return how many columns of a terminal the text takes."""
+    """Return the width of the text in columns of a terminal."""
     return len(text) if text.isascii() else sum(map(_cells_of, text))
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
-    """Return the text filled with blanks to that many columns."""
+    """Return the text padded with blanks to ``width`` columns; on the left side if ``right``."""
     fill = " " * max(width - cells(text), 0)
     return fill + text if right else text + fill
 
 
 def cut(text: str, width: int) -> str:
-    """Return the longest beginning of the text that takes at most that many columns."""
+    """Return the longest prefix of the text that fits into ``width`` columns."""
     if text.isascii():
         return text[: max(width, 0)]
     taken = 0
@@ -95,7 +95,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Break the text at blanks into lines of at most that many columns; a wider word has its own line."""
+    """Break the text at blanks into lines of at most ``width`` columns; a wider word has its own line."""
     lines: list[str] = []
     current = ""
     for word in text.split(" "):

@@ -1,4 +1,8 @@
-"""The globs of a plan: which paths they name, and whether two of them can name the same."""
+"""Globs of plans: matching of paths, and overlap of two globs.
+
+In a glob, ``**`` is any number of folders. A glob that matches a folder matches everything below it. A glob
+of one part with ``*``, such as ``*.py``, matches in all folders.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 EVERYTHING = frozenset({"*", "**", "**/*", ".", "./", "./**", "./**/*", "*/**"})
-"""Patterns that grant the whole root."""
+"""Patterns that match the whole root."""
 
 _WILDCARD = re.compile(r"[*?\[]")
 
@@ -20,25 +24,21 @@ _LAST_WILDCARD = re.compile(r".*[*?\]]", re.DOTALL)
 
 
 def allowed(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether patterns name a path; those that begin with ``!`` take it out again."""
-    granted = False
+    """Return whether patterns match a path; patterns with ``!`` exclude it again, the last one decides."""
+    is_allowed = False
     for pattern in patterns:
         if pattern.startswith("!"):
-            granted = granted and not matches(path, pattern[1:])
-        elif not granted:
-            granted = matches(path, pattern)
-    return granted
+            is_allowed = is_allowed and not matches(path, pattern[1:])
+        elif not is_allowed:
+            is_allowed = matches(path, pattern)
+    return is_allowed
 
 
 @lru_cache(maxsize=65_536)
 def matches(path: str, pattern: str) -> bool:
-    """Return whether a glob names a path.
-
-    ``**`` is any number of folders; a folder names all that it holds; a pattern of one part with a
-    wildcard names files of any folder, as ``*.py`` does.
-    """
+    """Return whether a glob matches a path."""
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
-    reached = {0}  # how many parts of the path the pattern so far may have named
+    reached = {0}  # numbers of the path's parts that the pattern's parts so far can match
     for wanted in _parts(pattern):
         if wanted == "**":
             reached = set(range(min(reached), len(parts) + 1))
@@ -50,28 +50,28 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def globs_overlap(one: str, other: str) -> bool:
-    """Return whether some path may be named by both globs.
+    """Return whether both globs may match the same path.
 
-    Of two names with wildcards only the beginnings and the ends are compared: a doubt means that they
-    overlap, which costs no more than that two todos are not worked on side by side.
+    Of two parts with wildcards only prefix and suffix are compared. In doubt the globs overlap: the only
+    cost is that two todos are not worked on in parallel.
     """
-    # Whatever a glob names, it names all that lies below. So what stands behind `**` in one glob may always
-    # stand below a path of the other, and only the parts before the first `**` can keep two globs apart.
+    # A glob matches everything below a matched path. So the parts after `**` in one glob can always match
+    # below a path of the other, and only the parts before the first `**` can keep two globs apart.
     both = zip(_parts(one), _parts(other), strict=False)
     return all(_parts_overlap(*parts) for parts in takewhile(lambda parts: "**" not in parts, both))
 
 
 def literal_prefix(pattern: str) -> str:
-    """Return the text that every path of a glob begins with.
+    """Return the text with which every path begins that a glob matches.
 
-    Two globs can overlap only where the prefix of one begins with that of the other.
+    Two globs can overlap only if the prefix of one begins with that of the other.
     """
     parts = takewhile(lambda part: part != "**", _parts(pattern))
     return _WILDCARD.split("/".join(parts), maxsplit=1)[0]
 
 
 def seen_from_above(pattern: str, folder: str) -> str:
-    """Return a glob of a folder as it is written above that folder; an exclusion stays one."""
+    """Return a glob relative to ``folder`` as a glob relative to its parent; an exclusion stays one."""
     if pattern.startswith("!"):
         return f"!{seen_from_above(pattern[1:], folder)}"
     path = plain(pattern)
@@ -81,7 +81,7 @@ def seen_from_above(pattern: str, folder: str) -> str:
 
 
 def plain(path: str) -> str:
-    """Return a path without what means nothing: ``./a//b/`` is ``a/b``."""
+    """Return a path without empty and ``.`` parts: ``./a//b/`` is ``a/b``."""
     if path[:2] != "./" and "//" not in path and path[-1:] != "/" and "/./" not in path:
         return path
     return "/".join(part for part in path.split("/") if part not in ("", ".")) or "."
@@ -94,21 +94,22 @@ def is_glob(path: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parts(pattern: str) -> tuple[str, ...]:
+    """Return the parts of a glob, with the ``**`` that it implies."""
     path = plain(pattern)
     if path in ("", "."):
         return ("**",)
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if len(parts) == 1 and "*" in path:
         parts = ("**", *parts)
-    # What a folder holds is meant by its name; of a file, nothing can lie below it.
+    # A folder implies everything below it. For a file the `**` does no harm: nothing is below it.
     return parts if parts[-1] == "**" else (*parts, "**")
 
 
 @lru_cache(maxsize=8192)
 def _parts_overlap(one: str, other: str) -> bool:
-    """Return whether some name may be named by both of two parts, neither being ``**``."""
+    """Return whether both parts may match the same name; neither is ``**``."""
     if not is_glob(one) and not is_glob(other):
-        return one == other  # most parts are plain, and a pattern is compiled for each other one
+        return one == other  # the usual case, in which no pattern need be compiled
     if not is_glob(one) or not is_glob(other):
         return fnmatchcase(one, other) or fnmatchcase(other, one)
     heads = [_WILDCARD.split(part, maxsplit=1)[0] for part in (one, other)]

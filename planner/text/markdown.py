@@ -1,4 +1,8 @@
-"""Quotes untrusted text in Markdown, so that nothing in it can end the quotation or join the page."""
+"""Quoting of untrusted text in Markdown, so that nothing in it can end the quotation and become markup.
+
+:func:`fence` and :func:`inline` only quote. The functions below them also remove control sequences and
+secrets first.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,13 @@ if TYPE_CHECKING:
 _RUNS = re.compile(r"`+")
 _INFO = re.compile(r"[^A-Za-z0-9_+.#-]")
 _LONGEST_INFO = 30
+"""Limit in characters of a language's name."""
 
 
 def fence(text: str, info: str = "") -> str:
-    """Return the text in a fenced code block, whose fence is longer than any run of backticks in the text.
+    """Return the text in a fenced code block, whose fence is longer than all runs of backticks in it.
 
-    ``info`` names the language; of it only what a language's name may hold is kept.
+    ``info`` names the language; characters that are unusual in such names are removed.
     """
     bar = "`" * max(3, _longest_run(text) + 1)
     language = _INFO.sub("", info)[:_LONGEST_INFO]
@@ -47,13 +52,14 @@ def _longest_run(text: str) -> int:
 # -- without control sequences and secrets -------------------------------------------------------------
 
 _LONGEST_TEXT = 20_000
-"""Characters of one text that are looked at."""
+"""Limit in characters of a quoted text; its middle is cut."""
 
 _LONGEST_SPAN = 300
+"""Limit in characters of a command in a code span."""
 
 
 def safe(text: str) -> str:
-    """Return the text without control sequences and secrets; it still has to be quoted."""
+    """Return the text without control sequences and secrets; the caller has to quote it."""
     return redact(clean(text, limit=_LONGEST_TEXT)).strip("\n")
 
 
@@ -68,7 +74,7 @@ def block(text: str, language: str = "text") -> str:
 
 
 def command(text: str) -> str:
-    """Return a command, which must not be cut: as a span, or as a block where a span would change it."""
+    """Return a command as a code span, or as a block if a span would cut it or change its blanks."""
     shown = safe(text)
     if len(shown) <= _LONGEST_SPAN and " ".join(shown.split()) == shown:
         return inline(shown, limit=_LONGEST_SPAN)
@@ -76,5 +82,5 @@ def command(text: str) -> str:
 
 
 def spans(names: Iterable[str], most: int = 5) -> str:
-    """Return the first names as code spans, and how many there are more."""
+    """Return the first ``most`` names as code spans, and the number of further ones."""
     return listed(map(code, names), most)

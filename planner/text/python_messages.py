@@ -1,4 +1,4 @@
-"""Reads the messages of CPython's own exceptions."""
+"""Parser of the messages of CPython's own exceptions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _CALL = re.compile(
 
 
 def callee_of(message: str) -> str | None:
-    """Return the function that a ``TypeError`` about a call's arguments names, else ``None``."""
+    """Return the function that a ``TypeError`` about the arguments of a call names, else ``None``."""
     found = _CALL.match(message)
     return found["callee"] if found else None

@@ -1,9 +1,9 @@
-"""Takes secrets out of untrusted text: keys and tokens of known shapes, and literals given to names that
-say that they hold a secret.
+"""Removal of secrets from untrusted text.
 
-What is taken out is named in its place, ``[redacted: github token]``, so that a reader knows what stood
-there. Code that only speaks of secrets stays as it is. No pattern runs back over what it has read, so the
-time grows with the length of the text and with nothing else.
+Secrets are keys and tokens of known shapes (``secrets.toml``), and literals that are assigned to names like
+``password``. Each is replaced by a mark with its kind, ``[redacted: github token]``, so that a reader knows
+what was there. Code that only mentions secrets stays unchanged. No pattern backtracks over text that it has
+matched: the time is linear in the length of the text, even for hostile text.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARK = "[redacted: {kind}]"
-"""What stands where a secret stood."""
+"""Replacement of a secret."""
 
 
 def redact(text: str) -> str:
-    """Return the text without secrets. Redacting twice changes nothing more."""
+    """Return the text without secrets; idempotent."""
     if len(text) < _SHORTEST:
         return text
     for hints, pattern, replacement in _SHAPES:
+        # Most texts have no hint: searching for it is cheaper than compiling and running the pattern.
         if any(hint in text for hint in hints):
-            text = re.sub(pattern, replacement, text)  # compiled when a hint is met, and cached then
+            text = re.sub(pattern, replacement, text)
     if _KEY_HINT in text:
         text = _without_private_keys(text)
     if "curl " in text or "wget " in text:
@@ -36,7 +37,7 @@ def redact(text: str) -> str:
 
 
 _SHORTEST = 6
-"""Characters. No name of a secret with a value is shorter: ``pwd=ab``."""
+"""Length in characters of the shortest text that can contain a secret: ``pwd=ab``."""
 
 
 _SHAPES = tuple(
@@ -47,7 +48,8 @@ _SHAPES = tuple(
     )
     for row in tomllib.loads((pkgutil.get_data("planner.text", "secrets.toml") or b"").decode())["shapes"]
 )
-"""Of each shape its hints, its pattern and what stands in its place: the rows of ``secrets.toml``."""
+"""Rows of ``secrets.toml``: hints, pattern and replacement of each shape. A text without any of the hints
+cannot match."""
 
 _REQUEST = re.compile(r"\b(?:curl|wget) [^\n]*+")
 _USER_OPTION = re.compile(
@@ -56,7 +58,7 @@ _USER_OPTION = re.compile(
 
 
 def _without_passwords(request: re.Match[str]) -> str:
-    """Return the rest of a line that asks for a page, without the password of any of its users."""
+    """Return a ``curl`` or ``wget`` command without the passwords in its ``--user`` options."""
     return _USER_OPTION.sub(rf"\g<user>{MARK.format(kind='password')}", request[0])
 
 
@@ -65,12 +67,12 @@ _KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLO
 _KEY_ENDS = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_BODY = re.compile(r"(?:[^-]|-(?!----))*+")
 _KEY_LINES = re.compile(r"(?:(?:\s|\\[nr]|[|>E+] )*+[A-Za-z0-9+/]{16,}+={0,2})*+")
-"""The lines of a key that was cut off before its end."""
+"""The lines of a key whose end was cut off."""
 _KEY_LINE = re.compile(r"\W*+[A-Za-z0-9+/]{16,}+={0,2}\W*+")
 
 
 def _without_private_keys(text: str) -> str:
-    """Remove private key blocks, and what is left of one whose beginning or end was cut off."""
+    """Remove private key blocks, also those whose beginning or end was cut off."""
     mark = MARK.format(kind="private key")
     pieces: list[str] = []
     done = 0
@@ -88,6 +90,7 @@ def _without_private_keys(text: str) -> str:
 
 
 def _without_headless_keys(text: str) -> str:
+    """Remove the lines of base64 before each end of a private key that has no beginning."""
     kept: list[str] = []
     for line in text.split("\n"):
         end = _KEY_ENDS.search(line)
@@ -119,6 +122,7 @@ _CODE = re.compile(r"[A-Za-z_][\w.]*+[ \t]*+[(\[+)\]]")
 
 
 def _without_header_values(text: str) -> str:
+    """Remove the values of the HTTP headers ``Authorization`` and ``Cookie``, and bearer tokens."""
     folded = text.lower()
     if "authorization" in folded:
         text = _HEADER.sub(_header, text)
@@ -134,7 +138,7 @@ def _header(found: re.Match[str]) -> str:
     scheme = found["scheme"] or ""
     quoted = found["name"][-1] in "\"'"
     if "[redacted:" in value or not (scheme or quoted or any(char.isdigit() for char in value)):
-        return found[0]  # a name that code reads the value from
+        return found[0]  # the name of a variable that has the value
     if not scheme and (_CODE.match(value) or " " in value.strip()):
         return found[0]  # an expression, or a sentence about the header
     return f"{found['name']}{scheme}{MARK.format(kind='authorization')}"
@@ -143,15 +147,15 @@ def _header(found: re.Match[str]) -> str:
 def _bearer(found: re.Match[str]) -> str:
     value = found["value"]
     if not any(char.isdigit() for char in value):
-        return found[0]  # words of a sentence
+        return found[0]  # prose
     return f"{found['scheme']}{MARK.format(kind='bearer token')}"
 
 
-# -- literals given to names that say that they hold a secret --------------------------------------------
+# -- literals assigned to names of secrets ---------------------------------------------------------------
 
-# ``DB_PASSWORD=…``, ``api_key: …``, ``"token": "…"``, ``--token …``, in the forms of environments, YAML,
+# ``DB_PASSWORD=…``, ``api_key: …``, ``"token": "…"``, ``--token …``, in the syntax of environments, YAML,
 # JSON, ini files, Python and commands. A value that is an expression (``os.environ["X"]``,
-# ``parser.next_token()``), a placeholder (``${X}``) or nothing (``None``) is no secret and stays.
+# ``parser.next_token()``), a placeholder (``${X}``) or no value (``None``) is no secret and stays.
 
 
 def _without_assigned(text: str) -> str:
@@ -179,7 +183,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("credential", r"credential"),
 )
 _STEMS = ("pass", "pwd", "string", "key", "secret", "sig", "token", "credential")
-"""One of these stands in every word above; searching for them is cheap."""
+"""Each word above contains one of these: a text without them needs no search by pattern."""
 _WORDS = "|".join(f"(?P<k{index}>{words})" for index, (_, words) in enumerate(_KINDS))
 
 _HEAD = re.compile(
@@ -221,13 +225,13 @@ _NOTHING = re.compile(
     r"|value|val|raw|data|line|arg|is|was|the|a|an|to|for|of|in|and|or|not|must|option|flag|argument",
     re.IGNORECASE,
 )
-"""Words that stand where a value would, and are none."""
+"""Words that may follow a name of a secret without being its value: types, constants, prose."""
 _SENSITIVE = re.compile(r"pass|pwd|secret|token|key|cred", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?[\d_.]+")
 
 
 def _secrets(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where secrets stand, in order, and what they are."""
+    """Yield start, end and kind of each assigned secret, sorted by position."""
     places = [(head.end(), _kind(head), head) for head in _HEAD.finditer(text)]
     places += [(option.end(), _kind(option), None) for option in _OPTION.finditer(text)]
     places += [(entry.end(), "password", None) for entry in _NETRC.finditer(text)]
@@ -259,38 +263,44 @@ def _kind(found: re.Match[str]) -> str:
 
 
 def _is_quoted_secret(value: str, prefix: str, kind: str, *, is_assigned: bool) -> bool:
+    """Return whether a quoted value is a secret; ``prefix`` is that of the string literal."""
     if not value or value[0] in (")],:" if is_assigned else "-)"):
         return False  # the quote closes a text that ends in the name: input("Password: ")
     is_placeholder = _PLACEHOLDER.match(value) and not (is_assigned and value.startswith("/"))
     if is_placeholder or not is_assigned:
         return not is_placeholder
     is_expression = "f" in prefix.lower() and "{" in value
+    # Tokens of parsers are no secrets: a value of these kinds has to look random.
     is_weak = kind in ("token", "credential") and not _is_random(value)
     is_nothing = _NOTHING.fullmatch(value) or not any(char.isalnum() for char in value)
     return not (is_expression or is_weak or is_nothing)
 
 
 def _is_bare_secret(text: str, head: re.Match[str], value: re.Match[str], kind: str) -> bool:
-    """Return whether a bare value that is assigned is no expression, number, name in code or sentence."""
-    said = value[0]
+    """Return whether an assigned value without quotes is a secret.
+
+    It is none if it is an expression, a number (other than of a password), a name in code, or prose.
+    """
+    literal = value[0]
     is_weak = kind in ("token", "credential")
-    if _EXPRESSION.match(said) or not any(char.isalnum() for char in said):
+    if _EXPRESSION.match(literal) or not any(char.isalnum() for char in literal):
         return False
-    if _NUMBER.fullmatch(said):
+    if _NUMBER.fullmatch(literal):
         return kind == "password"
-    if _WORD.fullmatch(said) is None:
-        return not is_weak or _is_random(said)
+    if _WORD.fullmatch(literal) is None:
+        return not is_weak or _is_random(literal)
     name = head[0][: head.start("close") - head.start()]
     if name.isupper() and head["separator"] == "=":
         return True  # an environment variable
-    if is_weak or _SENSITIVE.search(said):
+    # Code assigns variables with such names to each other: ``password = new_password``.
+    if is_weak or _SENSITIVE.search(literal):
         return False
     in_object = text[max(head.start() - 80, 0) : head.start()].rpartition("\n")[2].rstrip("_").endswith(".")
-    return not in_object and len(said) > 3 and _REST.match(text, value.end()) is not None
+    return not in_object and len(literal) > 3 and _REST.match(text, value.end()) is not None
 
 
 def _is_random(value: str) -> bool:
-    """Return whether a text looks as if it were made to be kept secret, and not to be read."""
+    """Return whether a text looks generated: no blanks, and at least 20 characters, or 6 with a digit."""
     if " " in value or len(value) < 6:
         return False
     return len(value) >= 20 or any(char.isdigit() for char in value)

@@ -1,7 +1,7 @@
-"""Stripping control sequences and invisible characters from untrusted text.
+"""Removal of control sequences and invisible characters from untrusted text.
 
-What a test prints may try to move a terminal's cursor, to hide text from a person while a program reads
-it, or to turn the order of a line around. None of that survives :func:`clean`.
+The output of a test may try to move a terminal's cursor, to hide text from a person while a program reads
+it, or to reverse the order of a line. :func:`clean` removes all of that.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 
 CUT = "\n… {count} characters cut …\n"
-"""What stands where text was cut."""
+"""Replacement of text that was cut."""
 
 
 def clean(text: str, *, limit: int | None = None) -> str:
-    """Return the text without control sequences and characters that are invisible or turn lines around.
+    """Return the text without control sequences, invisible and bidirectional control characters.
 
-    Newlines and tabs stay; ``\\r\\n`` and ``\\r`` become newlines. With a ``limit`` (characters of the text
-    that are kept) the head and, twice as long, the tail stay, with a visible cut between them.
+    Newlines and tabs stay; ``\\r\\n`` and ``\\r`` become newlines. With a ``limit``, that many characters
+    are kept: the head and, twice as long, the tail, with a visible cut between them.
     """
-    if not _NOTHING_TO_DO.fullmatch(text):
+    if not _SAFE_TEXT.fullmatch(text):
+        # Whole sequences first: without its escape character, the rest of one would stay as text.
         text = _SEQUENCES.sub("", without_surrogates(text))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         text = _UNSAFE.sub("", text)
@@ -31,14 +32,15 @@ def clean(text: str, *, limit: int | None = None) -> str:
 
 
 def one_line(text: object, *, limit: int) -> str:
-    """Return the text in one line that is safe to show."""
+    """Return the text cleaned and on one line, with at most ``limit`` characters and a visible cut."""
     return " ".join(clean(str(text), limit=limit).split())
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text as UTF-8 can hold it.
+    """Return the text without surrogates, so that it can be encoded in UTF-8.
 
-    Where the locale cannot decode a path, Python hides bytes in surrogates; here they are read as UTF-8.
+    Python decodes undecodable bytes of paths to surrogates; these bytes are decoded as UTF-8. Other
+    surrogates become replacement characters.
     """
     text = _HIDDEN_BYTES.sub(
         lambda found: found[0].encode("ascii", "surrogateescape").decode("utf-8", "replace"), text
@@ -46,7 +48,7 @@ def without_surrogates(text: str) -> str:
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-_NOTHING_TO_DO = re.compile(r"[\t\n -~]*")
+_SAFE_TEXT = re.compile(r"[\t\n -~]*")
 
 _SEQUENCES = re.compile(
     r"""
