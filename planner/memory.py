@@ -174,7 +174,7 @@ class Memory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no records, so that all advice is the static default."""
+        """Return whether there are no records, so that all advice is the static default."""
         return not (self.records.repairs or self.records.todos or self.records.corrections)
 
     def order_bias(self, todo: Todo, now: float) -> float:
