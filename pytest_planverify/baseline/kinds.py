@@ -1,4 +1,8 @@
-"""Classification of files by their role in verdicts."""
+"""Classification of files by their role in verdicts: product, or one of the kinds of protected files.
+
+A protected file (:class:`JudgeKind` other than product) decides whether a criterion passes: plans, tests,
+conftests, configuration, contracts, test data. Its changes are reported instead of accepted silently.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +26,27 @@ if TYPE_CHECKING:
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")
 _SOURCES = frozenset({".py", ".pyi", ".pyx", ".js", ".ts", ".tsx", ".jsx", ".mjs", ".cjs", ".go", ".rs"})
-_PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]*)?=\s*([\[({]?[^\])}\n]*(?:\n[^\])}]*)?[\])}]?)""")
+"""Suffixes of source files; in test folders they are test support, elsewhere product."""
+_PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]*)?=\s*([\[({][^\])}]*|[^\n]*)""")
+"""An assignment to ``pytest_plugins``: a string, or a bracketed list of several lines."""
 _PLUGIN_OPTION = re.compile(rb"""(?:^|[\s"'=\[])-p[\s"',=]*([\w.]+)""")
+"""``-p module`` in ``addopts``."""
 _QUOTED = re.compile(rb"""["']([\w.]+)["']""")
 _MOST_SOURCE_BYTES = 1 << 20
+"""Bytes of each file that are searched for plugins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judges:
-    """Facts of a tree, beyond file names, that decide a file's kind."""
+    """Facts of a tree, beyond file names, that determine a file's kind. Paths are relative to the root."""
 
     tests: frozenset[str] = frozenset()
     """Files from which tests were collected."""
     plans: frozenset[str] = frozenset()
+    """Plan files, with those of sub-plans."""
     contracts: frozenset[str] = frozenset()
     data: frozenset[str] = frozenset()
-    """Data files of criteria, and schemas of artifacts."""
+    """Data files and negative-control patches of criteria, and schemas of artifacts."""
     artifacts: tuple[str, ...] = ()
     """Paths and globs of expected artifacts."""
     test_folders: tuple[str, ...] = ()
@@ -46,7 +55,7 @@ class Judges:
     """Files of modules named by ``pytest_plugins`` or ``-p``."""
 
     def kind_of(self, path: str) -> JudgeKind:
-        """Return the kind of a file; product if no rule matches."""
+        """Return the kind of a file; product if no rule matches. The first matching rule decides."""
         folder, _, name = path.rpartition("/")
         suffix = os.path.splitext(name)[1].lower()
         for kind, is_so in (
@@ -73,11 +82,16 @@ class Judges:
         return JudgeKind.PRODUCT
 
     def _is_artifact(self, path: str) -> bool:
+        """Return whether a path is an expected artifact, by name or glob."""
         return any(path == each or (is_glob(each) and matches(path, each)) for each in self.artifacts)
 
 
 def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
-    """Derive the judging files of a tree from plan, collected test files and configuration."""
+    """Return the facts that classify a tree's files, from plan, collected test files and configuration.
+
+    ``tests`` are the files from which tests were collected. Paths of sub-plans are made relative to the
+    root of the top plan.
+    """
     root = flat.loaded.root
     contracts: set[str] = set()
     data: set[str] = set()
@@ -102,6 +116,7 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
 
 
 def _data_of(todo: Todo) -> Iterable[str]:
+    """Yield the files that a todo's criteria read: data, patches of negative controls, and schemas."""
     for command in todo.acceptance_criteria.tests:
         if command.fixture is not None:
             yield command.fixture
@@ -115,12 +130,14 @@ def _data_of(todo: Todo) -> Iterable[str]:
 
 
 def _joined(above: str, path: str) -> str:
+    """Return a path below a sub-plan's root ``above``, relative to the top plan's root."""
     return plain(path) if above == "." else os.path.normpath(f"{above}/{path}")
 
 
 def _test_folders(tree: Snapshot) -> tuple[str, ...]:
     """Return the configured ``testpaths``, except the root itself."""
     found: dict[str, None] = {}
+    # One pattern for INI and TOML alike.
     for name in sorted(CONFIGURATIONS):
         text = (tree.read(name) or b"").decode("utf-8", "replace")
         for line in re.finditer(r"^testpaths\s*=\s*((?:.|\n[ \t\]])*)", text, re.MULTILINE):
@@ -151,4 +168,5 @@ def _plugins(tree: Snapshot) -> Iterable[str]:
 
 
 def _at_part(path: str, ends: tuple[str, ...]) -> bool:
+    """Return whether a path ends with one of the paths at a folder boundary, so not ``myplugin.py``."""
     return path in ends or path.endswith(tuple(f"/{end}" for end in ends))

@@ -212,6 +212,19 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     }
 
 
+def test_words_of_later_lines_are_no_plugins_of_a_line_that_names_one(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text("todo_list_id: p\nitems: [{id: a, title: A}]\n")
+    flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
+    conftest = b'pytest_plugins = "pkg.plug"\nNAME = "pkg.mod"\nOTHERS = ["pkg.latest"]\n'
+    contents = {"conftest.py": conftest, "pkg/plug.py": b"", "pkg/mod.py": b"", "pkg/latest.py": b""}
+    judges = judges_of(flat, (), HeldFiles(contents))
+    assert [judges.kind_of(f"pkg/{name}.py") for name in ("plug", "mod", "latest")] == [
+        JudgeKind.TEST_SUPPORT,
+        JudgeKind.PRODUCT,
+        JudgeKind.PRODUCT,
+    ]
+
+
 # -- copies --------------------------------------------------------------------------------------
 
 
