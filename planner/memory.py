@@ -88,7 +88,7 @@ The first recipe that is worth it is advised."""
 
 
 class RecipeAdvice(NamedTuple):
-    """A recipe to run first, with the reason: ``12 like this; 5 met LINT_ERROR``."""
+    """A recipe to run first, with the reason: ``of 12 like this 5 met LINT_ERROR``."""
 
     value: str
     because: str
@@ -101,7 +101,7 @@ class RoutingAdvice(NamedTuple):
     confidence: float
     """Estimated chance that this role repairs it, 0 to 1."""
     because: str
-    """The numbers and reasons: ``12 like this; debugger fixed 9 of 10, coder 1 of 2``."""
+    """Reasons and numbers: ``12 of TEST_TIMEOUT; debugger fixed 9 of 10, coder 1 of 2``."""
     changed: bool
     """Whether the role differs from the default."""
 

@@ -1,4 +1,4 @@
-"""The brief of one todo, for an agent or a person."""
+"""Briefs: what an agent or a person needs to know to work on one todo, as Markdown."""
 
 from planner.brief.page import (
     CHARACTERS_PER_TOKEN,

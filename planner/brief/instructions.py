@@ -1,7 +1,8 @@
 """Instructions: the one next action against a failure, checked against the tree and the permissions.
 
-Every sentence of the planner that tells somebody to do something, and every edit of a plan that names a
-file, comes through :func:`objection`. Facts about the tree come in as a value; nothing is read here.
+Every sentence of the planner that asks somebody to do something, and every edit of a plan that names a
+file, is checked by :func:`objection`: an instruction to create a file that exists, or to edit one that may
+not be edited, must not be given. Facts about the tree are passed in as a :class:`Tree`; no file is read.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 _TESTS_AT_ISSUE = frozenset((Category.FLAKY_TEST, Category.TEST_NOT_FOUND))
-"""Categories in which the tests may be what has to change."""
+"""Categories in which it may be the tests that have to change."""
 
 _OWN_FOLDERS = (".planverify/", "diagnostics/", "/", "../")
+"""Prefixes of paths that no repair may edit: records of runs, and everything outside of the root."""
+
 ABSENT = ("missing", "no_match")
-"""What is wrong with an artifact that is not there at all."""
+"""Problems of artifacts that do not exist."""
 
 MISSING_TEST = ("missing_file", "missing_id")
-"""What is wrong with a selection of which the test is not there."""
+"""Problems of selections whose test does not exist."""
 
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"
 _MAKES = re.compile(
@@ -43,26 +46,26 @@ _CHANGES = re.compile(
     rf"(?<!may )(?<!not )\b(?:edit|change|correct|fix|repair)\s+(?:the (?:file|module)\s+)?{_PATH}",
     re.IGNORECASE,
 )
-_TELLS_TO = re.compile(
+_IMPERATIVE = re.compile(
     r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|change|check|choose|close|correct|declare|drop|find|"
     r"give|grant|import|install|keep|let|look|make|fix|move|name|pass|pin|put|read|register|rename|report|run|see|"
     r"set|settle|start|take|use|wait|widen|wrap|write)\b",
     re.IGNORECASE,
 )
-"""A clause of a diagnosis that tells somebody to do something."""
+"""Matches a clause of a diagnosis that asks somebody to do something, by its imperative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Existence of the files that a failure mentions; nothing is known of others."""
+    """Existence of the files that a failure mentions; nothing is known about others."""
 
     present: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
     near: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By missing file the existing one that was probably meant."""
+    """For each missing file, the existing one that was probably meant."""
 
     def exists(self, path: str) -> bool | None:
-        """Return whether a file exists; ``None`` where that is not known."""
+        """Return whether a file exists; ``None`` if that is not known."""
         return True if path in self.present else False if path in self.absent else None
 
 
@@ -71,11 +74,11 @@ class EditScope:
     """The files that a repair may edit."""
 
     allowed: tuple[str, ...] | None = None
-    """Globs, in which ``!`` takes files out again; ``None`` where the plan sets no limit."""
+    """Globs, of which those with ``!`` exclude files again; ``None`` if the plan sets no limit."""
     kept: tuple[str, ...] = ()
-    """Files and globs that must stay as they are, whatever is allowed: contract, data, protected files."""
+    """Files and globs that must not be changed, even if allowed: contract, data, protected files."""
     tests: bool = False
-    """Tests may be changed, so that they prove no less."""
+    """Tests may be changed, as long as they do not prove less."""
 
     def permits(self, path: str) -> bool:
         """Return whether a file, which need not exist yet, may be edited or written."""
@@ -87,17 +90,17 @@ class EditScope:
 
 
 class Instruction(NamedTuple):
-    """One thing to do, and the files that it speaks of."""
+    """One action to take, with the files that it names."""
 
     text: str
     makes: tuple[str, ...] = ()
-    """Files that it tells to make."""
+    """Files to create."""
     changes: tuple[str, ...] = ()
-    """Files that it tells to edit."""
+    """Files to edit."""
 
 
 def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | None:
-    """Return why an instruction must not be given; ``None`` where nothing speaks against it."""
+    """Return why an instruction must not be given; ``None`` if it may be given."""
     for path in instruction.makes:
         if tree.exists(path):
             return f"{path} exists"
@@ -106,7 +109,7 @@ def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | N
     for path in instruction.changes:
         if tree.exists(path) is False:
             return f"{path} does not exist"
-    # What a glob names is asked for by the files in it.
+    # A glob names no single file, so there is no permission to check.
     for path in (*(each for each in instruction.makes if not is_glob(each)), *instruction.changes):
         if not scope.permits(path):
             return f"{path} is none of the files that may be edited"
@@ -116,35 +119,42 @@ def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | N
 def right_suggestion(
     failure: Failure, todo: Todo, context: FailureContext | None, protected: tuple[str, ...] = ()
 ) -> str | None:
-    """Return what a diagnosis suggests for a todo; ``None`` where it must not be shown."""
-    told = read_instruction(failure.suggestion or "")
+    """Return the suggestion of a diagnosis for a todo; ``None`` if there is none or it must not be given.
+
+    ``protected`` are the protected files of the plan.
+    """
+    instruction = read_instruction(failure.suggestion or "")
     scope = EditScope(
         allowed=todo.allowed_files,
         kept=protected,
         tests=may_change_tests(failure, todo.allowed_files, todo.agent_role),
     )
     observed = evidence_of(failure, context.evidence) if context else ()
-    return None if objection(told, scope, tree_of(context, observed)) else told.text or None
+    return None if objection(instruction, scope, tree_of(context, observed)) else instruction.text or None
 
 
 def read_instruction(text: str) -> Instruction:
-    """Return a sentence that somebody else wrote with the files that it tells to make or to edit."""
+    """Parse a sentence of another author: find the files that it says to create or to edit."""
     made = tuple(found["path"] for found in _MAKES.finditer(text))
     return Instruction(text, made, tuple(found["path"] for found in _CHANGES.finditer(text)))
 
 
 def asks_for_work(text: str) -> bool:
-    """Return whether a sentence tells somebody to do something, and does not only state what was seen."""
-    return _TELLS_TO.search(text) is not None
+    """Return whether a sentence asks somebody to do something, rather than only state an observation."""
+    return _IMPERATIVE.search(text) is not None
 
 
 def first_right(instructions: Iterable[Instruction], scope: EditScope, tree: Tree) -> str:
-    """Return the first instruction that nothing speaks against; the last one must be such."""
+    """Return the first instruction that may be given; at least the last one must be."""
     return next(each.text for each in instructions if objection(each, scope, tree) is None)
 
 
 def may_change_tests(failure: Failure, patterns: tuple[str, ...] | None, role: Role | None = None) -> bool:
-    """Return whether a repair may change tests: they are at fault, or all that it is about."""
+    """Return whether a repair may change tests.
+
+    It may if they are at fault or may be, if a tester repairs what is not the product's fault, or if the
+    allowlist ``patterns`` contains tests only.
+    """
     if failure.owner is Owner.TEST or failure.category in _TESTS_AT_ISSUE:
         return True
     if role is Role.TESTER and failure.owner is not Owner.PRODUCT:
@@ -154,14 +164,14 @@ def may_change_tests(failure: Failure, patterns: tuple[str, ...] | None, role: R
 
 
 def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -> Tree:
-    """Return what is known of the tree: what was looked up, and what the failure itself saw."""
+    """Return what is known about the tree: files that were looked up, and files in the evidence."""
     near = dict(context.near) if context else {}
     present = set(context.present if context else ()) | set(near.values())
     absent = set(context.absent if context else ())
     for fact in evidence:
         frames = (frame for raised in fact.exceptions for frame in raised.frames if frame.source)
         findings = fact.command.findings if fact.command else ()
-        # Who was executed or complained of is there.
+        # A file that was executed, or that has findings, exists.
         present |= {frame.path for frame in frames} | {each.path for each in findings if each.path}
         if fact.nodeid:
             present.add(fact.nodeid.partition("::")[0])
@@ -170,7 +180,7 @@ def tree_of(context: FailureContext | None, evidence: Iterable[Evidence] = ()) -
 
 
 def missing_files(evidence: Evidence) -> tuple[str, ...]:
-    """Return the files that were not there: an artifact, and files of tests."""
+    """Return the files that evidence reports as missing: an artifact, and test files."""
     artifact = evidence.artifact
     made = (artifact.path,) if artifact is not None and artifact.problem in ABSENT else ()
     tests = (each.text.partition("::")[0] for each in evidence.selectors if each.problem == "missing_file")
@@ -178,12 +188,15 @@ def missing_files(evidence: Evidence) -> tuple[str, ...]:
 
 
 def missing_module(evidence: Evidence) -> str | None:
-    """Return the module that an import did not find."""
+    """Return the name of the module that an import did not find, or ``None``."""
     return next((each.name for each in evidence.exceptions if each.type == "ModuleNotFoundError"), None)
 
 
 def module_paths(evidence: Evidence) -> tuple[str, ...]:
-    """Return where the project's module that an import did not find may stand."""
+    """Return the possible files of a module of the project that an import did not find.
+
+    Empty if no import failed, or if the module is not one of the project's own packages.
+    """
     name = missing_module(evidence) or ""
     if name.partition(".")[0] not in evidence.first_party:
         return ()
@@ -192,12 +205,15 @@ def module_paths(evidence: Evidence) -> tuple[str, ...]:
 
 
 def files_to_look_up(failure: Failure, evidence: Iterable[Evidence]) -> tuple[str, ...]:
-    """Return the files of which somebody who may read the tree should say whether they exist."""
+    """Return the files whose existence a caller with access to the tree should look up.
+
+    The result of the look-up goes into the :class:`~planner.model.outcome.FailureContext`.
+    """
     named = [failure.location.path] if failure.location else []
     named += [each.path for each in failure.candidates]
     named += [test.partition("::")[0] for test in (*failure.top_failing_tests, *failure.tests[:20])]
-    said = read_instruction(failure.suggestion or "")
-    named += [*said.makes, *said.changes]
+    suggestion = read_instruction(failure.suggestion or "")
+    named += [*suggestion.makes, *suggestion.changes]
     for fact in evidence:
         named += missing_files(fact)
         named += [fact.contract.path, fact.contract.module_path or ""] if fact.contract else []
@@ -205,7 +221,7 @@ def files_to_look_up(failure: Failure, evidence: Iterable[Evidence]) -> tuple[st
     return tuple(dict.fromkeys(path for path in named if path and not is_glob(path)))
 
 
-# -- what a failure means, and the one next action against it -----------------------------------------
+# -- meaning of a failure, and the next action against it ---------------------------------------------
 
 
 class Advice(NamedTuple):
@@ -223,16 +239,21 @@ ADVICE: Mapping[Category, Advice] = {
 }
 
 _UNDECIDED = ("unreadable", "unresolved")
+"""Problems of contracts whose code could not be compared statically."""
+
 _WRITTEN_BY_HAND = (".py", ".pyi", ".js", ".ts", ".rs", ".go", ".md", ".rst", ".toml")
 
 
 def is_for_a_person(category: Category) -> bool:
-    """Return whether no edit of the project helps against a category."""
+    """Return whether only a person can act on a category, as no edit of the project helps."""
     return category.facts.default_role is Role.HUMAN
 
 
 def acting_role(failure: Failure, role: Role | None = None) -> Role:
-    """Return who should act: the role given, else the one that the outcome names, else the default."""
+    """Return the role that should act: ``role``, else that named by the outcome, else the default.
+
+    Always a person for categories against which no edit helps.
+    """
     if is_for_a_person(failure.category):
         return Role.HUMAN
     return role or failure.target_agent or failure.category.facts.default_role
@@ -246,7 +267,10 @@ def next_action(
     kind: CheckKind | None = None,
     tree: Tree | None = None,
 ) -> str:
-    """Return the next action in one sentence, the first that is right; ``kind`` is the criterion's."""
+    """Return the next action in one sentence: the best that the tree and the permissions allow.
+
+    ``kind`` is that of the failing criterion, if known.
+    """
     tree = tree or Tree()
     return first_right(_actions(failure, evidence, kind, tree), scope, tree)
 
@@ -254,7 +278,10 @@ def next_action(
 def _actions(
     failure: Failure, evidence: Evidence | None, kind: CheckKind | None, tree: Tree
 ) -> Iterator[Instruction]:
-    """Yield what may be done, the best first; the last one asks for no edit of a certain file."""
+    """Yield possible actions, best first; the last one requires no edit of a certain file.
+
+    So there is always one that may be given.
+    """
     row = ADVICE[failure.category]
     if is_for_a_person(failure.category):
         yield Instruction(row.edit)
@@ -279,6 +306,7 @@ def _actions(
 
 
 def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Iterator[Instruction]:
+    """Yield actions against a selection that finds no test, or only tests that prove nothing."""
     if evidence is None:
         return
     if evidence.vacuous in ("all_skipped", "only_xfailed"):
@@ -304,7 +332,7 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Itera
 
 
 def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
-    """Yield what to do about a file, a module or a number that is not there."""
+    """Yield actions against a missing artifact, metric or module."""
     artifact, metric = evidence.artifact, evidence.metric
     if artifact is not None and artifact.problem in ABSENT:
         path = code(artifact.path)
@@ -347,6 +375,7 @@ def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
 
 
 def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruction]:
+    """Yield actions at the place of the fault, from an edit there to a report."""
     row, location = ADVICE[failure.category], fault_location(failure, evidence)
     if failure.owner is Owner.PLAN:
         yield Instruction("Report it: the plan asks for something that it should not; a person changes it.")
@@ -359,6 +388,7 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
                 changes=(path,),
             )
         yield Instruction("Report it: a test seems to be wrong, and you may not edit it.")
+    # A location in the artifact itself is no place to edit.
     made = evidence.artifact.path if evidence and evidence.artifact else None
     if location is None or location.path == made:
         yield Instruction(row.search)
@@ -373,14 +403,19 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
 
 
 def fault_location(failure: Failure, evidence: Evidence | None) -> Location | None:
-    """Return where the fault is: the likeliest function; without one, what the test or its line names."""
+    """Return the location of the fault, or ``None``.
+
+    It is the likeliest candidate of the diagnosis; without candidates, for a product's failure in a test,
+    the only function under test; else the location of the failure.
+    """
     location, first = failure.location, next(iter(failure.candidates), None)
     is_products = failure.owner is Owner.PRODUCT
     if first is not None:
         is_other = location is not None and location.path != first.path
         if location is not None and is_products and is_other and not is_test_path(location.path):
-            return location  # none of the candidates is where a name is missing
-        if failure.owner is Owner.TEST:  # not what the broken fixture or test has called
+            return location  # the place where a name is missing is none of the candidates
+        # If a test is at fault, the product that it called is not.
+        if failure.owner is Owner.TEST:
             first = next((each for each in failure.candidates if is_test_path(each.path)), first)
         return Location(path=first.path, line=first.line, function=first.function)
     subjects = evidence.subjects if evidence else ()
@@ -397,7 +432,7 @@ def test_files(failure: Failure) -> tuple[str, ...]:
 
 
 def place(location: Location) -> str:
-    """Return ```compute_rsi` (`indicators/rsi.py:11`)``."""
+    """Return a location as Markdown: ```compute_rsi` (`indicators/rsi.py:11`)``."""
     where = code(f"{location.path}:{location.line}" if location.line else location.path)
     if location.function and location.function != "<module>":
         return f"{code(location.function)} ({where})"
@@ -405,7 +440,10 @@ def place(location: Location) -> str:
 
 
 def deciding_failure(outcome: Outcome) -> Failure:
-    """Return the failure that decides the route; of an outcome without one, what its red checks show."""
+    """Return the failure that decides the route.
+
+    For an outcome without failures, it is one of unknown category, from its first failing check.
+    """
     if outcome.failure_evidence is not None:
         return outcome.failure_evidence
     if outcome.failures:

@@ -217,7 +217,7 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
     # A turn whose cycles are not reported counts as one.
     cycles, new_files = 1 if event.cycles is None else event.cycles, len(set(event.new_files))
     spent = tx.spent.plus(event.tokens or 0, cycles, new_files)
-    # The turn has just been ended by its time limit. What it spent counts nevertheless.
+    # The turn has been ended by its time limit at this event. What it spent counts nevertheless.
     if event.todo_id in tx.expired:
         tx.spent = spent
         tx.check_budget(event.todo_id)
@@ -440,6 +440,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
         tx.fail(record)
     elif event.answer == "retry":
         because = f"{who} wants it tried once more{reason}"
+        # The person's reason becomes part of the instructions for the turn that they grant.
         if not record.is_parent:
             instructions = event.because or record.instructions
             record = tx.update(record, by_person=True, instructions=instructions)

@@ -109,6 +109,7 @@ def verified(tx: Transaction, event: Verified) -> None:
         cycles -= 1 if record.turns else 0
         tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
         record = tx.update(record, told=True)
+    # A violation counts even if all checks pass.
     if _stop_on_violation(tx, record, outcome):
         return
     tx.check_budget(record.id)

@@ -71,6 +71,7 @@ def _reverify(tx: Transaction, record: TodoRecord) -> None:
     rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
     if record.life is TodoLife.TEST_FAILED:
         branches = tx.unneeded_branches(record, "its criteria have changed")
+        # Queued before the branches end: by this step branch_ended() knows that they have not failed.
         if branches:
             tx.enqueue(record, "verify", rule, because)
         for branch in branches:
@@ -184,6 +185,7 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
     """Ask a person to approve the start of a todo; the approval is bound to its current definition."""
     record = tx.update(record, next_step=None)
+    # Without a digest, an approval could arrive for a todo that was revised in the meantime.
     digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
     because = f"the risk of {record.id} is {record.todo.risk_level}"
     text, name = f"may the work on {record.id} begin?", f"{record.id}:start"
@@ -264,6 +266,7 @@ def halt(tx: Transaction, stop: Stop) -> None:
     if tx.plan_state is PlanState.READY:
         tx.plan_to(PlanState.EXECUTING)
     tx.plan_to(PlanState.HALTED)
+    # Nothing is outstanding any more; the driver has been asked to cancel above.
     tx.live, tx.questions = {}, {}
     rule, because, facts = stop.rule, stop.because, stop.facts
     end(tx, Halt(rule=rule, because=because, facts=facts, todo_ids=culprits, category=stop.category))

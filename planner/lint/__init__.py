@@ -1,6 +1,6 @@
-"""The planner's checklist: what is wrong, doubtful or improvable about a plan that can be loaded.
+"""Lint: the planner's checklist of errors, doubts and possible improvements of a plan that can be loaded.
 
-The rules are pure: what they ask of the project is answered by a :class:`Project`.
+The rules are pure functions: a :class:`Project` answers their questions about files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LintRule(NamedTuple):
     why: str
     """One sentence."""
     fix: str
-    """What helps in general; a finding may say it for its own place."""
+    """The general remedy; a finding may name a more specific one."""
 
 
 LINT_RULES: Mapping[str, LintRule] = {
@@ -36,6 +36,6 @@ LINT_RULES: Mapping[str, LintRule] = {
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield all findings, group by group."""
+    """Yield all findings, group by group: about todos, about criteria, about size."""
     for group in (todos, criteria, size):
         yield from group.check(facts)

@@ -1,4 +1,4 @@
-"""Rules about what judges a todo: there are tests, they run, and they give the same answer twice."""
+"""Rules about the criteria of todos: tests exist, can run, and give the same verdict each time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _OPTIONS = {
     for row in load_table("pytest_options")["doubtful"]
     for option in row["options"].split()
 }
-"""Options of pytest with which a pass proves nothing, or each time something else."""
+"""Options of pytest with which a pass proves nothing or is not repeatable; rule and phrase by option."""
 
 _IMPURE = {
     "unseeded-random": ("draws unseeded random values", "seed it"),
     "wall-clock": ("reads the wall clock", "pass the moment in, or freeze it"),
     "network-access": ("opens a network connection", "replace the connection by recorded answers"),
 }
-_HOLDS = dict(
+_COMPARE = dict(
     zip(
         Operator,
         (operator.ge, operator.gt, operator.le, operator.lt, operator.eq, operator.ne),
@@ -43,7 +43,7 @@ _HOLDS = dict(
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield what is wrong with the criteria of the todos."""
+    """Yield findings about the criteria of all todos but branches, which borrow their criteria."""
     unwritten: dict[str, tuple[str, str, Loc]] = {}
     for index, todo in facts.primaries:
         criteria = facts.criteria.get(todo.id, ())
@@ -53,7 +53,8 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
             if criterion.command is not None and criterion.command.pytest is not None:
                 loc, command = criterion_loc(index, criterion.id), criterion.command.pytest
                 yield from _missing(facts, todo, criterion, loc, unwritten)
-                yield from _unsteady(facts, todo, criterion, command, loc)
+                yield from _unrepeatable(facts, todo, criterion, command, loc)
+    # Missing tests of open todos are normal in a new plan, so they share one finding.
     if unwritten:
         path, (todo_id, stem, loc) = next(iter(unwritten.items()))
         shown = listed([f"{path} ('{owner}')" for path, (owner, _, _) in unwritten.items()], 3)
@@ -65,6 +66,7 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
+    """Yield a finding for a todo that requires testing but has no test and no command."""
     tested = any(each.kind in (CheckKind.TEST, CheckKind.COMMAND) for each in criteria)
     if tested or not todo.requires_testing or todo.has_sub_plan:
         return
@@ -75,7 +77,11 @@ def _untested(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterat
 def _missing(
     facts: LintFacts, todo: Todo, criterion: Criterion, loc: Loc, unwritten: dict[str, tuple[str, str, Loc]]
 ) -> Iterator[LintFinding]:
-    """Say which selected files and tests are missing; those that may be written go to ``unwritten``."""
+    """Yield findings about selected files and tests that are missing or cannot be parsed.
+
+    Missing files that an open todo may create itself are added to ``unwritten`` instead: by path, the id
+    of the todo, the stem of the file's name and the location in the plan.
+    """
     assert criterion.command is not None
     assert criterion.command.pytest is not None
     selected = facts.selector.of(criterion.command.pytest)
@@ -115,10 +121,13 @@ def _missing(
         yield LintFinding("unreadable-test", loc, todo.id, problem)
 
 
-def _unsteady(
+def _unrepeatable(
     facts: LintFacts, todo: Todo, criterion: Criterion, command: PytestInvocation, loc: Loc
 ) -> Iterator[LintFinding]:
-    """Say which options and calls make a command prove nothing, or something else each time."""
+    """Yield findings about options and calls by which a pass proves nothing or is not repeatable.
+
+    Calls are accepted if the criterion names its data, or a seed in its command.
+    """
     for word in command.args:
         name = word.partition("=")[0]
         if name in _OPTIONS:
@@ -138,6 +147,7 @@ def _unsteady(
 
 
 def _metrics(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterator[LintFinding]:
+    """Yield a finding for each metric whose bounds contradict each other."""
     by_name: dict[str, list[tuple[str, MetricSpec]]] = {}
     for criterion in criteria:
         if isinstance(criterion.spec, MetricSpec):
@@ -146,17 +156,22 @@ def _metrics(index: int, todo: Todo, criteria: tuple[Criterion, ...]) -> Iterato
         bounds = [spec for _, spec in specs]
         if not satisfiable(bounds):
             pairs = (pair for pair in combinations(bounds, 2) if not satisfiable(list(pair)))
-            contrary = next(pairs, bounds)
-            said = " and ".join(f"{each.name} {each.operator} {each.value:g}" for each in contrary)
-            loc = criterion_loc(index, specs[bounds.index(contrary[-1])][0])
-            yield LintFinding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {said}")
+            contradiction = next(pairs, bounds)
+            bounds_text = " and ".join(
+                f"{each.name} {each.operator} {each.value:g}" for each in contradiction
+            )
+            loc = criterion_loc(index, specs[bounds.index(contradiction[-1])][0])
+            yield LintFinding("metric-unsatisfiable", loc, todo.id, f"no number satisfies {bounds_text}")
 
 
 def satisfiable(specs: list[MetricSpec]) -> bool:
-    """Return whether one number satisfies all comparisons: a bound, one between two, or beyond all."""
+    """Return whether one number satisfies all comparisons.
+
+    It suffices to try each bound, a number between each two neighbours, and one beyond either end.
+    """
     values = sorted({spec.value for spec in specs})
     between = [(low + high) / 2 for low, high in pairwise(values)]
     return any(
-        all(_HOLDS[spec.operator](candidate, spec.value) for spec in specs)
+        all(_COMPARE[spec.operator](candidate, spec.value) for spec in specs)
         for candidate in (*values, *between, values[0] - 1, values[-1] + 1, 0.0)
     )

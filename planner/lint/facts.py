@@ -1,4 +1,4 @@
-"""Input of every rule: the plan, its criteria, and facts of the project."""
+"""Input of every rule: the plan, its criteria, and facts about the project that several rules need."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 Loc: TypeAlias = tuple[str | int, ...]
-"""A place in the plan by the names of the model: ``("items", 2, "title")``."""
+"""A location in the plan, by field names of the model and indices: ``("items", 2, "title")``."""
 
 
 class LintFinding(NamedTuple):
-    """One finding, before its severity and its position are looked up."""
+    """One finding, without its severity and its position in the file, which are added later."""
 
     rule: str
     loc: Loc
     todo_id: str | None
     message: str
     fix: str = ""
-    """What to do here; without it, what the table of rules says."""
+    """The specific remedy; if empty, the one of the table of rules applies."""
     change: tuple[str, str | int] | None = None
-    """Where that is safe to do: the key of the todo, and what it is set to, or has added to its list."""
+    """A change that is safe to make automatically: the key of the todo, and its new value or list entry."""
 
 
 class LintFacts:
-    """The plan and the project, and what several rules work out of them."""
+    """The plan and the project, and values that several rules derive from them."""
 
     def __init__(
         self,
@@ -50,9 +50,12 @@ class LintFacts:
         qualified_prefix: str = "",
         made_before: frozenset[str] = frozenset(),
     ) -> None:
-        """Dates are judged against ``today`` (``YYYY-MM-DD``) and nothing else; ``qualified_prefix`` stands
-        before the ids of the plan's todos in the qualification; ``made_before`` are files that the todos of
-        other plans make, for which this sub-plan waits.
+        """Collect the input of the rules.
+
+        ``criteria`` are those of each todo, by its id. Dates are compared with ``today`` (``YYYY-MM-DD``),
+        and not at all without it. ``qualified_prefix`` precedes the ids of the plan's todos in the
+        qualification. ``made_before`` are files that todos of other plans create before this sub-plan
+        starts.
         """
         self.plan = plan
         self.criteria = criteria
@@ -64,12 +67,16 @@ class LintFacts:
         self.selector = TestSelector(project)
         self.by_id = {todo.id: todo for todo in plan.items}
         self.todos = tuple(enumerate(plan.items))
-        # A branch borrows its criteria, and lives only for a while.
+        # A branch borrows its criteria from the todo that it repairs, and is temporary.
         self.primaries = tuple((index, todo) for index, todo in self.todos if not is_branch(todo))
 
     @cached_property
     def _before(self) -> tuple[dict[str, int], dict[str, int]]:
-        """By todo, a bit of its own and the bits of all that it waits for: a closure in 2,000 integers."""
+        """Return the transitive closure of the dependencies as bit sets.
+
+        Two dicts by todo id: the bit of each todo, and the bits of all todos on which it depends. Even for
+        the largest plans these are only 2,000 integers.
+        """
         bit: dict[str, int] = {}
         before: dict[str, int] = {}
         for todo in dependency_order(self.plan.items):
@@ -80,13 +87,13 @@ class LintFacts:
         return bit, before
 
     def waits_for(self, todo_id: str, other: str) -> bool:
-        """Return whether a todo depends on another, directly or not."""
+        """Return whether a todo depends on another one, directly or indirectly."""
         bit, before = self._before
         return bool(before.get(todo_id, 0) & bit.get(other, 0))
 
     @cached_property
     def _makers(self) -> dict[str, list[str]]:
-        """By file, by folder that holds one, and by glob, the todos that make it."""
+        """Ids of the todos that create a file, by its path, by each of its folders, and by glob."""
         makers: dict[str, list[str]] = {}
         for todo in self.plan.items:
             for made in made_by(todo):
@@ -101,21 +108,21 @@ class LintFacts:
         return list(filter(is_glob, self._makers))
 
     def makers_of(self, path: str) -> list[str]:
-        """Return the todos that make a file, or a file of that folder."""
+        """Return the ids of the todos that create a file, or a file in a folder."""
         globs = (each for each in self._globs if matches(path, each))
         return self._makers.get(path) or [owner for each in globs for owner in self._makers[each]]
 
     def comes_first(self, todo: Todo, maker: str) -> bool:
-        """Return whether what ``maker`` makes is there when the todo is judged."""
+        """Return whether the files that ``maker`` creates exist when the todo is verified."""
         return maker == todo.id or self.waits_for(todo.id, maker) or maker == todo.parent_id
 
     def is_made(self, todo: Todo, path: str) -> bool:
-        """Return whether the todo makes a file, or one that comes before it does."""
+        """Return whether a file is created by the todo itself or by one before it."""
         makers = self.makers_of(path)
         return path in self.made_before or any(self.comes_first(todo, maker) for maker in makers)
 
     def unawaited(self, todo: Todo, path: str, loc: Loc) -> LintFinding:
-        """Return that another todo makes a missing file, for which this one does not wait."""
+        """Return the finding that a missing file is created by a todo for which this one does not wait."""
         maker = self.makers_of(path)[0]
         message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
@@ -123,12 +130,12 @@ class LintFacts:
 
 
 def is_branch(todo: Todo) -> bool:
-    """Return whether a todo repairs another one."""
+    """Return whether a todo is a branch, or a temporary step of a repair."""
     return todo.parent_id is not None or todo.is_temporary
 
 
 def made_by(todo: Todo) -> Iterator[str]:
-    """Yield the files that a todo makes, as far as it says so."""
+    """Yield the files that a todo creates according to the plan: artifacts, and an architect's contract."""
     for artifact in todo.acceptance_criteria.expected_artifacts:
         yield plain(artifact.path)
     if todo.contract_path is not None and todo.agent_role is Role.ARCHITECT:
@@ -136,7 +143,7 @@ def made_by(todo: Todo) -> Iterator[str]:
 
 
 def criterion_loc(index: int, criterion_id: str) -> Loc:
-    """Return where in the plan a criterion of the todo at an index stands."""
+    """Return the location in the plan of a criterion of the todo at ``index``."""
     name, _, number = criterion_id.removesuffix("]").partition("[")
     if name == "convention":
         return ("items", index)
@@ -147,10 +154,10 @@ def criterion_loc(index: int, criterion_id: str) -> Loc:
 
 
 def command_spec(criterion: Criterion) -> CommandSpec | None:
-    """Return what the plan says of a command; ``None`` for other criteria."""
+    """Return the command's specification in the plan; ``None`` for criteria that are no commands."""
     return criterion.spec if isinstance(criterion.spec, CommandSpec) else None
 
 
 def shown_seconds(seconds: float) -> str:
-    """Return ``90 s``, ``2 h``."""
+    """Format a duration: ``90 s``, or ``2 h`` for whole hours from two on."""
     return f"{seconds / 3600:g} h" if seconds >= 7200 and seconds % 3600 == 0 else f"{seconds:g} s"

@@ -1,6 +1,8 @@
-"""The project as the rules ask about it, and the tests that a pytest command selects in it.
+"""The project as far as the rules need it, and the tests that a pytest command selects in it.
 
-The implementation of :class:`Project` reads files; the rules do not.
+The implementation of :class:`Project` reads files; the rules do not. Test modules are parsed, never
+imported, so only tests that are written out are found; a module that may have others is ``open_ended``, and
+no test of it is reported as missing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
     from planner.catalog import PytestInvocation
 
-_READS_OTHERWISE = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
+_CHANGES_SELECTION = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
+"""Options with which the selections of a command are not the test files of this root."""
+
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _IMPURE: Mapping[str, str] = {
     f"{module}.{name}": rule
@@ -34,11 +38,18 @@ _IMPURE: Mapping[str, str] = {
 _GUARDS = re.compile(
     r"seed|patch|mock|freez|travel|cassette|vcr|responses|stub|fake|server|transport", re.IGNORECASE
 )
-"""Names that speak of keeping chance, clock or network out: then nothing is said of the module."""
+"""Matches names which indicate that randomness, clock or network are replaced.
+
+A module with such a name has no finding about impure calls.
+"""
+
 _LOCAL = re.compile(r"localhost|127\.\d|\[?::1\b|0\.0\.0\.0")
-_MAKES_TESTS = frozenset(
+"""Matches addresses of this machine, whose use is no network access."""
+
+_GENERATES_TESTS = frozenset(
     {"pytest_generate_tests", "pytest_collect_file", "load_tests", "__getattr__", "globals", "exec"}
 )
+"""Names in a module that may generate tests."""
 
 
 class Project(Protocol):
@@ -47,26 +58,28 @@ class Project(Protocol):
     def kind(self, path: str) -> PathKind: ...
 
     def text(self, path: str) -> str | None:
-        """Return the text of a file, or ``None`` where it is none, or too large to be read."""
+        """Return the text of a file, or ``None`` if it is no text file, or too large to be read."""
         ...
 
     def files(self, folder: str) -> tuple[str, ...]:
-        """Return the Python files of a folder and below."""
+        """Return the Python files in a folder and below it."""
         ...
 
     def pytest_setting(self, name: str) -> tuple[str, ...]:
-        """Return the words of a setting of pytest in the root; none where it is not set."""
+        """Return the words of a pytest setting in the root; empty if it is not set."""
         ...
 
-    def glob_holds(self, pattern: str) -> bool: ...
+    def glob_holds(self, pattern: str) -> bool:
+        """Return whether a glob matches an existing file."""
+        ...
 
     def near(self, path: str) -> str | None:
-        """Return an existing path that looks like a missing one."""
+        """Return an existing path that is similar to a missing one, or ``None``."""
         ...
 
 
 class PytestSettings(NamedTuple):
-    """The project's pytest settings, as far as rules need them."""
+    """The project's pytest settings, as far as rules need them; the defaults are those of pytest."""
 
     python_functions: tuple[str, ...] = ("test",)
     python_classes: tuple[str, ...] = ("Test",)
@@ -81,15 +94,15 @@ class TestModule:
     __test__ = False
 
     tests: dict[str, range] = field(default_factory=dict[str, range])
-    """By the name as in a node id, ``TestA::test_b``, the lines of each."""
+    """Lines of each test, by its name as in a node id: ``TestA::test_b``."""
     impure: tuple[tuple[str, str, int], ...] = ()
-    """Calls by which its verdict depends on more than the code: the rule, the name, the line."""
+    """Calls by which a verdict depends on more than the code: rule, name and line of each."""
     guarded: bool = False
-    """It seems to keep chance, clock or network out."""
+    """It seems to replace randomness, clock or network."""
     open_ended: bool = False
-    """It may hold tests that reading does not see: inherited, imported or generated ones."""
+    """It may have tests that its source does not show: inherited, imported or generated ones."""
     problem: str | None = None
-    """``line: why it cannot be parsed``."""
+    """Why it cannot be parsed, as ``line: reason``."""
 
 
 @dataclass(slots=True)
@@ -97,20 +110,20 @@ class Selected:
     """The files and tests that one command selects."""
 
     files: list[str] = field(default_factory=list[str])
-    """The test files that exist, whether or not something is selected in them."""
+    """The selected Python files that exist, even if no test in them is selected."""
     missing_files: list[str] = field(default_factory=list[str])
     missing_tests: list[tuple[str, str, str | None]] = field(
         default_factory=list["tuple[str, str, str | None]"]
     )
-    """File, name, and the name that was probably meant."""
+    """File, name, and the existing name that was probably meant; an empty name stands for any test."""
     broken: list[str] = field(default_factory=list[str])
-    """Files that cannot be parsed, each with the line and what is wrong there."""
+    """Files that cannot be parsed, each with the line and the reason."""
     impure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """By rule, the calls in the selected tests that are not repeatable."""
+    """Calls in the selected tests that are not repeatable, by rule."""
 
 
 class TestSelector:
-    """Answers for the commands of one plan; equal selections are worked out once."""
+    """Finds the tests that the commands of one plan select; results and parsed modules are cached."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -120,23 +133,27 @@ class TestSelector:
     @cached_property
     def settings(self) -> PytestSettings:
         """The project's pytest settings."""
-        said = {name: self.project.pytest_setting(name) for name in PytestSettings._fields}
-        return PytestSettings(**{name: words for name, words in said.items() if words})
+        words_by_name = {name: self.project.pytest_setting(name) for name in PytestSettings._fields}
+        return PytestSettings(**{name: words for name, words in words_by_name.items() if words})
 
     def of(self, command: PytestInvocation) -> Selected:
-        """Return what a pytest command selects. What ``-k`` and ``-m`` leave of it only pytest knows."""
-        otherwise = command.guessed or any(
-            word.partition("=")[0] in _READS_OTHERWISE for word in command.args
+        """Return the tests that a pytest command selects.
+
+        ``-k`` and ``-m`` are ignored: only pytest itself can apply them.
+        """
+        is_uncertain = command.guessed or any(
+            word.partition("=")[0] in _CHANGES_SELECTION for word in command.args
         )
-        key = (command.selections, otherwise)
+        key = (command.selections, is_uncertain)
         if key not in self._selected:
             selected = self._selected[key] = self._select(command)
-            if otherwise:
-                # What looks like a path may be the value of an option, a package, or relative to elsewhere.
+            if is_uncertain:
+                # What looks like a path may be an option's value, a package, or relative to another folder.
                 selected.missing_files, selected.missing_tests = [], []
         return self._selected[key]
 
     def _select(self, command: PytestInvocation) -> Selected:
+        """Evaluate the selections of a command, which are ``testpaths`` or the root if it names none."""
         selected = Selected()
         for place in command.selections or self.settings.testpaths or (".",):
             path, _, name = place.partition("::")
@@ -153,6 +170,7 @@ class TestSelector:
         return selected
 
     def _add_file(self, path: str, name: str, selected: Selected) -> None:
+        """Add a file and its tests below ``name`` to ``selected``; all of its tests if that is empty."""
         if not path.endswith(".py"):
             return
         selected.files.append(path)
@@ -164,6 +182,7 @@ class TestSelector:
             for test, lines in module.tests.items()
             if not name or test == name or test.startswith(f"{name}::")
         ]
+        # Randomness, clock or network may also be replaced by a fixture of a conftest above.
         if not any(self._module(each).guarded for each in (path, *conftests)):
             for rule, call, line in module.impure:
                 if any(line in each for each in lines):
@@ -183,7 +202,11 @@ class TestSelector:
 
 
 def read_module(text: str, settings: PytestSettings) -> TestModule:
-    """Read the source of a test module. Never raises; what cannot be parsed has a ``problem``."""
+    """Parse the source of a test module.
+
+    Never raises: source with a syntax error gives a module with a ``problem``, source that is too deeply
+    nested or otherwise not parsed an ``open_ended`` one.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -194,7 +217,7 @@ def read_module(text: str, settings: PytestSettings) -> TestModule:
         module = TestModule(
             impure=tuple(_impure_calls(nodes)),
             guarded=any(map(_GUARDS.search, names)),
-            open_ended=not _MAKES_TESTS.isdisjoint(names),
+            open_ended=not _GENERATES_TESTS.isdisjoint(names),
         )
         _add_tests(module, tree.body, "", settings)
     except SyntaxError as error:
@@ -205,7 +228,7 @@ def read_module(text: str, settings: PytestSettings) -> TestModule:
 
 
 def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, settings: PytestSettings) -> None:
-    """Add the tests of a module, or of the class that is their ``owner``."""
+    """Add the tests of a module, or of a class, whose name with ``::`` is ``owner`` then."""
     functions, classes = settings.python_functions, settings.python_classes
     for node in _flat(body):
         if isinstance(node, _Function):
@@ -222,14 +245,14 @@ def _add_tests(module: TestModule, body: Iterable[ast.stmt], owner: str, setting
                 own = settings._replace(python_functions=("test",)) if of_unittest else settings
                 _add_tests(module, node.body, f"{owner}{node.name}::", own)
         elif isinstance(node, ast.ImportFrom | ast.Assign) and not owner:
-            # Tests that are imported or made by a call.
+            # Tests may be imported, or created by an assignment.
             names = [alias.asname or alias.name for alias in getattr(node, "names", ())]
             names += [each.id for each in getattr(node, "targets", ()) if isinstance(each, ast.Name)]
             module.open_ended |= any(_is_named(name, (*functions, *classes, "[*]")) for name in names)
 
 
 def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements, and the definitions in the branches of conditions."""
+    """Yield the statements, and the definitions within conditional, ``try`` and ``with`` statements."""
     for statement in body:
         yield statement
         if isinstance(statement, ast.If | ast.Try | ast.With):
@@ -237,12 +260,15 @@ def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether pytest would take the name: a pattern is a beginning, or a glob."""
+    """Return whether pytest would collect the name: each pattern is a prefix or a glob."""
     return any(name.startswith(each) or fnmatch.fnmatch(name, each) for each in patterns)
 
 
 def _dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
-    """Return the full name of what an expression names or calls: ``numpy.random.rand``."""
+    """Return the dotted name that an expression names or calls: ``numpy.random.rand``.
+
+    ``aliases`` maps imported names to their full names.
+    """
     node = node.func if isinstance(node, ast.Call) else node
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -253,7 +279,7 @@ def _dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
 
 
 def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
-    """Yield what makes a verdict depend on chance, the clock or another machine."""
+    """Yield rule, name and line of calls by which a verdict depends on randomness, clock or network."""
     aliases: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -262,7 +288,8 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
                 aliases[alias.asname or top] = alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             aliases |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
-    given = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    # A parameter of the same name (a fixture, a mock) hides the imported module.
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
     for node in nodes:
         if isinstance(node, ast.Call):
             name = _dotted(node, aliases)
@@ -270,5 +297,5 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
             rule = "unseeded-random" if is_bare else _IMPURE.get(name)
             first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
             is_local = isinstance(first, str) and _LOCAL.search(first)
-            if rule is not None and not is_local and name.partition(".")[0] not in given:
+            if rule is not None and not is_local and name.partition(".")[0] not in parameters:
                 yield rule, name, node.lineno

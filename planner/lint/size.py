@@ -1,4 +1,4 @@
-"""Todos small enough to be done and repaired, and plans flat only as long as they are small."""
+"""Rules about size: todos with too many criteria, and flat plans that should be divided into phases."""
 
 from __future__ import annotations
 
@@ -18,27 +18,32 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
 
 MOST_CRITERIA = 8
+"""Recommended maximum number of criteria of a todo."""
 MANY_TODOS = 15
-"""More todos than this on one level are hard to follow."""
+"""Recommended maximum number of todos on one level; more are hard to follow."""
 FEW_TODOS = 6
-"""Plans with fewer todos stay flat, whatever they are about."""
+"""Minimum number of todos of a plan that should be divided, whatever it is about."""
 PHASE_TODOS = 9
-"""A phase has no more todos than this."""
+"""Maximum number of todos in a phase."""
 
 _SIDE_FOLDERS = (
     ". .. tests test fixtures fixture contracts contract docs doc data out output build src lib "
     "diagnostics schemas reports artifacts"
 )
+"""Names of folders that do not indicate a domain of the product."""
+
 _KINDS = (
     "test tests impl implementation integration design docs doc review setup spec contract api ui cli "
     "build deploy check refactor fix"
 )
+"""First words of ids that name a kind of work, not a domain."""
+
 _PHASE = re.compile(r"\s*(phase|stage|milestone|part|sprint)\s+(\d{1,3}|[ivx]{1,5})\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"[a-z]{0,6}\d+")
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield what is too large."""
+    """Yield findings about todos and plans that are too large."""
     for index, todo in facts.primaries:
         criteria = facts.criteria.get(todo.id, ())
         if len(criteria) > MOST_CRITERIA:
@@ -58,10 +63,11 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
-    """Return why a flat plan should be divided, empty where it need not be, and into which phases.
+    """Return why a flat plan should be divided, and the titles and todo ids of the phases.
 
-    It is divided when it has more than :data:`MANY_TODOS` todos, when its titles name phases, or when its
-    ids or files show several domains that have little to do with each other.
+    That is so if it has more than :data:`MANY_TODOS` todos, if its titles name phases, or if its ids or
+    files show several domains with few dependencies between them. The reason is empty, and there are no
+    phases, if it should stay flat.
     """
     if len(todos) < FEW_TODOS:
         return "", []
@@ -79,11 +85,14 @@ def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
 
 
 def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
-    """By ``Phase 2: Buffer Management``, where two phases are named at least and most todos name one."""
+    """Group todos by titles such as ``Phase 2: Buffer Management``.
+
+    Empty unless at least two phases are named, by at least half of the todos.
+    """
     groups: dict[str, list[Todo]] = {}
     last = "Preparation"
     for todo in todos:
-        # What stands between two todos of a phase belongs to it.
+        # A todo without a phase belongs to that of the todo before it.
         found = _PHASE.match(todo.title)
         last = f"{found[1].capitalize()} {found[2].upper()}" if found else last
         groups.setdefault(last, []).append(todo)
@@ -92,7 +101,11 @@ def _by_title(todos: list[Todo]) -> dict[str, list[Todo]]:
 
 
 def _by_name(todos: list[Todo], name_of: Callable[[Todo], str]) -> dict[str, list[Todo]]:
-    """By what most todos share with others, where dependencies mostly stay within a group."""
+    """Group todos by a name that they share with others; the remaining ones are grouped as ``Rest``.
+
+    Empty unless there are three such groups with three quarters of the todos, and at least half of the
+    dependencies stay within a group.
+    """
     names = {todo.id: name_of(todo) for todo in todos}
     shared = {name for name, count in Counter(names.values()).items() if name and count > 1}
     covered = sum(name in shared for name in names.values())
@@ -108,7 +121,10 @@ def _by_name(todos: list[Todo], name_of: Callable[[Todo], str]) -> dict[str, lis
 
 
 def _prefix(todo: Todo) -> str:
-    """Return the first word of an id: ``buffer`` of ``buffer-impl`` and of ``t3_buffer_tests``."""
+    """Return the first word of an id: ``buffer`` of ``buffer-impl`` and of ``t3_buffer_tests``.
+
+    Numbering is skipped. Empty for an id of one word, and if the word names a kind of work.
+    """
     parts = [part for part in re.split(r"[-_.]+", todo.id.lower()) if part]
     while len(parts) > 1 and _NUMBERED.fullmatch(parts[0]):
         parts = parts[1:]
@@ -116,7 +132,7 @@ def _prefix(todo: Todo) -> str:
 
 
 def _domain(todo: Todo) -> str:
-    """Return the first folder of the product that a todo names."""
+    """Return the first folder of the product among the files that a todo names, or an empty string."""
     paths = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
     paths += [pattern for pattern in todo.allowed_files or () if not pattern.startswith("!")]
     folders = (part for path in paths for part in path.split("/")[:-1])
@@ -124,7 +140,7 @@ def _domain(todo: Todo) -> str:
 
 
 def _phases(groups: dict[str, list[Todo]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the groups, the large ones in parts of equal size."""
+    """Yield title and todo ids of each phase; groups that are too large are split evenly."""
     for name, group in groups.items():
         count = -(-len(group) // PHASE_TODOS)
         size = -(-len(group) // count)

@@ -1,4 +1,4 @@
-"""Rules about what a plan says of its todos: policy, order, limits, files, and what qualification found."""
+"""Rules about todos and policy: order, limits, branches, files, and findings of the qualification."""
 
 from __future__ import annotations
 
@@ -33,15 +33,19 @@ if TYPE_CHECKING:
     from planner.policy.criteria import Criterion
 
 LONGEST_SECONDS = 3600.0
+"""Longest reasonable time limit of one command."""
 SHORTEST_SECONDS = 1.0
+"""Shortest reasonable time limit of a pytest command; pytest needs about that long to start."""
 MOST_RETRIES = 10
+"""Maximum reasonable number of retries by the same role."""
 TEMPLATE_KEY = "x-template"
+"""Key under which a plan names the template from which it was created."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 
 
 def check(facts: LintFacts) -> Iterator[LintFinding]:
-    """Yield what is wrong with the todos and with the policy."""
+    """Yield findings about the policy, the plan as a whole, and each todo."""
     yield from _policy(facts)
     yield from _template(facts)
     yield from _routing(facts)
@@ -53,13 +57,14 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
         yield from _limits(facts, index, todo, criteria)
         if not is_branch(todo):
             yield from _references(facts, index, todo, criteria)
-        yield from _reach(facts, index, todo, criteria)
+        yield from _permissions(facts, index, todo, criteria)
 
 
 # -- the plan as a whole -------------------------------------------------------------------------------
 
 
 def _policy(facts: LintFacts) -> Iterator[LintFinding]:
+    """Yield contradictions between settings of the policy, and expired quarantines."""
     policy = facts.plan.metadata
     asks, approves = policy.require_planner_approval, policy.auto_approve_branches
     acts = policy.auto_fix_mode and "auto_fix_mode" in policy.model_fields_set
@@ -86,7 +91,7 @@ def _policy(facts: LintFacts) -> Iterator[LintFinding]:
         if holds:
             yield LintFinding("policy-contradiction", ("metadata", key), None, message)
     for index, entry in enumerate(policy.flaky_retry.quarantine):
-        # Dates that are written as YYYY-MM-DD are in order as texts.
+        # Dates in the form YYYY-MM-DD compare correctly as strings.
         if facts.today is not None and entry.expires < facts.today:
             at = ("metadata", "flaky_retry", "quarantine", index, "expires")
             message = f"the quarantine of {entry.nodeid} ended on {entry.expires} ({entry.ticket})"
@@ -94,14 +99,17 @@ def _policy(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _template(facts: LintFacts) -> Iterator[LintFinding]:
-    """Say which step of the template that the plan names is not there, or not in its place."""
+    """Yield steps of the plan's template for which there is no todo, or one in the wrong place.
+
+    The todos of a step have to come after those of the step before in the plan, and to depend on them.
+    """
     plan = facts.plan
     is_outer = TEMPLATE_KEY in plan.extensions
-    given = (plan.extensions if is_outer else plan.metadata.extensions).get(TEMPLATE_KEY)
-    if given is None:
+    named = (plan.extensions if is_outer else plan.metadata.extensions).get(TEMPLATE_KEY)
+    if named is None:
         return
     loc: Loc = (TEMPLATE_KEY,) if is_outer else ("metadata", TEMPLATE_KEY)
-    name, templates = str(given)[:100], load_table("templates")
+    name, templates = str(named)[:100], load_table("templates")
     if name not in templates:
         near = get_close_matches(name, templates, n=1)
         fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(templates)}"
@@ -128,7 +136,10 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
-    """Return which step a todo is, by the words of its title, then of its id; ``None`` for several."""
+    """Return the step to which a todo belongs, by the words of its title, else of its id.
+
+    ``None`` if none or several steps match equally.
+    """
     for text in (todo.title, todo.id.replace("_", " ")):
         words = _WORD.findall(text.lower())
         hits = [sum(word.startswith(tuple(step["words"].split())) for word in words) for step in steps]
@@ -138,7 +149,10 @@ def _step_of(todo: Todo, steps: list[dict[str, str]]) -> dict[str, str] | None:
 
 
 def _routing(facts: LintFacts) -> Iterator[LintFinding]:
-    """The default roles are a routing as well: only a plan that routes here and not there is in doubt."""
+    """Yield a finding if most todos with tests state ``failure_routing`` and some do not.
+
+    A plan that states it for few todos or none relies on the default roles, which is fine.
+    """
     tested = [
         (index, todo)
         for index, todo in facts.primaries
@@ -157,6 +171,7 @@ def _routing(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
+    """Yield criteria that the qualification found bad, and those that it has not seen in this form."""
     document = facts.qualification
     if document is None:
         return
@@ -188,11 +203,12 @@ def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
 
 
 def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterator[LintFinding]:
+    """Yield defects of a branch: its parent, its predecessor (``via``), its dependencies and its depth."""
     parent, via = facts.by_id.get(parent_id), facts.by_id.get(todo.via or "")
     most = facts.plan.metadata.max_branch_depth
     chain: list[Todo] = []
     above = via
-    while above is not None and len(chain) < most:  # a circle is too deep, too
+    while above is not None and len(chain) < most:  # bounded, as ``via`` may form a cycle
         chain.append(above)
         above = facts.by_id.get(above.via or "")
     depth = max(todo.branch_depth or 0, len(chain) + 1)
@@ -222,6 +238,10 @@ def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterato
 def _limits(
     facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
 ) -> Iterator[LintFinding]:
+    """Yield time limits and numbers of retries that are unreasonable or contradict each other.
+
+    Only limits that the plan states itself are reported for single commands.
+    """
     total = 0.0
     for criterion in criteria:
         spec = command_spec(criterion)
@@ -269,7 +289,7 @@ def _limits(
 def _references(
     facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
 ) -> Iterator[LintFinding]:
-    """Contracts, fixtures and schemas exist, can be read, or are made in time."""
+    """Yield contracts, fixtures and schemas that are missing or unusable, and are not created in time."""
     named: dict[tuple[str, str], Loc] = {}
     if todo.contract_path is not None:
         named["contract", plain(todo.contract_path)] = ("items", index, "contract_path")
@@ -286,7 +306,7 @@ def _references(
             if problem is not None:
                 message = f"the contract {path} cannot be used: {problem}"
                 yield LintFinding("contract-invalid", loc, todo.id, message)
-        # The steps of a repair come first: the todo under repair waits for its branch, that for the step.
+        # A step of a repair always comes first: the todo waits for its branch, which waits for the step.
         elif any(facts.comes_first(todo, each) or is_branch(facts.by_id[each]) for each in makers):
             continue
         elif makers:
@@ -307,7 +327,8 @@ def _references(
 
 
 def _contract_problem(text: str | None) -> str | None:
-    from planner.model.contract import Contract  # few plans name one
+    """Return why the text of a contract cannot be used, or ``None``."""
+    from planner.model.contract import Contract  # imported here, as few plans name a contract
 
     if text is None:
         return "it cannot be read as text, or is too large"
@@ -315,19 +336,25 @@ def _contract_problem(text: str | None) -> str | None:
         contract = Contract.model_validate_json(text)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False, include_context=False)[:3]
-        said = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in details)
-        return "; ".join(said)[:400]
+        problems = (
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in details
+        )
+        return "; ".join(problems)[:400]
     return "it promises nothing" if contract.is_empty else None
 
 
-def _reach(
+def _permissions(
     facts: LintFacts, index: int, todo: Todo, criteria: tuple[Criterion, ...]
 ) -> Iterator[LintFinding]:
+    """Yield files that a todo has to create or change but may not, and judges that it may change.
+
+    Files of the first kind are protected, or outside of its ``allowed_files``.
+    """
     protected = facts.plan.metadata.protected_files
     patterns = todo.allowed_files
     if not protected and patterns is None:
         return
-    for loc, noun, path in _owed(facts, index, todo):
+    for loc, noun, path in _required_files(facts, index, todo):
         others = [each for each in facts.makers_of(path) if each != todo.id]
         if noun != "target_file" and any(facts.waits_for(todo.id, each) for each in others):
             continue
@@ -341,7 +368,7 @@ def _reach(
             message = f"the {noun} {path} is protected by '{guard}'"
             fix = f"take {path} out of protected_files until it is made, or out of '{todo.id}'"
             yield LintFinding("outside-allowed-files", loc, todo.id, message, fix)
-        # A glob is granted by a pattern that matches its text: a star matches a star.
+        # A glob counts as allowed if a pattern matches its text, as a star matches a star.
         if patterns is not None and not allowed(path, patterns):
             message = (
                 f"the {noun} {path} is none of the allowed_files of '{todo.id}': "
@@ -351,14 +378,14 @@ def _reach(
             change = ("allowed_files", path)
             yield LintFinding("outside-allowed-files", loc, todo.id, message, fix, change)
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
-        yield from _judges(facts, index, todo, patterns, criteria)
+        yield from _changeable_judges(facts, index, todo, patterns, criteria)
 
 
-def _owed(facts: LintFacts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
-    """Yield the files that the work has to make or change: place, what it is, path."""
+def _required_files(facts: LintFacts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, str]]:
+    """Yield the files that the work has to create or change: location in the plan, noun, and path."""
     for position, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
         path = plain(artifact.path)
-        # The failure report that a branch names is written by the verifier, not by the work.
+        # The failure report that a branch names is written by the verifier, not by whoever works on it.
         if not (is_branch(todo) and path.startswith("diagnostics/")):
             loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
             yield loc, "expected artifact", path
@@ -372,10 +399,14 @@ def _owed(facts: LintFacts, index: int, todo: Todo) -> Iterator[tuple[Loc, str, 
             yield ("items", index, "contract_path"), "contract", path
 
 
-def _judges(
+def _changeable_judges(
     facts: LintFacts, index: int, todo: Todo, patterns: tuple[str, ...], criteria: tuple[Criterion, ...]
 ) -> Iterator[LintFinding]:
-    """Yield what judges a todo must not be its to change; who writes tests is judged by others."""
+    """Yield a finding if a todo may change files that judge it: test files and fixtures of its criteria.
+
+    Files that it creates itself are excepted. Testers are not checked, as writing tests is their work.
+    """
+    # A dict keeps the order of the criteria, so the finding names the same files each time.
     judges: dict[str, None] = {}
     for criterion in criteria:
         spec = command_spec(criterion)

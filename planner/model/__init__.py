@@ -1,1 +1,1 @@
-"""The one vocabulary of both packages: frozen values without input or output."""
+"""The vocabulary of both packages: frozen pydantic models and enumerations, without input or output."""

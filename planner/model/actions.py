@@ -1,7 +1,7 @@
-"""Actions: what the engine asks of its driver. Each says which rule made it, why, and on which facts.
+"""Actions: requests of the engine to its driver, each with the rule that made it, its reason and its facts.
 
-They are printed as JSON, one a line, ``action`` telling which it is. The same state and event give the
-same actions, byte for byte.
+They are printed as JSON, one per line, with the kind in ``action``. The same state and event give the same
+actions, byte for byte.
 """
 
 from enum import StrEnum
@@ -20,13 +20,13 @@ Fact: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 class _Action(ReadValue):
     seq: int = 0
-    """Its number in the run, from 1."""
+    """Number of the action in the run, from 1."""
     rule: str
     """The id of the rule that made it."""
     because: str
-    """Why, in one sentence."""
+    """The reason, in one sentence."""
     facts: dict[str, Fact] = Field(default_factory=dict[str, Fact])
-    """What the rule looked at."""
+    """The facts that the rule evaluated."""
 
 
 class Bounds(ReadValue):
@@ -34,40 +34,40 @@ class Bounds(ReadValue):
 
     risk_level: RiskLevel = RiskLevel.LOW
     allowed_files: tuple[str, ...] | None = None
-    """``None``: any file but the protected ones."""
+    """``None``: any file except the protected ones."""
     protected_files: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    """The purposes of the tools that may be run (``test lint type_check build validate``), or, where the
-    risk is high, the very commands."""
+    """The purposes of the tools that may be run (``test lint type_check build validate``); if the risk is
+    high, the exact commands."""
     timeout_seconds: float | None = None
 
 
 class Brief(ReadValue):
-    """The brief of a turn; text of the repository in it is cleaned and fenced."""
+    """The brief of a turn of work; text from the repository in it is cleaned and fenced."""
 
     title: str
     intent: str | None = None
     instructions: str | None = None
-    """What was seen when it failed, and what to do about it."""
+    """For a repair: what was observed in the failure, and what to do about it."""
     criteria: tuple[str, ...] = ()
-    """Each command, artifact, metric, question and contract that the work is judged by."""
+    """The commands, artifacts, metrics, questions and contracts that decide whether the todo is done."""
     target_file: str | None = None
     hint: str | None = None
     contract_path: str | None = None
     failure: Failure | None = None
-    """The failure that decides, of a repair."""
+    """For a repair: the deciding failure."""
 
 
 class Implement(_Action):
-    """Let somebody work on a todo for one turn."""
+    """Have somebody work on a todo for one turn."""
 
     action: Literal["implement"] = "implement"
     todo_id: str
     role: Role
     attempt: int
-    """From 1; of a branch, its own."""
+    """Number of the turn, from 1; a branch has its own count."""
     parent_id: str | None = None
-    """The todo that it repairs, of a branch."""
+    """For a branch: the todo that it repairs."""
     bounds: Bounds = Bounds.model_construct()
     brief: Brief
 
@@ -78,16 +78,17 @@ class Verify(_Action):
     action: Literal["verify"] = "verify"
     todo_ids: tuple[str, ...]
     plan_digest: str = ""
-    """The version of the plan whose criteria count."""
+    """Digest of the version of the plan whose criteria are to be verified."""
     recipe: str | None = None
     """A recipe of the catalog that is worth running first."""
     isolate: bool = False
-    """Each command in a process of its own."""
+    """Run each command in a process of its own."""
     not_before: str | None = None
+    """Earliest time of the verification, RFC 3339."""
 
 
 class Cancel(_Action):
-    """Stop the work, or the verification, that is under way on a todo: its result no longer counts."""
+    """Stop the current work on a todo, or its verification: the result will be ignored."""
 
     action: Literal["cancel"] = "cancel"
     todo_id: str
@@ -99,16 +100,17 @@ class QuestionKind(StrEnum):
     APPROVE_BRANCH = "approve_branch"
     APPROVE_EDITS = "approve_edits"
     APPROVE_START = "approve_start"
-    """A todo of high risk is to be begun."""
+    """The start of a todo with high risk."""
     ANSWER = "answer"
-    """A question of the plan. The answer belongs into the answers that verification reads."""
+    """A question of the plan. Its answer has to be added to the answers that verification reads."""
     MEND_ENVIRONMENT = "mend_environment"
+    """The environment has to be repaired."""
     REVIEW = "review"
-    """Repairs are used up, or a limit was passed."""
+    """Repairs are used up, or a limit was exceeded."""
 
     @property
     def is_approval(self) -> bool:
-        """Return whether ``approval_given`` answers it, and not ``question_answered``."""
+        """Whether ``approval_given`` answers it; otherwise ``question_answered`` does."""
         return self.value.startswith("approve")
 
 
@@ -117,22 +119,22 @@ class AskHuman(_Action):
 
     action: Literal["ask_human"] = "ask_human"
     question_id: str
-    """What the answer names: of a branch, its id."""
+    """The id that the answer has to name; for a branch, the id of the branch."""
     kind: QuestionKind
     todo_id: str
     question: str
     options: tuple[str, ...]
     digest: str = ""
-    """Of what is to be approved."""
+    """Digest of the proposal."""
     branch: Todo | None = None
-    """The proposed branch, as it would be."""
+    """The proposed branch."""
     edits: tuple[Edit, ...] = ()
     """The proposed edits."""
     failure: Failure | None = None
 
 
 class Notify(_Action):
-    """Tell somebody; nothing waits for them."""
+    """Inform somebody; no answer is expected."""
 
     action: Literal["notify"] = "notify"
     topic: str
@@ -143,21 +145,22 @@ class Notify(_Action):
 
 
 class PublishPlan(_Action):
-    """The plan has a new version."""
+    """Publish a new version of the plan."""
 
     action: Literal["publish_plan"] = "publish_plan"
     within: str = ""
-    """The parent whose sub-plan it is; empty at the top."""
+    """The parent whose sub-plan it is; empty for the plan at the top."""
     version: int
-    """From 2: the plan as it was submitted is version 1."""
+    """From 2: the submitted plan is version 1."""
     digest: str
-    """Of the version before it and of the edits, in a chain."""
+    """Digest of the previous version's digest and the edits."""
     previous: str
+    """Digest of the previous version."""
     edits: tuple[Edit, ...]
 
 
 class LoadSubPlan(_Action):
-    """Load the sub-plan of a parent, or let it be planned now that what it rests on is done."""
+    """Load the sub-plan of a parent, or have it planned, now that the parent's dependencies are done."""
 
     action: Literal["load_sub_plan"] = "load_sub_plan"
     todo_id: str
@@ -165,11 +168,11 @@ class LoadSubPlan(_Action):
     """The path of its file."""
     sub_project_id: str | None = None
     results: tuple[str, ...] = ()
-    """The done todos that the parent depends on, directly or not: what it can be planned on."""
+    """The done todos that the parent depends on, directly or indirectly: planning can use their results."""
 
 
 class Halt(_Action):
-    """Everything stops, for good."""
+    """Stop everything; the run has ended."""
 
     action: Literal["halt"] = "halt"
     todo_ids: tuple[str, ...] = ()
@@ -188,4 +191,4 @@ Action: TypeAlias = Annotated[
     Implement | Verify | Cancel | AskHuman | Notify | PublishPlan | LoadSubPlan | Halt | Finish,
     Field(discriminator="action"),
 ]
-"""Any action; ``action`` tells which."""
+"""Any action; its kind is in ``action``."""

@@ -1,4 +1,4 @@
-"""Answers to manual criteria, as ``planner answer`` keeps them in ``.planverify/answers.json``."""
+"""Answers to manual criteria, which ``planner answer`` stores in ``.planverify/answers.json``."""
 
 from typing import Annotated, Literal
 
@@ -16,19 +16,19 @@ class Answer(ReadValue):
     """The plan's ``todo_list_id``."""
     todo_id: Named
     check_id: Named
-    """Where the question stands in its todo: ``manual[0]``."""
+    """The criterion with the question: ``manual[0]``."""
     question: Named
-    """The question as it was asked; an answer to other words is stale."""
+    """The question as it was asked; if the plan's question has changed, the answer is stale."""
     answer: Literal["yes", "no"]
     by: Named
-    """Who answered."""
+    """The person who answered."""
     at: str | None = None
-    """When, RFC 3339."""
+    """Time of the answer, RFC 3339."""
     note: str | None = None
 
 
 class Answers(ReadValue):
-    """The answers file. Of several answers to one question the last one counts."""
+    """The answers file. The last of several answers to one question is valid."""
 
     schema_version: Literal[1] = 1
     answers: tuple[Answer, ...] = Field(default=())

@@ -1,11 +1,11 @@
-"""The base of every value in the vocabulary: frozen, closed to unknown keys; and how things are named."""
+"""Base classes of the models, which are frozen and refuse unknown keys; and qualified names of todos."""
 
 from typing import NewType
 
 from pydantic import BaseModel, ConfigDict
 
 Signature = NewType("Signature", str)
-"""Twelve hexadecimal digits that name a root cause."""
+"""Twelve hexadecimal digits that identify a root cause."""
 
 
 class Value(BaseModel):
@@ -22,16 +22,16 @@ class Value(BaseModel):
 
 
 class ReadValue(Value):
-    """A value read back from a file that a newer version may have written: unknown keys are ignored."""
+    """A value that is read from files which a newer version may have written: unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 def qualified(within: str, todo_id: str) -> str:
-    """Return the id of a todo as the plan at the top names it: ``phase-2/buffer-impl``."""
+    """Return the qualified id of a todo, with the ids of the parents above it: ``phase-2/buffer-impl``."""
     return f"{within}/{todo_id}" if within else todo_id
 
 
 def report_path(todo_id: str | None) -> str:
-    """Return where the report of a todo is written, relative to the plan's root."""
+    """Return the path of a todo's failure report, relative to the plan's root."""
     return f"diagnostics/{todo_id}_failure_report.json"

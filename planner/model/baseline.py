@@ -1,4 +1,4 @@
-"""The baseline: what held before the work began, ``baseline.json`` in the plan's folder."""
+"""The baseline: results and files before the work began, ``baseline.json`` in the plan's folder."""
 
 from enum import StrEnum
 from typing import Literal
@@ -12,7 +12,7 @@ BASELINE_VERSION: Literal[1] = 1
 
 
 class JudgeKind(StrEnum):
-    """The part that a file has in the verdict."""
+    """The role of a file in verdicts."""
 
     TEST = "test"
     CONFTEST = "conftest"
@@ -27,7 +27,7 @@ class JudgeKind(StrEnum):
     START_UP = "start_up"
     """``sitecustomize.py``, ``usercustomize.py``, ``.pth`` files."""
     ARTIFACT = "artifact"
-    """What a criterion expects a command to make."""
+    """A file that a criterion expects."""
     PRODUCT = "product"
     """Everything else."""
 
@@ -39,7 +39,7 @@ class BaselineFile(ReadValue):
     size: int
     kind: JudgeKind = JudgeKind.PRODUCT
     committed: bool = False
-    """The revision of the baseline holds just this content; else a copy is kept beside the baseline."""
+    """The baseline's revision contains exactly this content; if not, a copy is kept beside the baseline."""
 
 
 class BaselineTest(ReadValue):
@@ -47,9 +47,9 @@ class BaselineTest(ReadValue):
 
     outcome: TestOutcome
     flaky: bool = False
-    """It gave both answers."""
+    """It passed and failed on the same code."""
     signature: str | None = None
-    """Of the failure, where it failed."""
+    """Signature of its failure, if it failed."""
 
 
 class BaselineCheck(ReadValue):
@@ -59,7 +59,7 @@ class BaselineCheck(ReadValue):
     signatures: tuple[str, ...] = ()
     cmd: str | None = None
     tests: tuple[str, ...] = ()
-    """The node ids that it selected, relative to the root of its plan."""
+    """The node ids that it selected, relative to its plan's root."""
 
 
 class BaselineTodo(ReadValue):
@@ -75,15 +75,15 @@ class HookUse(ReadValue):
 
     hook: str
     file: str
-    """Relative to the plan's root where it is below it; of installed plugins their module."""
+    """Relative to the plan's root if it is below it; for installed plugins, their module."""
 
 
 class JudgePatch(ReadValue):
-    """A part of what judges, such as a builtin, that another one stands in for."""
+    """An object that verdicts depend on, such as a builtin, that was replaced by another one."""
 
     name: str
     file: str = ""
-    """Where the other one was written, relative to the plan's root where it is below it."""
+    """The file that defines the replacement, relative to the plan's root if it is below it."""
 
 
 class SessionInventory(ReadValue):
@@ -92,15 +92,15 @@ class SessionInventory(ReadValue):
     hooks: tuple[HookUse, ...] = ()
     patched: tuple[JudgePatch, ...] = ()
     bodies_elsewhere: bool = False
-    """Tests passed whose body was not run in the process that reported them."""
+    """There were passed tests whose body was not executed in the process that reported them."""
     status_overturned: bool = False
-    """A session returned 0 in which tests had failed."""
+    """A session with failed tests returned 0."""
     records_lost: bool = False
-    """Records of a session were missing in the end."""
+    """Records of a session were missing at its end."""
 
 
 class Acceptance(ReadValue):
-    """A change of what judges that a person has accepted."""
+    """A change of protected files that a person has accepted."""
 
     todo_id: str
     reason: str
@@ -108,18 +108,18 @@ class Acceptance(ReadValue):
     """RFC 3339, UTC."""
     by: str | None = None
     files: dict[str, str | None] = Field(default_factory=dict[str, str | None])
-    """Paths with the sha256 that was accepted; ``null`` for a file that is gone."""
+    """Paths with the accepted sha256; ``null`` for a removed file."""
 
 
 class Remake(ReadValue):
-    """Why a baseline took the place of an earlier one."""
+    """The replacement of an earlier baseline, with its reason."""
 
     reason: str
     at: str
     """RFC 3339, UTC."""
     by: str | None = None
     replaced: str | None = None
-    """``sha256:`` and the digest of the file that was replaced."""
+    """``sha256:`` and the digest of the replaced file."""
 
 
 class Baseline(ReadValue):
@@ -132,23 +132,23 @@ class Baseline(ReadValue):
     made_at: str
     """RFC 3339, UTC."""
     revision: str | None = None
-    """The commit that the tree was at."""
+    """The commit of the work tree."""
     dirty: bool = False
-    """The tree had changes that the commit has not."""
+    """The tree had uncommitted changes."""
     python: str
     pytest: str
     runs: int = 1
-    """How often the plan was verified for it; only several runs show what is flaky and was green."""
+    """Number of verifications for it; only several of them reveal that a passing test is flaky."""
     run_id: str | None = None
-    """The first of these runs, whose outcomes are kept beside the baseline."""
+    """The first of these runs, whose outcomes are stored beside the baseline."""
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])
     tests: dict[str, BaselineTest] = Field(default_factory=dict[str, BaselineTest])
-    """By node id, relative to the plan's root; a file that could not be imported by its path."""
+    """Tests by node id, relative to the plan's root; files that could not be imported by path."""
     files: dict[str, BaselineFile] = Field(default_factory=dict[str, BaselineFile])
-    """By path, relative to the plan's root."""
+    """Files by path, relative to the plan's root."""
     inventory: SessionInventory = SessionInventory.model_construct()
     accepted: tuple[Acceptance, ...] = ()
     sub_plans: dict[str, str] = Field(default_factory=dict[str, str])
-    """By the qualified id of a parent, the ``todo_list_id`` of its sub-plan."""
+    """The ``todo_list_id`` of each sub-plan, by the qualified id of its parent."""
     remade: tuple[Remake, ...] = ()
-    """Each time that a baseline was made where there was one, oldest first."""
+    """The replacements of earlier baselines, oldest first."""

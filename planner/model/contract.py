@@ -1,4 +1,4 @@
-"""Contracts: what a module of the project promises, as a contract file says it."""
+"""Contracts: the interface that a module of the project promises, as written in a contract file."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,12 +8,12 @@ from planner.model.base import Value
 
 
 def _as_source(value: Any) -> Any:
-    """``14`` and ``true`` in a contract are the source ``14`` and ``True``; ``null`` is as if left out."""
+    """Convert ``14`` and ``true`` of JSON to Python source; ``null`` has the effect of an omitted key."""
     return value if isinstance(value, str) else repr(value)
 
 
 CONTRACT_VERSION = 1
-"""Of the contract files that this version reads and writes."""
+"""Version of the contract files that this program reads and writes."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*$", max_length=200)]
 DottedName = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*(?:\.[^\W\d]\w*)*$", max_length=500)]
@@ -25,7 +25,7 @@ ParameterKind = Literal[
 
 
 class ParameterContract(Value):
-    """One parameter. What is left out is not compared, but for the kind."""
+    """One parameter. Omitted keys are not compared, except the kind."""
 
     name: Name
     kind: ParameterKind = "positional_or_keyword"
@@ -35,11 +35,11 @@ class ParameterContract(Value):
 
 
 class FunctionContract(Value):
-    """One function or method. ``self`` and ``cls`` are left out."""
+    """One function or method, without ``self`` and ``cls``."""
 
     name: Name
     parameters: tuple[ParameterContract, ...] | None = None
-    """All of them, in order; left out, they are not compared."""
+    """All parameters in order; if omitted, they are not compared."""
     returns: Source | None = None
     is_async: bool | None = Field(default=None, alias="async")
 
@@ -52,10 +52,10 @@ class PropertyContract(Value):
 
 
 class ClassContract(Value):
-    """One class. What is left out is not compared."""
+    """One class. Omitted keys are not compared."""
 
     name: DottedName
-    """``Outer.Inner`` for a class that stands in another one."""
+    """``Outer.Inner`` for a nested class."""
     bases: tuple[Source, ...] = ()
     """Base classes that it must name."""
     methods: tuple[FunctionContract, ...] = ()
@@ -70,33 +70,33 @@ class Contract(Value):
     functions: tuple[FunctionContract, ...] = ()
     classes: tuple[ClassContract, ...] = ()
     schemas: tuple[dict[str, Any], ...] = ()
-    """JSON Schemas of the data that the module takes or gives; each must be a valid schema."""
+    """JSON Schemas of the data that the module accepts or returns; each must be a valid schema."""
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it promises nothing."""
+        """Whether the contract promises nothing."""
         return not (self.functions or self.classes or self.schemas)
 
 
 class ContractDifference(Value):
-    """One promise of a contract that the code does not keep, or of which the source cannot tell."""
+    """One promise of a contract that the code does not fulfil, or for which the source does not show it."""
 
     problem: Literal["missing_module", "missing_function", "signature", "unreadable", "unresolved"]
     message: str
-    """One line: what is promised, what is there, and where."""
+    """One line: what is promised, what exists, and where."""
     name: str | None = None
-    """Of the function or class, with its class: ``Strategy.run``."""
+    """Name of the function or class, with the enclosing class: ``Strategy.run``."""
     why: str | None = None
-    """Of a signature, what differs: ``the parameter period is renamed to window``."""
+    """For a signature, the difference: ``the parameter period is renamed to window``."""
     expected: str | None = None
     actual: str | None = None
     path: str | None = None
-    """Of the module, relative to the root."""
+    """Path of the module, relative to the root."""
     line: int | None = None
     exception: tuple[str, str] | None = None
-    """Type and message of the syntax error that a module has."""
+    """Type and message of the module's syntax error."""
 
     @property
     def is_open(self) -> bool:
-        """Return whether only running the code would tell; such a one is never called broken."""
+        """Whether the source does not show if the code fulfils the promise; it is never called broken."""
         return self.problem == "unresolved"

@@ -1,6 +1,6 @@
-"""Edits: what a decision changes in a plan, each a value that says what, why and by which rule.
+"""Edits: proposed changes of a plan, each with its rule and reason.
 
-An edit is a proposal. It is applied by :mod:`planner.revise.plan_edits`.
+:mod:`planner.revise.plan_edits` applies them.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -13,12 +13,12 @@ from planner.model.plan import CommandSpec, Id, Line, RelativePath, Seconds, Tex
 
 class _Edit(ReadValue):
     rule: str
-    """The id of the rule that calls for it."""
+    """The id of the rule that proposes it."""
     because: str
-    """Why, in one sentence."""
+    """The reason, in one sentence."""
     requires_approval: bool = False
-    """It changes what judges a primary todo, what is quarantined, or more files than the todo may: a person
-    must agree first."""
+    """A person must approve it first, as it changes the criteria of a todo that is no branch, changes a
+    quarantine, or grants more files than the todo may change."""
 
 
 class AddBranch(_Edit):
@@ -38,7 +38,7 @@ class AddTodoBefore(_Edit):
 
 
 class AddDependency(_Edit):
-    """Lets a todo wait for another."""
+    """Makes a todo depend on another."""
 
     edit: Literal["add_dependency"] = "add_dependency"
     todo_id: Id
@@ -46,7 +46,7 @@ class AddDependency(_Edit):
 
 
 class NarrowFiles(_Edit):
-    """Lets a todo change only these files."""
+    """Restricts the files that a todo may change."""
 
     edit: Literal["narrow_files"] = "narrow_files"
     todo_id: Id
@@ -62,7 +62,7 @@ class AddCheck(_Edit):
 
 
 class Isolate(_Edit):
-    """Leaves a branch the failing tests only, each without company; the parent keeps all of its own."""
+    """Reduces the criteria of a branch to the failing tests, each run alone; the parent keeps its own."""
 
     edit: Literal["isolate"] = "isolate"
     todo_id: Id
@@ -72,7 +72,7 @@ class Isolate(_Edit):
 
 
 class AddContext(_Edit):
-    """Tells a todo what was seen: its ``debug_instructions``."""
+    """Adds what was observed to the ``debug_instructions`` of a todo."""
 
     edit: Literal["add_context"] = "add_context"
     todo_id: Id
@@ -80,18 +80,18 @@ class AddContext(_Edit):
 
 
 class NameArtifact(_Edit):
-    """Names the file that a todo has to make: its ``controller_task_spec``."""
+    """Names the file that a todo has to create, in its ``controller_task_spec``."""
 
     edit: Literal["name_artifact"] = "name_artifact"
     todo_id: Id
     path: RelativePath
     hint: Text | None = None
     task: Literal["PATCH"] | None = None
-    """What is to be done with it; ``None``: it is made, ``CREATE``."""
+    """Kind of the task; ``None`` means ``CREATE``."""
 
 
 class AddContract(_Edit):
-    """Holds a todo to a contract file."""
+    """Adds a contract file to the criteria of a todo."""
 
     edit: Literal["add_contract"] = "add_contract"
     todo_id: Id
@@ -144,4 +144,4 @@ Edit: TypeAlias = Annotated[
     | QuarantineTest,
     Field(discriminator="edit"),
 ]
-"""Any edit; ``edit`` tells which."""
+"""Any edit; its kind is in ``edit``."""

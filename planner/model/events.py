@@ -1,8 +1,8 @@
-"""Events: what the engine has been told. Each is a fact with the time at which it happened.
+"""Events: facts that are reported to the engine, each with its time.
 
-A driver writes them as JSON, one a line, ``event`` telling which it is. Keys that are not known are
-ignored. What a file holds (a plan, the surroundings of a failure) stands in the event itself, so that a
-log of events is all that a replay needs.
+A driver writes them as JSON, one per line, with the kind in ``event``. Unknown keys are ignored. Contents
+of files (a plan, the context of a failure) are part of the event, so that a replay needs only the log of
+events.
 """
 
 from datetime import UTC, datetime
@@ -19,58 +19,58 @@ from planner.model.plan import Count, Plan, RelativePath, Seconds, Text
 from planner.model.taxonomy import Role
 
 Name = Annotated[str, Field(min_length=1, max_length=2_000)]
-"""The qualified id of a todo, ``phase-2/buffer-impl``, or that of a question."""
+"""The qualified id of a todo, ``phase-2/buffer-impl``, or the id of a question."""
 
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 
 
 FIRST, LAST = (at.replace(tzinfo=UTC) for at in (datetime.min, datetime.max))
-"""What lies beyond has no date in UTC; an offset can move it there."""
+"""Limits of times: with an offset, a time near the first or last year could have no date in UTC."""
 
 
 class _Event(ReadValue):
     at: Annotated[AwareDatetime, Field(ge=FIRST, le=LAST)]
-    """When it happened, RFC 3339 with an offset. Time never goes back: an earlier time is read as the
-    latest that was told."""
+    """Time of the event, RFC 3339 with an offset. Time never goes back: an earlier time counts as the
+    latest reported one."""
 
 
 class RunPolicy(ReadValue):
     """Settings of a run. They are part of its log, so that a replay has them too."""
 
     jobs: Annotated[int, Field(ge=1)] | None = None
-    """So many todos are worked on at once, branches included; as many as are ready where it is absent."""
+    """Limit of todos under work at once, branches included; if absent, all that are ready."""
     environment_retries: Annotated[int, Field(ge=0, le=1000)] = 3
-    """So often a todo is verified again for want of something in the environment, or because a run could
-    not tell; then a person is asked."""
+    """Number of times that a todo is verified again after a fault of the environment or an inconclusive
+    run; then a person is asked."""
     environment_delay_seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """How long to wait before the first of these; each wait is twice as long as the one before."""
+    """Delay before the first of these verifications; each further delay is twice as long."""
     tools: tuple[str, ...] = ()
-    """Type checkers and linters that the project is set up for."""
+    """Type checkers and linters that the project has configured."""
     driven: bool = True
-    """Whether a driver reports the turns of work. Where only verifications are told, as by
-    ``planner next``, a turn has no time limit, for nobody says when it began."""
+    """Whether a driver reports the turns of work. If only verifications are reported, as by
+    ``planner next``, turns have no time limit, as their start is unknown."""
     allow_unproved: bool = False
-    """Whether an outcome without checks, as a foreign driver may tell it, can make a todo done; the todo is
+    """Whether an outcome without checks, as foreign drivers may report, can make a todo done; the todo is
     then shown as not verified."""
     fingerprint: str | None = None
-    """Of the repository: what memory is keyed by."""
+    """Fingerprint of the repository, by which memory is keyed."""
 
 
 class PlanSubmitted(_Event):
-    """A plan is to be carried out: the first line of every log."""
+    """A plan was submitted: the first line of every log."""
 
     event: Literal["plan_submitted"] = "plan_submitted"
     plan: Plan
     digest: str
-    """Of the plan file."""
+    """Digest of the plan file."""
     path: str = "plan.yaml"
     problems: tuple[str, ...] = ()
-    """Why the plan is unfit to be carried out, as validation says; with any, it is rejected."""
+    """Errors that validation found in the plan; with any, it is rejected."""
     policy: RunPolicy = RunPolicy.model_construct()
     memory: PastRecords = PastRecords.model_construct()
     run_id: str | None = None
     version: Literal[1] = 1
-    """Of the format of the log."""
+    """Version of the log's format."""
 
 
 class RunStarted(_Event):
@@ -80,7 +80,7 @@ class RunStarted(_Event):
 
 
 class WorkStarted(_Event):
-    """Somebody has begun the turn of work that was asked for: from here its time is counted."""
+    """Somebody has started a requested turn of work: its time is counted from here."""
 
     event: Literal["work_started"] = "work_started"
     todo_id: Name
@@ -93,18 +93,17 @@ class WorkFinished(_Event):
     event: Literal["work_finished"] = "work_finished"
     todo_id: Name = Field(validation_alias=AliasChoices("todo_id", "step_id"))
     success: bool = True
-    """Whether whoever worked says that it is done."""
+    """Whether the worker claims that the todo is done."""
     tokens: Amount | None = Field(default=None, validation_alias=AliasChoices("tokens", "tokens_used"))
     cycles: Amount | None = Field(default=None, validation_alias=AliasChoices("cycles", "patch_cycles"))
-    """Of patching; one where it is not said."""
+    """Number of patch cycles; 1 if absent."""
     duration_ms: Amount | None = None
     touched_files: tuple[str, ...] = ()
     new_files: tuple[str, ...] = ()
-    """Those of the touched files that were not there before."""
+    """The touched files that did not exist before."""
     message: Text | None = None
     answers: int | None = None
-    """The ``seq`` of the action that it answers; where it is told, the answer to an earlier one is
-    refused."""
+    """The ``seq`` of the action that it answers; if given, an answer to an outdated action is refused."""
 
 
 class Verified(_Event):
@@ -113,16 +112,16 @@ class Verified(_Event):
     event: Literal["verified"] = "verified"
     outcome: Outcome
     plan_digest: str | None = None
-    """The version of the plan whose criteria were verified; where it is told, an older one is refused."""
+    """Digest of the plan's version that was verified; if given, an older version is refused."""
     context: FailureContext | None = None
-    """What could be read about the failure."""
+    """Evidence and source of the failure."""
     answers: int | None = None
     """The ``seq`` of the action that it answers."""
     run_id: str | None = None
     """The run of ``pytest --planverify`` that found it."""
     causes: tuple[tuple[str, ...], ...] = ()
-    """Signatures of failures that the run found to have one cause, a group each; equal signatures are one
-    cause anyway."""
+    """Groups of signatures of failures that have one cause, as the run found; equal signatures always have
+    one cause."""
 
 
 class Decision(StrEnum):
@@ -141,9 +140,9 @@ class BranchChanges(ReadValue):
 
     role: Role | None = None
     instructions: Text | None = None
-    """Put in front of what the branch is told."""
+    """Instructions that precede those of the branch."""
     allowed_files: tuple[str, ...] | None = None
-    """They may only narrow those that were proposed."""
+    """Files that the branch may change; they may only narrow the proposed ones."""
     dependencies: tuple[Name, ...] | None = None
     """Todos that the branch has to wait for."""
     max_debug_attempts: Count | None = None
@@ -151,20 +150,20 @@ class BranchChanges(ReadValue):
 
 
 class ApprovalGiven(_Event):
-    """A person has decided about a branch, about an edit of the plan, or about the start of a todo."""
+    """A person has decided on a branch, an edit of the plan, or the start of a todo."""
 
     event: Literal["approval_given"] = "approval_given"
     approval_id: Name = Field(validation_alias=AliasChoices("approval_id", "branch_id", "question_id"))
     decision: Decision
     digest: str
-    """Of what was shown to the person; that of another proposal is refused."""
+    """Digest of the proposal that the person saw; that of another proposal is refused."""
     changes: BranchChanges = BranchChanges.model_construct()
     by: str | None = None
     because: Text | None = None
 
 
 class QuestionAnswered(_Event):
-    """A person has answered something that is no approval."""
+    """A person has answered a question that is no request for approval."""
 
     event: Literal["question_answered"] = "question_answered"
     question_id: Name
@@ -175,7 +174,7 @@ class QuestionAnswered(_Event):
 
 
 class BudgetSpent(_Event):
-    """Something was spent outside the turns of work that report it themselves."""
+    """Budget was spent outside of reported turns of work."""
 
     event: Literal["budget_spent"] = "budget_spent"
     tokens: Amount = 0
@@ -185,13 +184,13 @@ class BudgetSpent(_Event):
 
 
 class ClockTicked(_Event):
-    """Time has passed: limits are looked at."""
+    """Time has passed: time limits are checked."""
 
     event: Literal["clock_ticked"] = "clock_ticked"
 
 
 class ConflictFound(_Event):
-    """Work that was done side by side does not fit together: all but the first is done again."""
+    """Results of parallel work conflict: all but the first todo are worked on again."""
 
     event: Literal["conflict_found"] = "conflict_found"
     todo_ids: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1_000)]
@@ -199,7 +198,7 @@ class ConflictFound(_Event):
 
 
 class SubPlanLoaded(_Event):
-    """The sub-plan of a parent is there, or cannot be had."""
+    """The sub-plan of a parent was loaded, or cannot be loaded."""
 
     event: Literal["sub_plan_loaded"] = "sub_plan_loaded"
     todo_id: Name
@@ -208,23 +207,22 @@ class SubPlanLoaded(_Event):
     digest: str = ""
     path: RelativePath | None = None
     base: RelativePath | None = None
-    """Where its root lies, seen from the root of the plan at the top; where it is absent, it is told from
-    the paths."""
+    """Its root, relative to the root of the plan at the top; if absent, it is derived from the paths."""
     problems: tuple[str, ...] = ()
 
 
 class PlanRevised(_Event):
-    """A person has changed the plan by edits of their own."""
+    """A person has changed the plan by edits."""
 
     event: Literal["plan_revised"] = "plan_revised"
     within: str = ""
-    """The qualified id of the parent whose sub-plan is meant; empty for the plan at the top."""
+    """The qualified id of the parent whose sub-plan is changed; empty for the plan at the top."""
     edits: Annotated[tuple[Edit, ...], Field(min_length=1)]
     by: str | None = None
 
 
 class RunResumed(_Event):
-    """The driver has begun again, and has forgotten what it was asked for."""
+    """The driver was restarted and has lost its open actions; the engine repeats them."""
 
     event: Literal["run_resumed"] = "run_resumed"
 
@@ -254,4 +252,4 @@ Event: TypeAlias = Annotated[
     | StopRequested,
     Field(discriminator="event"),
 ]
-"""Any event; ``event`` tells which."""
+"""Any event; its kind is in ``event``."""

@@ -1,8 +1,7 @@
-"""Evidence: the facts observed about one failure. No opinion stands here; that is the diagnosis.
+"""Evidence: the facts observed about one failure, without interpretation; that is the diagnosis.
 
-Everything in it is data that a rule may look at by structure: the phase, the chain of exceptions with
-the frames that raised them and whose files those are, how a process ended, what a tool complained of,
-what repeated runs said.
+All facts are structured data for rules: the phase, the chain of exceptions with their frames and the owners
+of their files, the end of a process, the findings of a tool, the results of repeated runs.
 """
 
 from typing import Annotated
@@ -17,7 +16,7 @@ class Frame(ReadValue):
     """One frame of a traceback."""
 
     path: str
-    """Relative to the plan's root where it is below it, else absolute."""
+    """Relative to the plan's root if it is below it, else absolute."""
     line: int
     function: str
     """Qualified name."""
@@ -38,7 +37,7 @@ class ExceptionFact(ReadValue):
     """Qualified names of the base classes in method resolution order, without ``object``."""
     message: str = ""
     frames: tuple[Frame, ...] = ()
-    """Outermost call first, the raising frame last; at most the 10 first and the 40 last."""
+    """Outermost call first, the raising frame last; at most the first 10 and the last 40."""
     name: str | None = None
     """``ImportError.name``, ``NameError.name`` or ``AttributeError.name``."""
     path: str | None = None
@@ -47,38 +46,38 @@ class ExceptionFact(ReadValue):
     line: int | None = None
     """``SyntaxError.lineno``."""
     object_type: str | None = None
-    """The type of ``AttributeError.obj``, ``module pkg.sub`` where it is a module."""
+    """The type of ``AttributeError.obj``; ``module pkg.sub`` for a module."""
     object_side: Side | None = None
-    """Whose code that type or module is."""
+    """The owner of that type or module."""
     place: str | None = None
-    """Of a missing module whose package is there: the file that it would be."""
+    """For a missing module whose package exists: the path that it would have."""
     nearest: tuple[str, ...] = ()
-    """Of a missing module of the project: modules beside it whose names are near, or its unbuilt source."""
+    """For a missing module of the project: siblings with similar names, or its unbuilt source."""
 
 
 class RequirementFact(ReadValue):
-    """A distribution that the project's metadata asks for and that is not installed as asked."""
+    """A distribution that the project's metadata requires, but that is missing or has another version."""
 
     name: str
     asked: str = ""
-    """The versions that are asked for: ``>=2.1,<3``."""
+    """The required versions: ``>=2.1,<3``."""
     installed: str | None = None
-    """The version that is installed; ``None`` where none is."""
+    """The installed version; ``None`` if it is missing."""
     modules: tuple[str, ...] = ()
-    """Top-level modules of what is installed."""
+    """Top-level modules of the installed distribution."""
     file: str = ""
-    """Where it is declared."""
+    """The file that declares the requirement."""
 
 
 class Selector(ReadValue):
     """A part of a command that selects tests, and why it selected none."""
 
     text: str
-    """As the command says it: ``tests/test_a.py::test_b``, ``-k expression``."""
+    """The text in the command: ``tests/test_a.py::test_b``, ``-k expression``."""
     problem: str
     """``missing_file missing_id no_match bad_expression empty`` or ``unknown_option``."""
     nearest: tuple[str, ...] = ()
-    """Existing names that look alike, the most alike first."""
+    """Existing names that are similar, the most similar first."""
 
 
 class ProcessEnd(ReadValue):
@@ -88,15 +87,15 @@ class ProcessEnd(ReadValue):
     signal: str | None = None
     """The name of the signal that ended it: ``SIGSEGV``."""
     stack: str | None = None
-    """What faulthandler wrote, the newest call first."""
+    """The output of faulthandler, newest call first."""
     complete: bool = False
-    """The session said by itself that it was finished."""
+    """The session reported that it was finished."""
     timed_out: bool = False
-    """The supervisor ended it because a limit was passed."""
+    """The supervisor killed it because it exceeded a time limit."""
 
 
 class Finding(ReadValue):
-    """One complaint of a tool, read from its output."""
+    """One finding of a tool, parsed from its output."""
 
     path: str | None = None
     line: int | None = None
@@ -108,7 +107,7 @@ class Finding(ReadValue):
 
 
 class CommandFact(ReadValue):
-    """A command that is not pytest, and what it said."""
+    """A command other than pytest, and its output."""
 
     argv: tuple[str, ...]
     tool: str
@@ -116,7 +115,7 @@ class CommandFact(ReadValue):
     purpose: str
     """The catalog's category: ``test``, ``lint``, ``type_check``, ``build`` or ``validate``."""
     found: bool = True
-    """Whether the program is there to be run."""
+    """Whether the program is installed."""
     output_tail: str = ""
     """The end of standard output and standard error."""
     findings: tuple[Finding, ...] = ()
@@ -137,7 +136,7 @@ class MetricFact(ReadValue):
     operator: str
     expected: float
     recorded: tuple[str, ...] = ()
-    """What was recorded, as text; values that are no finite numbers too."""
+    """The recorded values as text, including those that are no finite numbers."""
     problem: str
     """``unmet``, ``not_recorded`` or ``not_a_number``."""
 
@@ -150,59 +149,60 @@ class ContractFact(ReadValue):
     expected: str | None = None
     actual: str | None = None
     why: str | None = None
-    """Of a signature, what differs: ``the parameter period is renamed to window``."""
+    """For a signature, the difference: ``the parameter period is renamed to window``."""
     module_path: str | None = None
     line: int | None = None
 
 
 class ChangedFile(ReadValue):
-    """A file of the project that is not as it was."""
+    """A changed file of the project."""
 
     path: str
     """Relative to the plan's root."""
     side: Side | None = None
-    """Product or test; ``None`` where it is neither, as of a document."""
+    """Product or test; ``None`` if neither, such as a document."""
 
 
 class Hunk(ReadValue):
-    """One changed piece of a file, compared with the baseline, the last green run or the last commit."""
+    """One change of a file, compared with the baseline, the last passing run or the last commit."""
 
     path: str
     """Relative to the plan's root."""
     line: int
-    """The first changed line, in the file as it is now."""
+    """The first changed line, in the current file."""
     added: int = 0
-    """Lines that are new."""
+    """Number of added lines."""
     removed: int = 0
-    """Lines that are gone."""
+    """Number of removed lines."""
     function: str | None = None
-    """Qualified name of the innermost function or class around it; ``None`` at the level of the module."""
+    """Qualified name of the innermost function or class around it; ``None`` at module level."""
     side: Side | None = None
-    """Product or test; ``None`` where it is neither."""
+    """Product or test; ``None`` if neither."""
     text: str = ""
     """The lines of a unified diff, without its header; at most 40 lines."""
 
 
 class ExecutedFunction(ReadValue):
-    """A function of the product that a failing test executed, and how many of the tests beside it did."""
+    """A function of the product that a failing test executed, with the numbers of tests that did."""
 
     path: str
-    """Relative to the plan's root where it is below it, else absolute."""
+    """Relative to the plan's root if it is below it, else absolute."""
     line: int
-    """Where it begins."""
+    """Its first line."""
     function: str
     """Qualified name."""
     red: int = 1
-    """How many of the red tests that were recorded executed it."""
+    """Number of recorded failing tests that executed it."""
     green: int = 0
-    """The same of the green tests."""
+    """Number of recorded passing tests that executed it."""
     suspect_line: int | None = None
-    """The line of it that the red tests execute most, and the green ones least; where lines were seen."""
+    """Its line that most failing and fewest passing tests executed, if lines were recorded."""
     line_red: int = 0
+    """Number of failing tests that executed that line."""
     line_green: int = 0
-    """How many tests executed that line."""
+    """Number of passing tests that executed that line."""
     depth: int = 0
-    """How many functions of the product are called on the way to it; 0 where the tests call it."""
+    """Number of product functions on the call path to it; 0 if the tests call it."""
 
 
 class Confirmation(ReadValue):
@@ -215,49 +215,49 @@ class Confirmation(ReadValue):
 
 
 class HygieneSignal(ReadValue):
-    """One sign that a verdict was bought, with the exact place."""
+    """One signal of tampering, with its exact position."""
 
     sign: str
     """The id of the detector: ``assertion-removed``, ``report-overturned``."""
     hardness: Hardness
     message: str
-    """One sentence that names the thing."""
+    """One sentence that names the object."""
     path: str | None = None
-    """Relative to the plan's root where it is below it, else absolute."""
+    """Relative to the plan's root if it is below it, else absolute."""
     line: int | None = None
-    """In the file as it is now; of something removed, in the file as it was."""
+    """Line in the current file; for something removed, in the file at the baseline."""
     nodeid: str | None = None
     before: str | None = None
-    """What stood there at the baseline: a line or two."""
+    """One or two lines of the text at the baseline."""
     after: str | None = None
 
 
 class AuditEvent(ReadValue):
-    """Something that a process of the run reached for outside itself."""
+    """An access to a resource outside of a process of the run."""
 
     event: str
     """``connect``, ``process`` or ``write``."""
     target: str
     """``host:port``, the program, or the path."""
     nodeid: str | None = None
-    """The test that was running; absent while files were imported, and between tests."""
+    """The running test; absent during imports and between tests."""
     path: str | None = None
     """The file that was being collected, or the conftest that was being imported."""
     phase: Phase | None = None
     denied: bool = False
-    """The plan denies it, and it was refused."""
+    """The plan denies the access, and it was refused."""
     count: int = 1
 
 
 class BudgetFact(ReadValue):
-    """A limit of the plan's budget that was passed."""
+    """A limit of the plan's budget that was exceeded."""
 
     name: str
     """``wall_seconds``, ``memory_mb`` or ``new_files``."""
     limit: float
     used: float
     examples: tuple[str, ...] = ()
-    """Some of the new files, or the processes that used most."""
+    """Some of the new files, or the processes with the largest use."""
 
 
 class Evidence(ReadValue):
@@ -268,11 +268,11 @@ class Evidence(ReadValue):
     phase: Phase | None = None
     nodeid: str | None = None
     exceptions: tuple[ExceptionFact, ...] = ()
-    """The exception that surfaced first, then its cause or context, and so on."""
+    """The exception that was reported, then its cause or context, and so on."""
     exceptions_in_group: tuple[ExceptionFact, ...] = ()
     """The leaves of an ``ExceptionGroup``."""
     headline: str = ""
-    """The line that a person would quote: ``AssertionError: assert 32.1 == 28.5``."""
+    """The summary in one line: ``AssertionError: assert 32.1 == 28.5``."""
     longrepr: str = ""
     """The tail of pytest's own rendering of the failure."""
     stdout_tail: str = ""
@@ -280,7 +280,7 @@ class Evidence(ReadValue):
     limit_seconds: Annotated[float, Field(gt=0)] | None = None
     duration_seconds: float | None = None
     timed_out: bool = False
-    """A limit was passed, whether or not the test noticed."""
+    """A time limit was exceeded, even if the test caught the exception."""
     strict_xpass: bool = False
     first_party: tuple[str, ...] = ()
     """Top-level names of the project's own packages and modules."""
@@ -289,50 +289,50 @@ class Evidence(ReadValue):
     fixtures: tuple[str, ...] = ()
     """Names of the fixtures that the test uses."""
     known_fixtures: tuple[str, ...] = ()
-    """Names of the fixtures that the test could use; told when it asks for one that is not there."""
+    """Names of the fixtures available to the test; recorded if it requests a missing one."""
     subjects: tuple[Frame, ...] = ()
-    """The product's functions and classes that the raising test frame names, where they are defined."""
+    """Definitions of the product's functions and classes that the raising frame of the test names."""
     process: ProcessEnd | None = None
     selectors: tuple[Selector, ...] = ()
     vacuous: str | None = None
-    """Why green tests prove nothing: ``nothing_collected``, ``all_skipped`` or ``only_xfailed``."""
+    """Why no failure proves nothing: ``nothing_collected``, ``all_skipped`` or ``only_xfailed``."""
     skip_reasons: tuple[str, ...] = ()
     command: CommandFact | None = None
     artifact: ArtifactFact | None = None
     metric: MetricFact | None = None
     contract: ContractFact | None = None
     contract_path: str | None = None
-    """The contract that the todo names, whether or not it was checked."""
+    """The contract that the todo names, even if it was not checked."""
     promised: str | None = None
     """The signature that this contract promises for the function whose call failed."""
     actual_signature: str | None = None
-    """The signature that the product's source has for that function."""
+    """The signature of that function in the product's source."""
     changed: tuple[ChangedFile, ...] | None = None
-    """What differs from the commit at which the todo was green last, else from the baseline, else from the
-    last commit; at most 50 files. ``None`` where nothing is known of it."""
+    """Files that differ from the commit at which the todo last passed, else from the baseline, else from
+    the last commit; at most 50. ``None`` if unknown."""
     changed_since: str | None = None
-    """Since when: ``green``, ``baseline`` or ``commit``."""
+    """What they are compared with: ``green`` (last pass), ``baseline`` or ``commit``."""
     unmet: tuple[RequirementFact, ...] = ()
-    """What the project's metadata asks for and the installation does not have."""
+    """Requirements of the project's metadata that the installation does not meet."""
     hunks: tuple[Hunk, ...] = ()
-    """The pieces of these files that differ; at most 300."""
+    """The changes of these files; at most 300."""
     executed: tuple[ExecutedFunction, ...] = ()
     """The functions of the product that the test executed when it was confirmed; at most 150."""
     self_contained: bool = False
-    """The test uses nothing but builtins, plain modules and what its own file defines."""
+    """The test uses only builtins, plain modules and definitions of its own file."""
     red_tests: int = 0
-    """How many red tests were recorded, this one among them."""
+    """Number of recorded failing tests, including this one."""
     green_tests: int = 0
-    """How many green tests of the same files were recorded."""
+    """Number of recorded passing tests of the same files."""
     confirmations: tuple[Confirmation, ...] = ()
     swallowed_timeout: bool = False
-    """The test passed, but longer after its limit than a limit allows."""
+    """The test passed although it ran longer than its time limit."""
     tests: tuple[str, ...] = ()
-    """Node ids of every test that failed in this very way."""
+    """Node ids of all tests that failed in the same way."""
     signals: tuple[HygieneSignal, ...] = ()
     events: tuple[AuditEvent, ...] = ()
     outside: tuple[str, ...] = ()
-    """Changed files that no todo's ``allowed_files`` grants."""
+    """Changed files that no todo's ``allowed_files`` match."""
     granted: tuple[str, ...] = ()
-    """The globs that were asked."""
+    """The ``allowed_files`` of the todo that was worked on."""
     budget: BudgetFact | None = None

@@ -1,4 +1,4 @@
-"""Findings: what ``planner validate`` has to say of a plan."""
+"""Findings of ``planner validate`` about a plan."""
 
 from enum import StrEnum
 
@@ -9,25 +9,25 @@ class Severity(StrEnum):
     """Severity of a finding."""
 
     ERROR = "error"
-    """The plan cannot be proved as it is."""
+    """The plan cannot be verified as it is."""
     WARNING = "warning"
-    """It can, but not to be trusted or not for long."""
+    """It can be verified, but the result is not reliable, or will not stay so."""
     ADVICE = "advice"
-    """It would be better otherwise."""
+    """It could be better."""
 
 
 class PathKind(StrEnum):
-    """The kind of file at a path of the project, as the rules ask for it."""
+    """The kind of file at a path of the project, for lint rules."""
 
     FILE = "file"
     FOLDER = "folder"
     MISSING = "missing"
     OUTSIDE = "outside"
-    """A symbolic link leads out of the root; or it is a pipe, a socket, a device."""
+    """A symbolic link that leads out of the root, or a pipe, socket or device."""
 
 
 class PlanFinding(ReadValue):
-    """One finding, with its place, its reason and what to do."""
+    """One finding, with its position, its reason and the remedy."""
 
     rule: str
     severity: Severity
@@ -36,7 +36,7 @@ class PlanFinding(ReadValue):
     line: int | None = None
     column: int | None = None
     place: str
-    """Where in the plan: ``items[2].acceptance_criteria.tests[0].cmd``."""
+    """Position in the plan: ``items[2].acceptance_criteria.tests[0].cmd``."""
     todo_id: str | None = None
     message: str
     """What is wrong."""

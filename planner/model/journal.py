@@ -1,7 +1,7 @@
-"""Records of a run's journal, as later runs read them.
+"""Records of a run's journal that later runs read.
 
-Other processes write records of their own between these, one JSON object a line. Records and keys that this
-version does not know are passed over; a killed run may end in the middle of a line.
+The journal has one JSON object per line; other processes write further records in between. Unknown records
+and keys are ignored; the journal of a killed run may end with an incomplete line.
 """
 
 from typing import Annotated, Any, Literal
@@ -18,13 +18,13 @@ class JournalRecord(ReadValue):
     """Fields of every record."""
 
     session: str
-    """Which session wrote it; ``parent`` for the supervisor."""
+    """The session that wrote it; ``parent`` for the supervisor."""
     at: Annotated[float, Field(strict=True, ge=0, le=253_370_764_800)]
-    """Seconds since 1970, none after the year 9998."""
+    """Seconds since 1970, up to the year 9998."""
 
 
 class JournalRunStarted(JournalRecord):
-    """The first record: which run, plan and version of the format."""
+    """The first record: run, plan and version of the format."""
 
     version: int
     run_id: str
@@ -38,19 +38,19 @@ class JournalRunStarted(JournalRecord):
     scope: Literal["claimed", "ready", "all"] = "all"
     keep_going: bool = False
     verifies: bool = True
-    """Not so where tests are only collected, or a baseline is recorded."""
+    """``False`` if tests are only collected, or a baseline is recorded."""
     boundary: str | None = None
     conditions: dict[str, str] = Field(default_factory=dict[str, str])
-    """What the verdicts hold under, besides plan and tree: interpreter, packages, options."""
+    """The conditions of the verdicts besides plan and tree: interpreter, packages, options."""
     remarks: tuple[str, ...] = ()
-    """What concerns the run as a whole, as far as it was known when the run began."""
+    """Remarks on the run as a whole that were known at its start."""
 
 
 class Collected(JournalRecord):
     """The tests that a session will run."""
 
     check: str = ""
-    """The criterion: plan file, todo and check, apart by ``::``."""
+    """The criterion: plan file, todo and check, separated by ``::``."""
     nodeids: tuple[str, ...]
 
 
@@ -64,12 +64,12 @@ class TestFinished(JournalRecord):
 
 
 class RestsOn(ReadValue):
-    """The files that a verdict rests on; paths are relative to the plan's root."""
+    """The files that a verdict depends on; paths are relative to the plan's root."""
 
     files: dict[str, str] = Field(default_factory=dict[str, str])
-    """Of each file that was read a digest, taken when the verdict was reached."""
+    """Digests of the files that were read, computed when the verdict was reached."""
     native: bool = False
-    """Code that is not Python took part, which may have read any file of data."""
+    """Native code took part, which may have read any data file."""
 
 
 class CheckJudged(JournalRecord):
@@ -81,13 +81,13 @@ class CheckJudged(JournalRecord):
     evidence: tuple[Evidence, ...] = ()
     properties: tuple[tuple[str, Any], ...] = ()
     final: bool = False
-    """Nothing is left to be found out: a red was confirmed, a green is not in doubt."""
+    """No rerun is pending: a failure was confirmed, or a pass needs no confirmation."""
     rests_on: RestsOn | None = None
-    """``None``: on every file of the project, for nobody knows which of them were read."""
+    """``None``: it is unknown which files were read, so the verdict depends on all files of the project."""
 
 
 class TodoJudged(JournalRecord):
-    """At the end of the run: the state of a todo."""
+    """The state of a todo at the end of the run."""
 
     plan: str
     todo_id: str
@@ -95,13 +95,13 @@ class TodoJudged(JournalRecord):
 
 
 class RunUnexplained(JournalRecord):
-    """Why a run is not accepted in which no criterion is red."""
+    """The reason why a run without failed criteria is not accepted."""
 
     reason: str
 
 
 class RunFinished(JournalRecord):
-    """The last record of a run that came to its end."""
+    """The last record of a run that ended by itself."""
 
     exit_status: int
     interrupted: bool = False

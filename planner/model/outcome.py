@@ -1,7 +1,7 @@
-"""Outcomes: what one run found, as it is written to ``.planverify/outcomes.json``; and the failure reports.
+"""Outcomes: the results of one run, written to ``.planverify/outcomes.json``; and failure reports.
 
-A failure report, ``diagnostics/{todo}_failure_report.json``, is what was diagnosed and observed, for a
-repair that sees nothing else. Readers of both ignore keys that they do not know; the version only grows.
+A failure report, ``diagnostics/{todo}_failure_report.json``, has the diagnoses and evidence of one todo,
+for a repair that sees nothing else. Readers of both ignore unknown keys; versions only increase.
 """
 
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ SCHEMA_VERSION: Literal[1] = 1
 
 
 class SubPlanRef(ReadValue):
-    """The plan file of a parent, as it was when it was verified."""
+    """The plan file of a parent, at the time of its verification."""
 
     todo_id: str
     """The parent."""
@@ -41,9 +41,9 @@ class PlanRef(ReadValue):
     path: str
     digest: str
     sub_plans: tuple[SubPlanRef, ...] = ()
-    """Those that were loaded, at any depth."""
+    """The loaded sub-plans, at any depth."""
     todos: dict[str, str] = Field(default_factory=dict)
-    """By the qualified id of each todo a digest of what its verdict rests on in the plan."""
+    """For each todo, by its qualified id, a digest of the parts of the plan that its verdict depends on."""
 
 
 class TestResult(ReadValue):
@@ -58,14 +58,14 @@ class TestResult(ReadValue):
 
 
 class FixtureUse(ReadValue):
-    """The data file that a criterion names, and what was in it."""
+    """The data file that a criterion names, with its digest."""
 
     path: str
     sha256: str | None
 
 
 class Check(ReadValue):
-    """One criterion and what it said."""
+    """One criterion with its verdict."""
 
     id: str
     kind: CheckKind
@@ -73,35 +73,36 @@ class Check(ReadValue):
     duration_ms: int = 0
     cmd: str | None = None
     title: str | None = None
-    """What a person calls a check that is no command: a path, ``rows_min >= 10``, a question."""
+    """Title of a check that is no command: a path, ``rows_min >= 10``, a question."""
     isolation: Isolation = Isolation.PARENT
     isolation_reason: str | None = None
-    """Why it was run as it stands, without this plugin inside."""
+    """Why the command was run unchanged, without this plugin inside."""
     reason: str | None = None
-    """One sentence on why the verdict is not simply ``passed``."""
+    """One sentence on why the verdict is not ``passed``, or how it was reached."""
     timeout_seconds: float | None = None
     exit_code: int | None = None
     runs: int | None = None
-    """How often its tests were run in this run, confirmation included."""
+    """Number of times that its tests were run in this run, including confirmations."""
     reds: int | None = None
-    """How many of these runs were red."""
+    """Number of these runs that failed."""
     witness: Witness | None = None
     tests: tuple[TestResult, ...] = ()
     at_base: CheckAtBase | None = None
-    """What it was worth at the baseline, as far as that is known."""
+    """Its result at the baseline, if known."""
     fixture: FixtureUse | None = None
     taken_from: str | None = None
-    """The earlier run that reached this verdict; it holds, as nothing that it rests on has changed."""
+    """The earlier run that reached this verdict; it is still valid, as nothing that it depends on has
+    changed."""
     events: tuple[AuditEvent, ...] = ()
-    """What its tests reached for outside their process; at most 50."""
+    """Accesses of its tests to resources outside of their process; at most 50."""
     quarantined: str | None = None
-    """The ticket under which the plan bears the flakiness of this check."""
+    """The ticket of the quarantine by which the plan tolerates the flakiness of this check."""
     quarantine_ended: str | None = None
-    """The day on which the plan stopped to bear it."""
+    """The day on which that quarantine expired."""
 
     @property
     def counts_as(self) -> Verdict:
-        """The verdict that decides the state of the todo: flakiness that the plan bears is no failure."""
+        """The verdict that decides the state of the todo: quarantined flakiness counts as passed."""
         return Verdict.PASSED if self.quarantined and self.verdict is Verdict.FLAKY else self.verdict
 
 
@@ -117,33 +118,33 @@ class Candidate(ReadValue):
     path: str
     """Relative to the plan's root."""
     line: int
-    """Where it is changed, else where the failure passed through it, else where it begins."""
+    """Its changed line, else its line in the traceback, else its first line."""
     function: str | None = None
-    """Qualified name; ``None`` at the level of the module."""
+    """Qualified name; ``None`` at module level."""
     score: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """How suspicious it is beside the others of this failure."""
+    """Suspiciousness relative to the other candidates of this failure."""
     reasons: tuple[str, ...] = ()
-    """What speaks for it: ``changed``, ``traceback``, ``spectrum``."""
+    """Grounds of the suspicion: ``changed``, ``traceback``, ``spectrum``."""
     hunk: Hunk | None = None
-    """What was changed in it."""
+    """The change in it."""
 
 
 class RunnerUp(ReadValue):
-    """The second most likely reading of a failure."""
+    """The second most likely category of a failure."""
 
     category: Category
     confidence: float
 
 
 class Diagnosis(ReadValue):
-    """The opinion about one failure."""
+    """The interpretation of one failure."""
 
     category: Category
     owner: Owner
     repeatability: Repeatability = Repeatability.UNCONFIRMED
     confidence: Annotated[float, Field(ge=0, le=1)]
     rule: str
-    """The id of the rule that said so."""
+    """The id of the rule that decided it."""
     because: str
     """The rule's reason in one sentence."""
     signature: str
@@ -153,11 +154,11 @@ class Diagnosis(ReadValue):
     """The functions most likely to be at fault, the likeliest first; at most 5."""
     suggestion: str
     target_agent: Role | None = None
-    """Who should act, where that is not the category's default; the todo's own routing goes before it."""
+    """The role that should act, if it is not the category's default; the todo's routing has precedence."""
 
 
 class Failure(ReadValue):
-    """One diagnosed root cause of a todo's failure, with every test that shows it."""
+    """One diagnosed root cause of a todo's failure, with all tests that fail because of it."""
 
     category: Category
     owner: Owner | None = None
@@ -174,21 +175,21 @@ class Failure(ReadValue):
     top_failing_tests: tuple[str, ...] = ()
     """At most 10."""
     tests: tuple[str, ...] = ()
-    """Every test that fails in this way."""
+    """All tests that fail in this way."""
     since: Since = Since.UNKNOWN
     runs: int | None = None
-    """How often the criterion's tests were run in this run, confirmation included."""
+    """Number of times that the criterion's tests were run in this run, including confirmations."""
     reds: int | None = None
-    """How many of these runs were red."""
+    """Number of these runs that failed."""
     stack_trace_head: str | None = None
     process: ProcessEnd | None = None
-    """How the process ended, where the failure ended it or a limit did."""
+    """The end of the process, if the failure or a limit ended it."""
     location: Location | None = None
     candidates: tuple[Candidate, ...] = ()
     """The functions most likely to be at fault, the likeliest first; at most 5."""
     suggestion: str | None = None
     rerun: str | None = None
-    """A command that reruns just this, from where the run was started."""
+    """A command that reruns only this, from the folder in which the run was started."""
 
 
 class OutcomeMetrics(ReadValue):
@@ -198,7 +199,7 @@ class OutcomeMetrics(ReadValue):
 
 
 class Outcome(ReadValue):
-    """All that one run found about one todo."""
+    """All results of one run for one todo."""
 
     todo_id: str = Field(validation_alias=AliasChoices("todo_id", "step_id"))
     plan: str | None = None
@@ -208,16 +209,16 @@ class Outcome(ReadValue):
     success: bool
     tests_passed: bool
     at_base: TodoAtBase | None = None
-    """How the todo stood at the baseline; absent without one, and for a todo that was not there."""
+    """State of the todo at the baseline; absent without a baseline, and for a todo that was added since."""
     blocked_by: tuple[str, ...] = ()
-    """The todos whose failure blocks this one, nearest first."""
+    """The failed todos that block this one, nearest first."""
     checks: tuple[Check, ...] = ()
     touched_files: tuple[str, ...] = ()
     diff_hash: str | None = None
     metrics: OutcomeMetrics = OutcomeMetrics.model_construct()
     recorded: dict[str, tuple[float | str, ...]] = Field(default_factory=dict)
     failure_evidence: Failure | None = None
-    """The failure that decides the route."""
+    """The failure that decides which role acts."""
     failures: tuple[Failure, ...] = ()
 
 
@@ -232,57 +233,57 @@ class RunInfo(ReadValue):
     python: str
     pytest: str
     hygiene: str = "unchecked: no baseline"
-    """``clean``, ``violated`` or ``unchecked``; after a colon by what, or why not."""
+    """``clean``, ``violated`` or ``unchecked``; after a colon, the violations or why it was not checked."""
     interrupted: bool = False
     unexplained: str | None = None
-    """Why the run is not accepted though no criterion is red, as where a coverage limit is not met."""
+    """Why the run is not accepted although no criterion failed, such as an unmet coverage limit."""
     notes: tuple[str, ...] = ()
-    """What a reader should know about the run as a whole: an unexplained exit status, a skipped step."""
+    """Remarks on the run as a whole: an unexplained exit status, a skipped step."""
 
 
 class Summary(ReadValue):
     todos: dict[TodoState, int] = Field(default_factory=dict[TodoState, int])
     criteria: dict[Verdict, int] = Field(default_factory=dict[Verdict, int])
     tests_since: dict[Since, int] = Field(default_factory=dict[Since, int])
-    """How the tests of the run compare with the baseline; empty without one."""
+    """Numbers of tests by comparison with the baseline; empty without a baseline."""
 
 
 class CauseTodo(ReadValue):
-    """A todo that a cause makes fail."""
+    """A todo that fails because of a cause."""
 
     todo_id: str
     plan: str | None = None
     tests: int = 0
-    """How many of its tests show the cause; 0 where it is a criterion without tests."""
+    """Number of its tests that fail because of it; 0 for a criterion without tests."""
 
 
 class Cause(ReadValue):
-    """One root cause of the failures of a run, with all that it brings about."""
+    """One root cause of the failures of a run, with its consequences."""
 
     rank: int
-    """Its place in the order in which the causes are best fixed, from 1."""
+    """Position in the recommended order of repair, from 1."""
     signatures: tuple[str, ...]
-    """Of the failures that it explains; the one that was seen most clearly first."""
+    """Signatures of the failures that it explains, the most clearly observed first."""
     category: Category
     owner: Owner | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Of the diagnosis that names the category."""
+    """Confidence of the diagnosis of the category."""
     headline: str = ""
     location: Location | None = None
     todos: tuple[CauseTodo, ...] = ()
-    """In the order of their dependencies."""
+    """The failing todos, in the order of their dependencies."""
     tests: int = 0
-    """How many tests show it; one that several todos name counts once."""
+    """Number of tests that fail because of it; a test of several todos counts once."""
     files: int = 0
-    """How many files of tests could not be collected because of it."""
+    """Number of test files that could not be collected because of it."""
     top_tests: tuple[str, ...] = ()
     """At most 10 of these tests and files."""
     because: str = ""
-    """Why it comes at this place."""
+    """The reason for its rank."""
     joined: tuple[str, ...] = ()
-    """What shows that failures with different signatures are one."""
+    """Reasons why failures with different signatures have this one cause."""
     explains: tuple[str, ...] = ()
-    """Signatures of other causes that will probably be gone with it."""
+    """Signatures of other causes that its repair will probably remove."""
 
 
 class OutcomeDocument(ReadValue):
@@ -294,10 +295,10 @@ class OutcomeDocument(ReadValue):
     summary: Summary
     outcomes: tuple[Outcome, ...]
     causes: tuple[Cause, ...] = ()
-    """The root causes of all failures of the run, the first to fix first."""
+    """The root causes of all failures of the run, in the recommended order of repair."""
 
     def outcome(self, todo_id: str, plan: str | None = None) -> Outcome:
-        """The outcome of that todo. Raises ``KeyError``."""
+        """Return the outcome of a todo, of any plan unless one is named. Raises ``KeyError``."""
         for entry in self.outcomes:
             if entry.todo_id == todo_id and plan in (None, entry.plan):
                 return entry
@@ -310,7 +311,7 @@ FAILURE_REPORT_VERSION: Literal[1] = 1
 
 
 class ReportedTodo(ReadValue):
-    """The todo as the plan has it."""
+    """The todo as written in the plan."""
 
     id: str
     title: str | None = None
@@ -319,7 +320,7 @@ class ReportedTodo(ReadValue):
     target_file: str | None = None
     hint: str | None = None
     allowed_files: tuple[str, ...] | None = None
-    """Which files may be changed; ``null`` where the plan does not limit them."""
+    """Files that may be changed; ``null`` if the plan does not restrict them."""
     contract_path: str | None = None
     dependencies: tuple[str, ...] = ()
 
@@ -329,54 +330,55 @@ class SourceExcerpt(ReadValue):
 
     path: str
     line: int
-    """The line that matters, counted from 1; the excerpt may begin below it, behind a docstring."""
+    """The relevant line, from 1; the excerpt may start below it, after a docstring."""
     first_line: int
     """The number of the first of ``lines``."""
     lines: tuple[str, ...]
 
 
 class FailureReport(ReadValue):
-    """All that one run saw of a failed todo."""
+    """All facts that one run found about a failed todo."""
 
     schema_version: int = FAILURE_REPORT_VERSION
     run_id: str | None = None
-    """The run that saw it: the ``run_id`` of the outcome file."""
+    """The ``run_id`` of the outcome file of that run."""
     plan: PlanRef
     todo: ReportedTodo
     state: TodoState | None = None
     checks: tuple[Check, ...] = ()
-    """Every criterion of the todo; of their tests only those that are red."""
+    """All criteria of the todo, with their failing tests only."""
     failures: tuple[Failure, ...] = ()
-    """As the outcome has them, the failure that decides the route first."""
+    """The failures of the outcome, the deciding one first."""
     evidence: tuple[Evidence, ...] = ()
-    """What was observed; at most 20 of one failure. See :func:`evidence_of`."""
+    """The evidence; at most 20 items for each failure. See :func:`evidence_of`."""
     excerpts: tuple[SourceExcerpt, ...] = ()
-    """The source at the locations of the failures, where something was raised, and of the failing tests."""
+    """The source of the failures' locations, of the raising frames, and of the failing tests."""
     causes: tuple[Cause, ...] = ()
-    """The root causes of the run that these failures belong to, and those that probably explain them."""
+    """The root causes of these failures, and those that probably explain them."""
 
 
 class FailureContext(ReadValue):
-    """All that could be read about one failed todo. What could not be read is left out."""
+    """All that could be read about one failed todo. Unreadable parts are omitted."""
 
     todo_id: str
     evidence: tuple[Evidence, ...] = ()
-    """Of the failure report of the very run that the outcome is from."""
+    """Evidence of the failure report, if it is of the same run as the outcome."""
     excerpts: tuple[SourceExcerpt, ...] = ()
     present: tuple[str, ...] = ()
-    """Of the files that the failure speaks of, those that exist now."""
+    """Files mentioned by the failure that exist now."""
     absent: tuple[str, ...] = ()
-    """Those that do not."""
+    """Files mentioned by the failure that are missing."""
     near: dict[str, str] = Field(default_factory=dict[str, str])
-    """By missing file the existing one beside it whose name looks like it."""
+    """For missing files, the existing file with the most similar name in the same folder."""
     report_path: str | None = None
-    """Where the failure report is, relative to the plan's root."""
+    """Path of the failure report, relative to the plan's root."""
 
 
 def evidence_of(failure: Failure, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """Return what was observed of a failure, what was seen in its own phase first.
+    """Return the evidence of a failure, that of its own phase first.
 
-    A fact about a test belongs to the failure that names the test, any other to that of its criterion.
+    Evidence about a test belongs to the failure that names the test, other evidence to the failure of its
+    criterion.
     """
     named = {*failure.tests, *failure.top_failing_tests}
 

@@ -13,22 +13,22 @@ class PastRepair(ReadValue):
 
     at: AwareDatetime
     fingerprint: str
-    """Of the repository."""
+    """Fingerprint of the repository."""
     task_kind: str
     """``fix_test``, ``add_feature``, ``refactor`` …"""
     text: str = ""
-    """What the todo was about, for similarity: its title and the head of the failure."""
+    """Text to compare todos by: the title and the head of the failure."""
     signature: str | None = None
     category: Category
     strategy: str = ""
-    """The rule of the revision strategy that was followed; ``retry`` for a turn without a branch."""
+    """The rule of the revision strategy; ``retry`` for a turn without a branch."""
     role: Role
     fixed: bool
     attempts: Annotated[int, Field(ge=1)] = 1
 
 
 class PastTodo(ReadValue):
-    """The past course of one todo."""
+    """The result of one past todo."""
 
     at: AwareDatetime
     fingerprint: str
@@ -39,19 +39,19 @@ class PastTodo(ReadValue):
     first_time: bool
     """It was done without a repair."""
     categories: tuple[Category, ...] = ()
-    """Of the failures on the way."""
+    """Categories of its failures."""
 
 
 class Correction(ReadValue):
-    """A person said that a failure was another's to repair, or of another kind."""
+    """A person's correction of the role, category or owner of a failure."""
 
     at: AwareDatetime
     fingerprint: str
     signature: str
     category: Category
-    """As it was diagnosed."""
+    """The diagnosed category."""
     role: Role
-    """Who should have acted."""
+    """The role that should have acted."""
     right_category: Category | None = None
     right_owner: Owner | None = None
     by: str | None = None
@@ -59,10 +59,10 @@ class Correction(ReadValue):
 
 
 class PastRecords(ReadValue):
-    """All that a run is given of the past; a part of its log."""
+    """All records of the past that a run receives; part of its log."""
 
     fingerprint: str = ""
-    """Of the repository that is worked on."""
+    """Fingerprint of the run's repository."""
     repairs: tuple[PastRepair, ...] = ()
     todos: tuple[PastTodo, ...] = ()
     corrections: tuple[Correction, ...] = ()

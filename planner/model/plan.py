@@ -1,8 +1,8 @@
-"""The plan as a value: policy, todos and their acceptance criteria.
+"""The plan model: policy, todos and their acceptance criteria.
 
-These models hold what a plan says, in one spelling. The other spellings that a plan file may use
-(``description`` for ``intent``, ``step_id`` for ``id`` …) are read as aliases. Reading files, resolving
-paths and reporting positions is the work of :mod:`planner.planfile`.
+The models have one name for each key; other spellings that a plan file may use (``description`` for
+``intent``, ``step_id`` for ``id`` and others) are aliases. :mod:`planner.planfile` reads files, resolves
+paths and reports positions.
 """
 
 import json
@@ -16,17 +16,17 @@ from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.model.verdicts import Purpose
 
 ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
-"""What the id of a todo looks like."""
+"""Pattern of a todo's id."""
 
 DEFAULT_CRITERION_SECONDS = 300.0
-"""The time limit of a criterion that names none."""
+"""Time limit of a criterion that names none."""
 
 MAX_SECONDS = 7 * 24 * 3600.0
-"""No limit in a plan may be longer than a week."""
+"""Largest time limit in a plan: a week."""
 
 MAX_TODOS = 2_000
-"""The todos that a plan may have, those of its sub-plans included; so code may compare them pair by
-pair."""
+"""Limit of the todos of a plan, including those of its sub-plans. Code may rely on it and compare todos
+pairwise."""
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN, max_length=200)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
@@ -54,14 +54,14 @@ class RiskLevel(StrEnum):
 
 
 class TodoStatus(StrEnum):
-    """The claim that a todo is done; never the proof."""
+    """Whether somebody claims that a todo is done; never a proof."""
 
     OPEN = "open"
     CLAIMED = "claimed"
 
 
 class Extensible(Value):
-    """A part of the plan in which the author may keep keys of their own."""
+    """A part of the plan in which authors may use keys of their own, which begin with ``x-``."""
 
     extensions: dict[str, Any] = Field(default_factory=dict[str, Any])
     """The ``x-`` keys, as they were written."""
@@ -69,40 +69,41 @@ class Extensible(Value):
     @model_validator(mode="before")
     @classmethod
     def _gather_extensions(cls, value: Any) -> Any:
-        held = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        loose = {name: item for name, item in held.items() if name.startswith("x-")}
+        """Move the ``x-`` keys of a plan file to ``extensions``."""
+        members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        loose = {name: item for name, item in members.items() if name.startswith("x-")}
         if not loose:
             return cast("Any", value)
-        json.dumps(loose, allow_nan=False)  # what could not be written again is refused
-        return {name: item for name, item in held.items() if name not in loose} | {"extensions": loose}
+        json.dumps(loose, allow_nan=False)  # refuse values that could not be written to a plan file again
+        return {name: item for name, item in members.items() if name not in loose} | {"extensions": loose}
 
     def __hash__(self) -> int:
-        # A dict has no hash; equal parts have equal fields, so leaving it out keeps the promise of hash().
+        # A dict has no hash. Equal values have equal other fields, so their hashes are still equal.
         return hash(tuple(value for name, value in self.__dict__.items() if name != "extensions"))
 
 
 class NegativeControl(Extensible):
-    """A deliberate fault in a copy of the tree; a good check is red there."""
+    """A deliberate fault in a copy of the tree; a good check fails there."""
 
     patch: RelativePath | None = None
     """A unified diff, applied from the plan's root."""
     cmd: Line | None = None
-    """A command of the catalog that breaks it."""
+    """A command of the catalog that introduces the fault."""
 
 
 class CommandSpec(Extensible):
-    """A command that must succeed: a pytest command, or any tool that the catalog knows."""
+    """A command that must succeed: a pytest command, or another tool of the catalog."""
 
     cmd: Line
     timeout_seconds: Seconds = DEFAULT_CRITERION_SECONDS
     fixture: RelativePath | None = None
-    """A data file that must exist; its path is given to the tests as ``planverify.fixture_path``."""
+    """A data file that must exist; tests get its path as ``planverify.fixture_path``."""
     negative_control: NegativeControl | None = None
-    """Stands before the todo's own."""
+    """Takes precedence over that of the todo."""
 
 
 class ArtifactSpec(Extensible):
-    """A file, or every file that a glob matches, that must exist."""
+    """A file that must exist, or a glob that must match a file; all matching files are checked."""
 
     path: RelativePath
     json_schema: RelativePath | None = Field(default=None, alias="schema")
@@ -140,7 +141,7 @@ Check = Annotated[CommandSpec, BeforeValidator(_check_from_command)]
 
 
 class AcceptanceCriteria(Extensible):
-    """The checks by which a machine tells that a todo is done."""
+    """The machine-executable checks that decide whether a todo is done."""
 
     tests: tuple[Check, ...] = ()
     expected_artifacts: tuple[Artifact, ...] = ()
@@ -174,9 +175,9 @@ class Todo(Extensible):
     test_file: RelativePath | None = None
     contract_path: RelativePath | None = None
     must_turn_green: Literal["all"] | tuple[Line, ...] = ()
-    """Node ids of tests that were red at the baseline, or not there, and must be green now."""
+    """Node ids of tests that failed or did not exist at the baseline, and must pass now."""
     must_stay_green: Literal["all"] | tuple[Line, ...] = ()
-    """Node ids of tests that were green at the baseline and must be so now."""
+    """Node ids of tests that passed at the baseline, and must still pass."""
     negative_control: NegativeControl | None = None
     allowed_files: tuple[Line, ...] | None = None
     risk_level: RiskLevel | None = None
@@ -187,7 +188,7 @@ class Todo(Extensible):
     dependencies: tuple[Id, ...] = ()
     max_retries: Count = 0
     timeout_seconds: Seconds | None = None
-    """One turn of work on the todo; criteria have limits of their own."""
+    """Time limit of one turn of work on the todo; criteria have limits of their own."""
     priority: int = 0
     requires_testing: bool = True
     sub_plan: RelativePath | None = None
@@ -206,7 +207,7 @@ class Todo(Extensible):
 
     @property
     def has_sub_plan(self) -> bool:
-        """Return whether the todo is a parent: its state comes from the todos of another plan."""
+        """Whether the todo is a parent: its state is derived from the todos of a sub-plan."""
         return self.is_parent or self.sub_plan is not None or self.sub_project_id is not None
 
 
@@ -230,39 +231,39 @@ class Budget(Extensible):
     cycles: Count | None = None
     new_files: Count | None = None
     memory_mb: Annotated[int, Field(gt=0)] | None = None
-    """Of all processes of the run together, in MiB."""
+    """Limit for all processes of the run together, in MiB."""
 
 
 class HaltPolicy(Extensible):
-    """When everything stops. ``null`` switches a condition off."""
+    """Conditions that stop everything. ``null`` disables a condition."""
 
     consecutive_failures: Annotated[int, Field(ge=1)] | None = 3
-    """So many todos in a row whose repairs are exhausted, without one that was done between them."""
+    """This number of todos in a row have exhausted their repairs, with no todo done in between."""
     identical_failures: Annotated[int, Field(ge=1)] | None = 2
-    """The same failure of the same todo so many times, while the product stayed as it was."""
+    """The same failure of the same todo occurred this number of times with unchanged product code."""
     flaky_streak: Annotated[int, Field(ge=1)] | None = 3
-    """So many verifications in a row in which the same code gave different answers."""
+    """This number of verifications in a row gave different results for the same code."""
     file_growth: Annotated[int, Field(ge=0)] | None = 50
-    """More new files than this from one turn of work."""
+    """One turn of work created more new files than this."""
     security: Literal["halt", "ask"] = "halt"
-    """On a violation of the sandbox, of hygiene or of the allowed files: stop, or ask a person about it."""
+    """On a violation of the sandbox, of hygiene or of the allowed files: stop, or ask a person."""
     budget: Literal["halt", "ask"] = "halt"
-    """When a budget is used up: stop, or ask a person whether to go on."""
+    """When a budget is used up: stop, or ask a person whether to continue."""
 
 
 class ToolSpec(Extensible):
-    """A tool that commands may run beside the catalog's. Its exit status judges."""
+    """A tool that commands may run in addition to the catalog's. Its exit status is the verdict."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+\-]+$", max_length=100)]
-    """What commands call it."""
+    """Its name in commands."""
     kind: Purpose = Purpose.VALIDATE
-    """What it is run for."""
+    """Its purpose."""
     argv: tuple[Line, ...] = ()
-    """The words that the name stands for, by default the name; commands of the program begin with them."""
+    """The words that replace the name, by default the name; commands of the program start with them."""
 
 
 class Policy(Extensible):
-    """The policy of the plan, the ``metadata`` of the file."""
+    """The policy of the plan: ``metadata`` in the file."""
 
     auto_fix_mode: bool = True
     require_planner_approval: bool | None = None
@@ -280,11 +281,11 @@ class Policy(Extensible):
     halt: HaltPolicy = HaltPolicy.model_construct()
     network: Literal["record", "deny"] | tuple[Line, ...] = "record"
     processes: Literal["record", "deny"] | tuple[Line, ...] = "record"
-    """Programs that tests start; a list names those that they may."""
+    """Programs that tests start; a list names the allowed ones."""
     writes: Literal["record", "deny"] | tuple[Line, ...] = "record"
-    """Writes outside the plan's root and the folders for temporary files; a list names folders granted."""
+    """Writes outside the plan's root and the folders for temporary files; a list names allowed folders."""
     tools: tuple[ToolSpec, ...] = ()
-    """Programs that commands may run beside the catalog."""
+    """Programs that commands may run in addition to the catalog's."""
     protected_files: tuple[Line, ...] = ()
 
 
@@ -298,7 +299,7 @@ class Plan(Extensible):
     items: tuple[Todo, ...]
 
     def todo(self, todo_id: str) -> Todo:
-        """The todo of that id. Raises ``KeyError``."""
+        """Return the todo with an id. Raises ``KeyError``."""
         for item in self.items:
             if item.id == todo_id:
                 return item

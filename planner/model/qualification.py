@@ -1,4 +1,4 @@
-"""The qualification, is each check itself any good, ``qualification.json`` in the plan's folder."""
+"""The qualification: the quality of each check, ``qualification.json`` in the plan's folder."""
 
 from enum import StrEnum
 from typing import Literal
@@ -13,26 +13,26 @@ class Quality(StrEnum):
     """The quality of a check."""
 
     RED_OK = "red_ok"
-    """Red before the work, and red on the broken tree where a control is declared."""
+    """It fails before the work, and on the broken tree if a negative control is declared."""
     VACUOUS = "vacuous"
-    """Green before the work, or green on the broken tree: it proves nothing."""
+    """It passes before the work, or on the broken tree: it proves nothing."""
     UNRUNNABLE = "unrunnable"
-    """It could not be run to an answer: its command, data file or environment is at fault."""
+    """It gave no result: its command, data file or environment is at fault."""
     UNSTABLE = "unstable"
-    """It gave different answers on the same tree."""
+    """It gave different results on the same tree."""
 
 
 class QualifiedRun(ReadValue):
     """One run of a check."""
 
     tree: Literal["as_is", "broken"]
-    """The tree as it is, or with the negative control applied."""
+    """The unchanged tree, or the tree with the negative control applied."""
     verdict: Verdict
     signature: str | None = None
 
 
 class QualifiedCheck(ReadValue):
-    """One check and what it is worth."""
+    """The quality of one check."""
 
     todo_id: str
     check_id: str
@@ -42,7 +42,7 @@ class QualifiedCheck(ReadValue):
     because: str
     """One sentence."""
     remedy: str | None = None
-    """What to do about it; absent for a good check."""
+    """Remedy; absent for a good check."""
     runs: tuple[QualifiedRun, ...] = ()
     control: str | None = None
     """The patch or command that broke the tree."""
@@ -60,17 +60,17 @@ class Qualification(ReadValue):
     python: str
     pytest: str
     runs: int
-    """How often each check was run on the tree as it is."""
+    """Number of runs of each check on the unchanged tree."""
     checks: tuple[QualifiedCheck, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Todos that are claimed already, which are not qualified."""
+    """Todos that are not qualified, as they are claimed already."""
 
     @property
     def bad_checks(self) -> tuple[QualifiedCheck, ...]:
-        """The checks for which a plan is not ready.
+        """The checks because of which a plan is not ready.
 
-        A linter, type checker or build that is green already is none of them, beside a check that is good:
-        it holds what is there.
+        A command, such as a linter or build, may pass already if another check of its todo is good: it
+        protects the existing quality.
         """
         proved = {check.todo_id for check in self.checks if check.quality is Quality.RED_OK}
         return tuple(

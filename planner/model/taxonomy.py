@@ -1,4 +1,4 @@
-"""The failure taxonomy: categories, what each usually means, and who is asked to act.
+"""The failure taxonomy: categories, with their usual owners and the roles that act on them.
 
 The table :data:`CATEGORIES` is the only place that relates a category to its family, routing key,
 default role and usual owner.
@@ -36,15 +36,15 @@ class Repeatability(StrEnum):
     """Repeatability of a failure over runs of the same code."""
 
     DETERMINISTIC = "deterministic"
-    """Red every time that it was run, at least twice."""
+    """It failed in every run, at least two."""
     FLAKY = "flaky"
-    """The same code gave both answers."""
+    """The same code passed and failed."""
     UNCONFIRMED = "unconfirmed"
-    """Seen once only."""
+    """Observed only once."""
 
 
 class Family(StrEnum):
-    """Groups of categories, the most severe first: a todo's route follows the most severe family."""
+    """Groups of categories, most severe first: the most severe family decides a todo's routing."""
 
     SANDBOX = "sandbox"
     BUDGET = "budget"
@@ -56,12 +56,12 @@ class Family(StrEnum):
 
     @property
     def severity(self) -> int:
-        """Zero for the most severe."""
+        """Rank of the family; 0 is the most severe."""
         return list(Family).index(self)
 
 
 class RoutingKey(StrEnum):
-    """The keys of a todo's ``failure_routing``; also the reasons for which a branch may be made."""
+    """The keys of a todo's ``failure_routing``; also reasons of branches."""
 
     IMPLEMENTATION_BUG = "implementation_bug"
     SPEC_MISMATCH = "spec_mismatch"
@@ -71,7 +71,7 @@ class RoutingKey(StrEnum):
 
 
 class BranchReason(StrEnum):
-    """Why a branch todo was made: a routing key, or ``test_failure`` where the category has none."""
+    """Why a branch was created: a routing key, or ``test_failure`` if the category has none."""
 
     TEST_FAILURE = "test_failure"
     SPEC_MISMATCH = "spec_mismatch"
@@ -118,7 +118,7 @@ class CategoryFacts(NamedTuple):
     default_role: Role
     usual_owner: Owner
     overrides_key: bool = False
-    """The category's own default role differs from its routing key's, and is asked before the key."""
+    """The category's default role differs from that of its routing key, and takes precedence over it."""
 
 
 _K = RoutingKey
@@ -151,4 +151,4 @@ CATEGORIES: dict[Category, CategoryFacts] = {
     Category.HARNESS_ERROR: CategoryFacts(Family.ENVIRONMENT, None, Role.HUMAN, Owner.HARNESS),
     Category.UNKNOWN: CategoryFacts(Family.UNKNOWN, None, Role.DEBUGGER, Owner.UNKNOWN),
 }
-"""Every category with its family, routing key, default role and usual owner."""
+"""The categories with their family, routing key, default role and usual owner."""

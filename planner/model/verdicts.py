@@ -1,4 +1,4 @@
-"""The words for tests, checks, todos, plans and evidence: enumerations that import nothing else."""
+"""Enumerations for tests, checks, todos, plans and evidence."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ class Verdict(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     FLAKY = "flaky"
-    """The same code gave both answers; counts as failed."""
+    """The same code passed and failed; counts as failed."""
     INCONCLUSIVE = "inconclusive"
-    """The check could not be run to its end."""
+    """The check could not be completed."""
     NEEDS_HUMAN = "needs_human"
     STALE = "stale"
     BLOCKED = "blocked"
-    """A dependency of the todo failed; what the check itself said is not counted."""
+    """A dependency of the todo failed; the result of the check itself does not count."""
     NOT_RUN = "not_run"
 
     @property
     def is_red(self) -> bool:
+        """Whether it is a failure."""
         return self in (Verdict.FAILED, Verdict.FLAKY)
 
 
@@ -44,25 +45,25 @@ class CheckKind(StrEnum):
     MANUAL = "manual"
     SUB_PLAN = "sub_plan"
     GUARD = "guard"
-    """What no criterion asks for and every todo is held to: ``hygiene``, ``allowlist``, ``sandbox``,
-    ``budget``. It stands among the checks of a todo only where it was violated."""
+    """A rule that applies to every todo without a criterion: ``hygiene``, ``allowlist``, ``sandbox``,
+    ``budget``. A todo has such a check only if it was violated."""
 
 
 class Isolation(StrEnum):
-    """The process that a check was run in."""
+    """The kind of process that a check was run in."""
 
     WORKER = "worker"
     """A worker of its own, forked from a warm server."""
     COLD = "cold"
-    """A worker of its own, in an interpreter that was started for it."""
+    """A worker of its own, in a newly started interpreter."""
     SPAWNED = "spawned"
-    """A command as it stands, without this plugin inside."""
+    """The unchanged command as a process, without this plugin inside."""
     PARENT = "parent"
     """Evaluated by the supervising process."""
 
 
 class Witness(StrEnum):
-    """The observer that a test's result was read from."""
+    """The source of a test's result."""
 
     PLUGIN = "plugin"
     JSON_REPORT = "json_report"
@@ -85,6 +86,7 @@ class TestOutcome(StrEnum):
 
     @property
     def is_red(self) -> bool:
+        """Whether it is a failure."""
         return self in (TestOutcome.FAILED, TestOutcome.ERROR, TestOutcome.TIMEOUT, TestOutcome.CRASHED)
 
 
@@ -102,11 +104,11 @@ class CheckAtBase(StrEnum):
     """The quality of a check at the baseline."""
 
     RED = "red"
-    """Nothing of it held."""
+    """All of it failed."""
     MIXED = "mixed"
-    """Some of its tests were red, or flaky, and some green."""
+    """Some of its tests failed or were flaky, others passed."""
     GREEN = "green"
-    """Nothing of it was red."""
+    """None of it failed."""
 
 
 class TodoAtBase(StrEnum):
@@ -114,7 +116,7 @@ class TodoAtBase(StrEnum):
 
     OPEN = "open"
     CLAIMED = "claimed"
-    """It was said to be done."""
+    """It was claimed to be done."""
     DONE = "done"
     """All its criteria passed."""
 
@@ -123,31 +125,31 @@ class TodoLife(StrEnum):
     """The life cycle state of a todo while a plan is carried out."""
 
     PENDING = "pending"
-    """What it depends on is not done yet, or its turn has not come."""
+    """Its dependencies are not done yet, or its turn has not come."""
     BLOCKED = "blocked"
-    """Something that it depends on has failed and can still be repaired."""
+    """A dependency has failed and can still be repaired."""
     ACTIVE = "active"
-    """Somebody works on it; of a parent, on the todos of its sub-plan."""
+    """Somebody works on it; for a parent, on the todos of its sub-plan."""
     TESTING = "testing"
-    """The work is said to be done, and its criteria are being verified."""
+    """The work is claimed to be done, and its criteria are being verified."""
     TEST_FAILED = "test_failed"
-    """Its criteria do not hold, and it is being repaired or waits for a decision."""
+    """A criterion failed, and the todo is being repaired or waits for a decision."""
     DONE = "done"
     FAILED = "failed"
-    """For good: repairs are used up, or a person has given it up."""
+    """Final: repairs are used up, or a person has given it up."""
     SKIPPED = "skipped"
-    """For good: something that it depends on has failed for good."""
+    """Final: a dependency has finally failed."""
     HALTED = "halted"
-    """It has brought everything to a stop, or was under way when everything was stopped."""
+    """It has stopped everything, or was in progress when everything was stopped."""
 
     @property
     def is_final(self) -> bool:
-        """Return whether nothing follows."""
+        """Whether no other state can follow."""
         return self in _FINAL
 
     @property
     def is_live(self) -> bool:
-        """Return whether the driver is at it."""
+        """Whether the driver is working on it or verifying it."""
         return self is TodoLife.ACTIVE or self is TodoLife.TESTING
 
 
@@ -163,20 +165,20 @@ class PlanState(StrEnum):
     READY = "ready"
     EXECUTING = "executing"
     REVISING = "revising"
-    """A revision of the plan is being made, or waits for a person beside other work."""
+    """A revision of the plan is in progress, or waits for a person while other work continues."""
     AWAITING_REVIEW = "awaiting_review"
-    """Nothing goes on until a person has answered."""
+    """Nothing continues until a person has answered."""
     COMPLETED = "completed"
     HALTED = "halted"
 
     @property
     def is_final(self) -> bool:
-        """Return whether nothing follows."""
+        """Whether no other state can follow."""
         return self in (PlanState.REJECTED, PlanState.COMPLETED, PlanState.HALTED)
 
 
 class EvidenceKind(StrEnum):
-    """The observer of a failure."""
+    """The kind of object that a failure was observed in."""
 
     TEST = "test"
     """A test's set-up, call or teardown."""
@@ -185,7 +187,7 @@ class EvidenceKind(StrEnum):
     SELECTION = "selection"
     """A command that selected no test, a missing id or file, or only tests that prove nothing."""
     SESSION = "session"
-    """The session itself: usage errors, internal errors, an unexplained exit status, a death."""
+    """The session itself: usage errors, internal errors, an unexplained exit status, a crash."""
     COMMAND = "command"
     """A command that is not pytest."""
     ARTIFACT = "artifact"
@@ -195,9 +197,9 @@ class EvidenceKind(StrEnum):
     CONTRACT = "contract"
     MANUAL = "manual"
     HYGIENE = "hygiene"
-    """What judges the work was changed, or the work was made to please its judge."""
+    """Tests or other protected files were changed, or results were manipulated."""
     SANDBOX = "sandbox"
-    """Something was reached for that the plan denies."""
+    """There was an attempt to access something that the plan denies."""
     ALLOWLIST = "allowlist"
     """Files were changed that no todo may change."""
     BUDGET = "budget"
@@ -205,7 +207,7 @@ class EvidenceKind(StrEnum):
 
 
 class Phase(StrEnum):
-    """When in the life of a test it was seen."""
+    """The phase of a test in which a failure was observed."""
 
     COLLECT = "collect"
     SETUP = "setup"
@@ -215,7 +217,7 @@ class Phase(StrEnum):
 
 
 class Side(StrEnum):
-    """The owner of the file that a frame is in."""
+    """The owner of a source file."""
 
     TEST = "test"
     """A test module, a conftest, or a module beside them that only tests use."""
@@ -228,7 +230,7 @@ class Side(StrEnum):
 
 
 class Hardness(StrEnum):
-    """Weight of a tampering signal: one hard signal is enough, of soft ones two are needed."""
+    """Weight of a tampering signal: one hard signal suffices; of soft signals, two are needed."""
 
     HARD = "hard"
     SOFT = "soft"

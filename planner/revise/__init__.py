@@ -1,1 +1,1 @@
-"""Revisions of a plan after a failure: strategies, the edits that they propose, and their effects."""
+"""Revision of a plan after a failure: strategies that propose typed edits, and their application."""

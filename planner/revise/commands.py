@@ -1,4 +1,7 @@
-"""Commands made from those of a plan: fewer tests, the same interpreter, a linter that fixes."""
+"""Commands derived from those of a plan: with fewer tests, with the same interpreter, or fixing lint.
+
+A derived command is parsed again and must mean exactly what was intended; otherwise there is none.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ if TYPE_CHECKING:
     from planner.model.plan import CommandSpec
 
 MAX_IDS = 20
-"""Of more failing tests their files are run."""
+"""Maximum number of selections in a narrowed command; above it, the tests' files are run instead."""
 
 _WHOLE = frozenset(
     {"--lf", "--last-failed", "--sw", "--stepwise", "--pyargs", "--cov-fail-under", "--json-report-omit"}
     | {"--collect-only", "--collectonly", "--co", "--looponfail", "-f"}
 )
-"""With these a command means something else, or cannot pass, when fewer tests are named."""
+"""Options with which a command means something else, or cannot pass, if it selects fewer tests."""
 
 _FIXERS = {
     "ruff": ("--no-fix --diff -q --quiet", "--fix"),
@@ -36,18 +39,27 @@ _FIXERS = {
     "prettier": ("--check -c --list-different -l", "--write"),
     "pre_commit": ("", ""),
 }
-"""By how a tool complains, the words to take out of its command and to add, so that it fixes."""
+"""Words to remove from the command of a linter or formatter, and words to add, so that it fixes.
+
+The key is the tool's output format.
+"""
 
 PYTHON = (".py", ".pyi")
 
 _MAX_PATH = 4_096
 _UNUSUAL = re.compile(r"^[/\\~]|^[A-Za-z]:|[\x00-\x1f\x7f\\\ud800-\udfff]")
 _FOREIGN = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv", ".tox", ".nox"})
+"""Folders of installed code."""
+
 _RECORDS = frozenset({".planverify", "diagnostics"})
+"""Top-level folders in which runs are recorded."""
 
 
 def below_root(path: str | None) -> str | None:
-    """Return a path of an outcome in its plain form, ``None`` where it is none of the project's files."""
+    """Return a path of an outcome in its plain form; ``None`` if it is not one of the project's files.
+
+    Absolute paths, paths that lead out of the root, folders, installed code and records of runs are not.
+    """
     if not path or len(path) > _MAX_PATH or _UNUSUAL.search(path):
         return None
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -57,7 +69,7 @@ def below_root(path: str | None) -> str | None:
 
 
 def parsed(cmd: str) -> Command | None:
-    """Return a command of the catalog, or ``None``."""
+    """Return the parsed command, or ``None`` if it cannot be run."""
     try:
         return parse_command(cmd)
     except CommandSyntaxError:
@@ -65,7 +77,10 @@ def parsed(cmd: str) -> Command | None:
 
 
 def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
-    """Return a criterion's command with only these tests; as it was, where it cannot name them."""
+    """Return a criterion's command restricted to these tests; unchanged if it cannot select them.
+
+    Of too many tests, their files are selected, unless the command itself selects single tests of them.
+    """
     command = parsed(spec.cmd)
     if command is None or command.pytest is None or command.pytest.guessed:
         return spec
@@ -73,7 +88,7 @@ def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
         return spec
     named = [name for nodeid in nodeids if (name := as_selected(nodeid, command)) is not None]
     files = list(dict.fromkeys(nodeid.partition("::")[0] for nodeid in named))
-    # Where the command selects less than whole files, these would be too much.
+    # If the command selects single tests of a file, the whole file would be more than it runs now.
     by_id = {each.partition("::")[0] for each in command.pytest.selections if "::" in each}
     for chosen in (named, files if by_id.isdisjoint(files) else []):
         cmd = with_selections(command, chosen) if 0 < len(chosen) <= MAX_IDS else None
@@ -83,13 +98,17 @@ def narrowed_command(spec: CommandSpec, nodeids: Sequence[str]) -> CommandSpec:
 
 
 def with_selections(command: Command, selections: Sequence[str]) -> str | None:
-    """Return a pytest command with other selections; ``None`` where it would not mean just that."""
+    """Return a pytest command with other selections; ``None`` if anything else would change, too.
+
+    ``command`` must run pytest.
+    """
     run = command.pytest
     assert run is not None
-    # A selection may also be the value of an option: which of the two words goes shows only afterwards.
+    # A word equal to a selection may also be the value of an option. The first and the last such words
+    # are tried; only parsing the result shows which of them was the selection.
     for step in (1, -1):
-        rest, gone = [word for word in run.args if word != "--"][::step], list(run.selections[::step])
-        kept = [word for word in rest if not (gone and word == gone[0] and gone.pop(0))][::step]
+        rest, removed = [word for word in run.args if word != "--"][::step], list(run.selections[::step])
+        kept = [word for word in rest if not (removed and word == removed[0] and removed.pop(0))][::step]
         text = _text(command, *run.launcher, *selections, *kept)
         new = parsed(text) if len(text) <= MAX_COMMAND_LENGTH else None
         if new is None or new.pytest is None or new.env != command.env:
@@ -100,12 +119,15 @@ def with_selections(command: Command, selections: Sequence[str]) -> str | None:
 
 
 def _text(command: Command, *words: str) -> str:
-    """Return words as a command line, with the variables of another command in front."""
+    """Return words as a command line, preceded by the environment variables of ``command``."""
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in command.env), shlex.join(words)])
 
 
 def as_selected(nodeid: str, command: Command) -> str | None:
-    """Return a node id as the command would have to name it; ``None`` where it selects no such file."""
+    """Return a node id as the command has to name it; ``None`` if the command does not select its file.
+
+    ``None`` also for paths outside of the project, and for a command that does not run pytest.
+    """
     path, colons, name = nodeid.partition("::")
     if below_root(path) != path or not colons or command.pytest is None:
         return None
@@ -118,7 +140,7 @@ def as_selected(nodeid: str, command: Command) -> str | None:
 
 
 def python_of(cmd: str) -> tuple[str, ...]:
-    """Return the interpreter that runs a command's pytest, as far as the command names it."""
+    """Return the words that start the interpreter of a pytest command; ``python`` if it names none."""
     command = parsed(cmd)
     run = None if command is None else command.pytest
     if run is None:
@@ -126,24 +148,24 @@ def python_of(cmd: str) -> tuple[str, ...]:
     if run.as_module:
         words = run.launcher[:-2]
         return words if words and PurePosixPath(words[-1]).name.startswith("python") else ("python",)
-    # These start an interpreter as they start any tool.
+    # Runners start an interpreter in the same environment as they start pytest.
     is_runner = run.launcher[0] in ("uv", "poetry", "pdm", "pipenv", "rye")
     return (*run.launcher[:-1], "python") if is_runner else ("python",)
 
 
 def fixing_command(command: Command) -> str | None:
-    """Return the command that fixes what a linter complains of; ``None`` where the tool cannot."""
+    """Return the command that fixes the findings of a linter; ``None`` if the tool cannot fix any."""
     argv, tool = command.argv, command.tool
     names = (PurePosixPath(word).name for word in argv)
     at = next((at for at, name in enumerate(names) if name in (*tool.programs, *tool.modules)), None)
     if tool.output not in _FIXERS or at is None:
         return None
-    out, add = _FIXERS[tool.output]
-    behind = next((at + 1 for at, word in enumerate(argv) if word in tool.subcommands), at + 1)
-    tail = [word for word in argv[behind:] if word not in out.split()]
-    return _text(command, *argv[:behind], *add.split(), *tail)
+    dropped, added = _FIXERS[tool.output]
+    tail_start = next((at + 1 for at, word in enumerate(argv) if word in tool.subcommands), at + 1)
+    tail = [word for word in argv[tail_start:] if word not in dropped.split()]
+    return _text(command, *argv[:tail_start], *added.split(), *tail)
 
 
 def no_option(path: str) -> str:
-    """Return a path that no program parses as an option."""
+    """Return a path in a form that no program parses as an option."""
     return f"./{path}" if path.startswith("-") else path

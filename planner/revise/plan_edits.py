@@ -1,7 +1,7 @@
 """Application of typed edits to the todos of a plan, all or none.
 
-Each edit checks its assumptions on the plan, so edits that were decided for another version never
-apply.
+Each edit carries the values on which it was decided, and is refused if the plan has others. So edits that
+were decided for another version of the plan are never applied.
 """
 
 from __future__ import annotations
@@ -58,18 +58,22 @@ def apply_edits(find: Callable[[str], Todo | None], policy: Policy, edits: Itera
 
 
 class _PlanEditor:
+    """A plan under edit: new and changed todos on top of the unchanged ones, and the policy."""
+
     def __init__(self, find: Callable[[str], Todo | None], policy: Policy) -> None:
         self._find = find
         self.edited: dict[str, Todo] = {}
         self.policy = policy
-        self._at_work = ("", "")
+        self._current = ("", "")
 
     def _todo(self, name: str) -> Todo | None:
+        """Return a todo as edited so far."""
         return self.edited.get(name) or self._find(name)
 
     def apply(self, edit: Edit) -> None:
+        """Apply one edit. Raises :class:`planner.errors.EditConflictError` if it does not fit."""
         if isinstance(edit, AddBranch):
-            self._at_work = (edit.edit, edit.todo.id)
+            self._current = (edit.edit, edit.todo.id)
             parent = self._todo(edit.todo.parent_id or "")
             if parent is None:
                 self._refuse(f"its parent '{edit.todo.parent_id}' is no todo of the plan", "name one")
@@ -78,7 +82,7 @@ class _PlanEditor:
                 self._refuse(f"its parent '{parent.id}' is itself a branch of '{parent.parent_id}'", remedy)
             self._add(edit.todo)
             return
-        self._at_work = (edit.edit, edit.todo_id)
+        self._current = (edit.edit, edit.todo_id)
         todo = self._todo(edit.todo_id)
         if todo is None:
             self._refuse("there is no such todo", "name one of the plan, or add it first")
@@ -87,7 +91,7 @@ class _PlanEditor:
             self.edited[todo.id] = changed
 
     def _changed(self, todo: Todo, edit: Edit) -> Todo:
-        """Return the edited todo."""
+        """Return the edited todo; the same object if the edit does not concern its own fields."""
         match edit:
             case AddTodoBefore():
                 self._check_order(todo, edit.todo.dependencies)
@@ -144,6 +148,10 @@ class _PlanEditor:
                 return todo
 
     def _isolated(self, todo: Todo, edit: Isolate) -> Todo:
+        """Return a branch with the given commands as its only criteria, besides those that are kept.
+
+        The failure report of its parent stays, too. Baseline criteria are not changed.
+        """
         if todo.parent_id is None:
             self._refuse("it is no branch, and a primary todo keeps all its criteria", "name a branch")
         if not edit.tests:
@@ -165,24 +173,29 @@ class _PlanEditor:
         return Todo.model_construct(_fields_set=named, **fields | {"acceptance_criteria": criteria})
 
     def _with_limit(self, todo: Todo, edit: RaiseLimit) -> Todo:
+        """Return a todo with a higher time limit of one of its commands."""
         index = _test_index(todo, edit.check_id)
         if index is None:
             remedy = "name a command in acceptance_criteria.tests, as tests[0]"
             self._refuse(f"{edit.check_id} has no limit of its own", remedy)
-        held, said = todo.acceptance_criteria.tests[index].timeout_seconds, edit.from_seconds
-        if held != said:
-            problem = f"the limit of {edit.check_id} is {held:g} s, not {said:g} s"
+        current, expected = todo.acceptance_criteria.tests[index].timeout_seconds, edit.from_seconds
+        if current != expected:
+            problem = f"the limit of {edit.check_id} is {current:g} s, not {expected:g} s"
             self._refuse(problem, "decide from the newest plan")
-        if edit.to_seconds <= held:
+        if edit.to_seconds <= current:
             self._refuse(f"{edit.to_seconds:g} s is no more than it has", "name more")
         return _with_test(todo, index, timeout_seconds=edit.to_seconds)
 
     def _retargeted(self, todo: Todo, edit: RetargetCheck) -> Todo:
+        """Return a todo with another command of one of its criteria.
+
+        A command of a recipe cannot be changed; one of ``test_file`` only to another single file.
+        """
         where, cmd = edit.check_id, edit.to_cmd
-        held = {name: spec.cmd for name, spec in commands_of(todo)}.get(where)
-        if held != edit.from_cmd:
-            found = "has no command" if held is None else f"is {held!r}"
-            self._refuse(f"{where} {found}, not {edit.from_cmd!r}", "decide from the newest plan")
+        current = {name: spec.cmd for name, spec in commands_of(todo)}.get(where)
+        if current != edit.from_cmd:
+            problem = "has no command" if current is None else f"is {current!r}"
+            self._refuse(f"{where} {problem}, not {edit.from_cmd!r}", "decide from the newest plan")
         self._check_command(cmd)
         index = _test_index(todo, where)
         if index is not None:
@@ -198,25 +211,28 @@ class _PlanEditor:
         return _with(todo, test_file=path)
 
     def _quarantine(self, edit: QuarantineTest) -> None:
+        """Add a test to the quarantine of the policy, or extend its time there."""
         try:
             date.fromisoformat(edit.expires)
         except ValueError:
             self._refuse(f"'{edit.expires}' is no date of the calendar", "write YYYY-MM-DD")
         retry = self.policy.flaky_retry
-        held = {each.nodeid: each for each in retry.quarantine}
-        before = held.pop(edit.nodeid, None)
-        if before is not None and before.expires >= edit.expires:
-            self._refuse(f"{edit.nodeid} is in quarantine until {before.expires}", "leave the edit out")
+        quarantined = {each.nodeid: each for each in retry.quarantine}
+        previous = quarantined.pop(edit.nodeid, None)
+        if previous is not None and previous.expires >= edit.expires:
+            self._refuse(f"{edit.nodeid} is in quarantine until {previous.expires}", "leave the edit out")
         fields = edit.model_dump(include={"nodeid", "owner", "ticket", "expires"})
-        retry = retry.model_copy(update={"quarantine": (*held.values(), Quarantine(**fields))})
+        retry = retry.model_copy(update={"quarantine": (*quarantined.values(), Quarantine(**fields))})
         self.policy = self.policy.model_copy(update={"flaky_retry": retry})
 
-    # -- what has to hold before a change -------------------------------------------------------------
+    # -- preconditions --------------------------------------------------------------------------------
 
     def _refuse(self, problem: str, remedy: str) -> NoReturn:
-        raise EditConflictError(*self._at_work, problem, remedy)
+        """Raise :class:`planner.errors.EditConflictError` for the current edit and todo."""
+        raise EditConflictError(*self._current, problem, remedy)
 
     def _add(self, todo: Todo) -> None:
+        """Add a todo; its id must be new, and its dependencies must exist."""
         if self._todo(todo.id) is not None:
             self._refuse(f"the id '{todo.id}' is taken", "give the new todo another id")
         for name in todo.dependencies:
@@ -225,7 +241,7 @@ class _PlanEditor:
         self.edited[todo.id] = todo
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
-        """Refuse dependencies that would form a cycle."""
+        """Refuse new dependencies of a todo that would form a cycle."""
         seen = set(pending := list(before))
         for name in pending:
             if name == waiting.id:
@@ -263,5 +279,6 @@ def _with_test(todo: Todo, index: int, **fields: Any) -> Todo:
 
 
 def _test_index(todo: Todo, check_id: str) -> int | None:
+    """Return the index of the command with the criterion id ``tests[index]``, or ``None``."""
     count = len(todo.acceptance_criteria.tests)
     return next((index for index in range(count) if check_id == f"tests[{index}]"), None)

@@ -1,4 +1,8 @@
-"""Input of a revision strategy: a failed todo, its failure, and the branch created for it."""
+"""Input of a revision strategy: a failed todo, its failure, and the branch created for it.
+
+All of it is derived from the plan, the outcome and the recorded evidence; no file is read. Outcome files
+are untrusted, so paths are checked (:func:`~planner.revise.commands.below_root`) and texts are quoted.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +42,17 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan, Todo
 
 MAX_FILES = 20
-"""Limit of the files that a strategy considers."""
+"""Maximum number of files that a strategy considers."""
 
 SURE = 0.9
 """Confidence required before a repair is restricted to tests because a test is at fault."""
 
 _MAX_WORDS = 200
+"""Number of characters to which quoted text is cut."""
+
 _MAX_READ = 4_000
+"""Number of characters of untrusted text that are sanitized before it is cut."""
+
 _TYPE_CHECKERS = ("mypy", "pyright", "basedpyright")
 _SOURCE_FOLDERS = ("", "src", "lib", "python")
 """Folders that commonly hold a project's packages."""
@@ -52,7 +60,10 @@ _SOURCE_FOLDERS = ("", "src", "lib", "python")
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """All facts that a revision strategy may use."""
+    """All facts that a revision strategy may use.
+
+    Failures "in this way" are those in :attr:`failures`: the deciding one and its like.
+    """
 
     plan: Plan
     todo: Todo
@@ -66,11 +77,11 @@ class Situation:
     at: str
     """End of the run, RFC 3339 in UTC."""
     tools: frozenset[str] = frozenset()
-    """Names of type checkers and linters that the project is configured for."""
+    """Names of type checkers and linters for which the project has a configuration."""
     is_taken: Callable[[str], bool] = frozenset[str]().__contains__
     """Return whether a todo id is in use."""
 
-    # -- what was seen --------------------------------------------------------------------------------
+    # -- what was observed ----------------------------------------------------------------------------
 
     @cached_property
     def failures(self) -> tuple[Failure, ...]:
@@ -85,7 +96,7 @@ class Situation:
 
     @cached_property
     def observations(self) -> tuple[Evidence, ...]:
-        """The recorded evidence of these failures."""
+        """The recorded evidence of these failures; empty if the context is unknown."""
         if self.context is None:
             return ()
         found = [fact for each in self.failures for fact in evidence_of(each, self.context.evidence)]
@@ -93,7 +104,7 @@ class Situation:
 
     @cached_property
     def exceptions(self) -> tuple[ExceptionFact, ...]:
-        """All exceptions of that evidence, outermost first."""
+        """All exceptions of that evidence: the outermost first, then its causes, then those of groups."""
         return tuple(
             each for fact in self.observations for each in (*fact.exceptions, *fact.exceptions_in_group)
         )
@@ -144,28 +155,32 @@ class Situation:
                 yield command
 
     def isolated_commands(self) -> tuple[CommandSpec, ...]:
-        """Return commands that run exactly the failing tests; empty if none is known to select them."""
-        wanted, checks = self.failing_tests, self.outcome.checks
-        own = {check.id: [each.nodeid for each in check.tests if each.nodeid in wanted] for check in checks}
+        """Return commands that run exactly the failing tests; empty if none is known to select them.
+
+        They are the commands of the criteria that failed in this way, narrowed if their tests are known.
+        """
+        failing, checks = self.failing_tests, self.outcome.checks
+        own = {
+            check.id: [each.nodeid for each in check.tests if each.nodeid in failing] for check in checks
+        }
         judged = {check.id for check in checks if check.tests}
-        shown = [name for name in own if own[name] or name in self.check_ids]
-        shown += [name for name in self.check_ids if name not in own]
-        if (
-            not shown
-        ):  # the failure names no criterion: use failing checks, else commands that select a test
-            shown = [check.id for check in checks if check.counts_as.is_red]
-        if not shown:
+        selected = [name for name in own if own[name] or name in self.check_ids]
+        selected += [name for name in self.check_ids if name not in own]
+        # If the failure names no criterion, use all failing checks, else commands that select a test.
+        if not selected:
+            selected = [check.id for check in checks if check.counts_as.is_red]
+        if not selected:
             commands = ((where, parsed(spec.cmd)) for where, spec in commands_of(self.todo))
-            shown = [
+            selected = [
                 where
                 for where, command in commands
-                if command and any(as_selected(each, command) for each in wanted)
+                if command and any(as_selected(each, command) for each in failing)
             ]
         found: dict[str, CommandSpec] = {}
-        for check_id in shown:
+        for check_id in selected:
             spec = self.command_of(check_id)
             if spec is not None:
-                spec = narrowed_command(spec, own[check_id] if check_id in judged else wanted)
+                spec = narrowed_command(spec, own[check_id] if check_id in judged else failing)
                 found.setdefault(spec.cmd, spec)
         return tuple(found.values())
 
@@ -176,8 +191,10 @@ class Situation:
         return shlex.join([*python_of(failing), "-m", "py_compile", *python]) if python else None
 
     def type_check(self, files: Sequence[str]) -> tuple[str, str, bool] | None:
-        """Return a type-checking command, a phrase on its origin, and whether the project already uses
-        it.
+        """Return a type-checking command, a phrase on its origin, and whether the project uses it already.
+
+        The plan's own type checker comes first, then one for which the project is configured, then mypy.
+        ``None`` if the plan has none and there are no Python files among ``files``.
         """
         for command in self.known_commands():
             if command.tool.purpose is Purpose.TYPE_CHECK:
@@ -190,7 +207,7 @@ class Situation:
                 return shlex.join([program, *python]), f"{program}, which the project uses,", True
         return shlex.join(["mypy", *python]), "mypy, which has to be installed for it,", False
 
-    # -- which files it points to ---------------------------------------------------------------------
+    # -- files to which the failure points ------------------------------------------------------------
 
     @cached_property
     def located_files(self) -> tuple[str, ...]:
@@ -213,7 +230,7 @@ class Situation:
 
     @cached_property
     def promised_files(self) -> tuple[str, ...]:
-        """Artifacts of the todo and its target file."""
+        """Artifacts that the todo is expected to create, and its target file."""
         task = self.todo.controller_task_spec
         wanted = [artifact.path for artifact in self.todo.acceptance_criteria.expected_artifacts]
         return _below_root([*wanted, task.target_file if task else None], at_most=None)
@@ -221,8 +238,8 @@ class Situation:
     def implicated_files(self) -> tuple[str, ...]:
         """Return the unprotected files that may contain the cause of a wrong result.
 
-        Product files, or test files if a test is certainly at fault. Empty if it may be either: a
-        restriction must never forbid the right repair.
+        These are product files, or test files if a test is certainly at fault. Empty if it may be either:
+        a restriction must never forbid the right repair.
         """
         found: list[str] = []
         if self.failure.owner is Owner.TEST:
@@ -236,6 +253,11 @@ class Situation:
         return tuple(file for file in found if not any(matches(file, each) for each in protected))
 
     def _files_at_fault(self) -> list[str]:
+        """Return product files that may be at fault, most certain first.
+
+        Candidates of the diagnosis come first, then locations, the innermost frames, the target file, and
+        touched files near one of these or expected by the plan.
+        """
         candidates = (place.path for each in self.failures for place in each.candidates)
         ran = (
             frame.path
@@ -256,11 +278,11 @@ class Situation:
             if file not in of_tests and not is_test_path(file)
         ]
 
-    # -- what may be done -----------------------------------------------------------------------------
+    # -- limits of the repair -------------------------------------------------------------------------
 
     @cached_property
     def tree(self) -> Tree:
-        """Facts about the existence of files that the failure mentions."""
+        """Facts about the existence of files that the evidence mentions."""
         return tree_of(self.context, self.observations)
 
     @cached_property
@@ -273,11 +295,10 @@ class Situation:
         )
 
     def module_file(self, module: str) -> str | None:
-        """Return the file of a module, existing or to be written; ``None`` if it may not be the
-        project's own.
+        """Return the file of a module, existing or to be written; ``None`` if it may be a foreign module.
 
-        An expected file of the plan wins; otherwise the module is placed in the folder of its top
-        package.
+        A file that the plan expects takes precedence; otherwise the module is placed in the folder of its
+        top package, if files of the project show where that is.
         """
         inner = module.replace(".", "/")
         for path in self.promised_files:
@@ -291,6 +312,7 @@ class Situation:
         known = (*self.product_files, *self.promised_files, *(self.todo.allowed_files or ()))
         for path in (*ran, *known):
             parts = path.split("/")
+            # A path that is only named (not executed) counts in the usual folders of packages alone.
             at = next((at for at, part in enumerate(parts) if part in (top, f"{top}.py")), None)
             if at is not None and (path in ran or "/".join(parts[:at]) in _SOURCE_FOLDERS):
                 folder = "".join(f"{part}/" for part in parts[:at])
@@ -300,6 +322,7 @@ class Situation:
 
 
 def _below_root(paths: Iterable[str | None], *, at_most: int | None = MAX_FILES) -> tuple[str, ...]:
+    """Return the distinct paths of project files, in order; ``at_most`` ``None`` returns all."""
     plain = (below_root(path) for path in paths)
     return tuple(dict.fromkeys(path for path in plain if path is not None))[:at_most]
 

@@ -1,7 +1,10 @@
-"""Revision strategies: the edits of the plan that each failure category calls for.
+"""Revision strategies: the edits of the plan that are proposed for each failure category.
 
-No strategy widens what a todo may change, or extends the time limit of looping product code, without a
-person's approval. Instructions inside of edits are checked by :mod:`planner.brief.instructions`.
+:data:`STRATEGIES` lists the strategies of each category; :func:`revise` applies them to a
+:class:`~planner.revise.situation.Situation`. No strategy widens the files that a todo may change, or
+raises a time limit that product code exceeded by looping, without a person's approval. Edits whose
+instructions contradict the existing files or the allowlist are dropped, as decided by
+:mod:`planner.brief.instructions`.
 """
 
 from __future__ import annotations
@@ -62,12 +65,14 @@ REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 """Rule ids of revisions with their explanations, in the order of the strategies."""
 
 QUARANTINE_DAYS = 14
-_MOST_QUARANTINED = 10
-_MOST_TESTS = 20
-"""Up to this number, tests of a pre-existing failure are selected one by one; above, by file."""
-_LONGEST_NODEID = 1_000
-_LONGEST_NAME = 100
-_LONGEST_STEM = 180
+"""Days after which a proposed quarantine expires."""
+
+_MAX_QUARANTINED = 10
+_MAX_TESTS = 20
+"""Maximum number of tests of a pre-existing failure that are selected singly; above it, their files are."""
+_MAX_NODEID = 1_000
+_MAX_NAME = 100
+_MAX_STEM = 180
 """Number of characters of a todo's id that the ids of its steps repeat."""
 
 _NO_MODULE = re.compile(r"No module named '?(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?![\w.])'?")
@@ -100,33 +105,34 @@ _NOT_PROVING = ("all-skipped", "only-expected-failures")
 def revise(situation: Situation) -> tuple[Edit, ...]:
     """Return the edits for a failure, in the order in which to apply them after the branch was added.
 
-    Deterministic. The description of the failure for the branch is added by the engine.
+    The result is deterministic; empty for a passing outcome and for categories without strategies. The
+    engine adds the description of the failure for the branch.
     """
     steps = () if situation.outcome.success else STRATEGIES.get(situation.failure.category, ())
-    return tuple(edit for step in steps for edit in step(situation) if _is_right(edit, situation))
+    return tuple(edit for step in steps for edit in step(situation) if _is_feasible(edit, situation))
 
 
-def _is_right(edit: Edit, situation: Situation) -> bool:
-    """Return whether the instructions in an edit agree with the files that exist and may be edited."""
+def _is_feasible(edit: Edit, situation: Situation) -> bool:
+    """Return whether an edit asks only for files that can be created, or exist, and may be edited."""
     scope = situation.scope
     if isinstance(edit, NameArtifact):
         names = (edit.path,)
-        told = Instruction("", makes=names) if edit.task is None else Instruction("", changes=names)
+        instruction = Instruction("", makes=names) if edit.task is None else Instruction("", changes=names)
     elif isinstance(edit, AddTodoBefore):
-        told = Instruction(
+        instruction = Instruction(
             "", makes=tuple(each.path for each in edit.todo.acceptance_criteria.expected_artifacts)
         )
         scope = EditScope(allowed=edit.todo.allowed_files, kept=scope.kept, tests=scope.tests)
     else:
         return True
-    return objection(told, scope, situation.tree) is None
+    return objection(instruction, scope, situation.tree) is None
 
 
 # -- tests that fail -----------------------------------------------------------------------------------
 
 
 def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
-    """Reduce the search space for an unknown cause: restrict the files, else isolate the failing tests."""
+    """Reduce the search space of an unknown cause: restrict the files, else isolate the failing tests."""
     why = "the cause is unknown, and the failure points to"
     narrower = tuple(
         _narrow(situation, Situation.implicated_files, "unknown-narrows-files", why, folders=True)
@@ -135,25 +141,28 @@ def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
     yield from narrower or _isolate(situation, "unknown-isolates", why)
 
 
-def _isolate_what_records(situation: Situation) -> Iterator[Edit]:
+def _isolate_metric_tests(situation: Situation) -> Iterator[Edit]:
+    """Run only the tests that record an unmet metric; the metric stays a criterion of the branch."""
     if situation.failing_tests:
         why = "what records the metric is run without company"
         yield from _isolate(situation, "metric-isolates", why, keeps=situation.check_ids)
 
 
 def _quarantine(situation: Situation) -> Iterator[Edit]:
+    """Propose the quarantine of flaky tests, unless they are in quarantine today."""
     today = date.fromisoformat(situation.at[:10])
+    # Dates after the year 9999 cannot be represented.
     expires = date.fromordinal(min(today.toordinal() + QUARANTINE_DAYS, date.max.toordinal()))
     known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
     ticket = situation.branch.id
-    for nodeid in situation.failing_tests[:_MOST_QUARANTINED]:
+    for nodeid in situation.failing_tests[:_MAX_QUARANTINED]:
         if nodeid and nodeid.isprintable() and known.get(nodeid, "") < today.isoformat():
             yield QuarantineTest(
                 rule="flaky-quarantines",
                 because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it",
                 requires_approval=True,
                 todo_id=situation.todo.id,
-                nodeid=nodeid[:_LONGEST_NODEID],
+                nodeid=nodeid[:_MAX_NODEID],
                 owner=role_for(situation.failure, situation.todo).value,
                 ticket=ticket,
                 expires=expires.isoformat(),
@@ -161,6 +170,10 @@ def _quarantine(situation: Situation) -> Iterator[Edit]:
 
 
 def _raise_limits(situation: Situation) -> Iterator[Edit]:
+    """Propose to double the time limit of commands that exceeded it, within the limits of the plan.
+
+    Not for code that seems to hang, unless a confirmation run has passed.
+    """
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
         return
@@ -185,7 +198,10 @@ def _raise_limits(situation: Situation) -> Iterator[Edit]:
 
 
 def _hangs(situation: Situation) -> bool:
-    """Return whether the time limit struck outside of the test's own code, as far as a stack shows."""
+    """Return whether the time limit was exceeded outside of the test's own code, as far as a stack shows.
+
+    Waiting in a test may be slow work; waiting in product code is taken for a loop or a deadlock.
+    """
     location = situation.failure.location
     if location is not None and not is_test_path(location.path):
         return True
@@ -196,15 +212,20 @@ def _hangs(situation: Situation) -> bool:
     return any(own[-1:] != [Side.TEST] for own in sides)
 
 
-# -- tests that are not there --------------------------------------------------------------------------
+# -- missing tests -------------------------------------------------------------------------------------
 
 
 def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
+    """Correct the selection of a missing test if an existing one was meant, else request the test.
+
+    Selections that were reported missing come first, then those in the files at fault, then all others;
+    the first that names a file is used.
+    """
     failure = situation.failure
     if failure.owner is Owner.ENVIRONMENT:
         return  # the tests exist but cannot run on this machine
     retargets = tuple(_retarget(situation))
-    if retargets:  # probably a misspelling, so nobody should write that test
+    if retargets:  # probably a misspelling, so a new test of that name would be wrong
         yield from retargets
         return
     selectors = [each for seen in situation.observations for each in seen.selectors]
@@ -238,6 +259,10 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
 
 
 def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
+    """Propose corrected commands for criteria all of whose missing selections have a near existing one.
+
+    Commands of recipes are left out, as the plan does not state them.
+    """
     problems = [selector for each in situation.observations for selector in each.selectors]
     named = {where: spec.cmd for where, spec in commands_of(situation.todo) if "verify[" not in where}
     for check_id in situation.check_ids:
@@ -265,14 +290,17 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
 
 
 def near_selection(selector: Selector) -> str | None:
-    """Return the existing selection that was probably meant; never a wider one. ``None`` if unclear."""
+    """Return the existing selection that was probably meant; never a wider one.
+
+    ``None`` if there is none, or if it is uncertain. ``selector`` holds the nearest existing names.
+    """
     near = selector.nearest[0] if selector.nearest else None
     if near is None or selector.problem not in MISSING_TEST:
         return None
     path, colons, name = selector.text.partition("::")
     if selector.problem == "missing_file":
         folder, slash, file = path.rpartition("/")
-        # Suggestions are siblings of the missing file; folders and equal names elsewhere are not meant.
+        # Only a sibling of the missing file is a correction, not a folder, or an equal name elsewhere.
         is_beside = "/" not in near and near != file and "." in near
         if not is_beside or near.rpartition(".")[2] != file.rpartition(".")[2]:
             return None
@@ -284,10 +312,11 @@ def near_selection(selector: Selector) -> str | None:
     return near if is_function or other_name.count("::") >= name.count("::") else None
 
 
-# -- source that cannot be used ------------------------------------------------------------------------
+# -- unusable source -----------------------------------------------------------------------------------
 
 
 def _check_syntax(situation: Situation) -> Iterator[Edit]:
+    """Add a compilation of the files at fault as the branch's first criterion."""
     files = situation.files_with_findings
     because = f"no test says anything before it compiles: {_few(files)}"
     cmd = situation.syntax_check(files)
@@ -295,6 +324,10 @@ def _check_syntax(situation: Situation) -> Iterator[Edit]:
 
 
 def _check_types(situation: Situation) -> Iterator[Edit]:
+    """Add a type check as the branch's first criterion.
+
+    A type checker that the project does not use yet needs approval.
+    """
     files = situation.files_with_findings
     found = situation.type_check(files)
     if found is not None:
@@ -305,6 +338,7 @@ def _check_types(situation: Situation) -> Iterator[Edit]:
 
 
 def _fix_lint(situation: Situation) -> Iterator[Edit]:
+    """Insert a step that runs the linter's automatic fix, or fixes its findings by hand."""
     files = situation.files_with_findings
     own = {spec.cmd for _, spec in commands_of(situation.todo)}
     linters = (each for each in situation.known_commands() if each.tool.purpose is Purpose.LINT)
@@ -315,7 +349,7 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
         fix = shlex.join(["ruff", "check", "--fix", *python])
     linter = quoted(command.text if command is not None else "the linter")
     commands = (each.command for each in situation.observations if each.command is not None)
-    said = [
+    findings = [
         f"{each.path}:{each.line} {each.code or ''} {each.message}"
         for command in commands
         for each in command.findings
@@ -325,7 +359,7 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
         hint = f"Run this, then look at what it changed:\n{fix}"
     task = ControllerTaskSpec(
         type="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIt complains of: {_few(said, 10)}." if said else ""),
+        hint=hint + (f"\nIt complains of: {_few(findings, 10)}." if findings else ""),
         target_file=files[0] if files else None,
     )
     old = situation.todo.allowed_files
@@ -341,9 +375,14 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
 
 
 def _resolve_import(situation: Situation) -> Iterator[Edit]:
+    """Insert a step that resolves a failing import.
+
+    It declares and installs a foreign module, corrects an import if a similar module exists, or provides
+    a module of the project; without a known module, it has to find out.
+    """
     missing = _missing_import(situation)
-    said = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
-    because = f"an import fails: {quoted(said)}"
+    message = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
+    because = f"an import fails: {quoted(message)}"
     title = f"Resolve the import that {situation.todo.id} lacks"
     hint = (
         "Find out what cannot be imported. Write it if it is the project's own; else declare and install "
@@ -374,7 +413,7 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
             hint = f"{near} exists and {what} does not: correct the import, or rename what is misnamed."
             files = tuple(file for file in (path, near) if file)
         else:
-            # A module that lacks a name is there already: its file would prove nothing.
+            # A module that lacks only a name exists: its file cannot serve as the step's criterion.
             exists = situation.tree.exists(path)
             is_new = name is None and path not in situation.product_files and exists is not True
             because = f"{what} is the project's own and cannot be imported"
@@ -387,10 +426,15 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
 
 
 def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None:
-    """Return the module that an import lacked, the name in it, and whether it is one of Node."""
-    said = [each.message for each in situation.exceptions]
-    said += [text or "" for each in situation.failures for text in (each.stack_trace_head, each.suggestion)]
-    for message in said:
+    """Return the missing module, the missing name in it or ``None``, and whether it is a Node module.
+
+    Returns ``None`` if no message names one.
+    """
+    messages = [each.message for each in situation.exceptions]
+    messages += [
+        text or "" for each in situation.failures for text in (each.stack_trace_head, each.suggestion)
+    ]
+    for message in messages:
         if found := _NO_MODULE.search(message) or _NO_NAME.search(message):
             return found["module"], found.groupdict().get("name"), False
         if found := _NO_NODE_MODULE.search(message):
@@ -398,10 +442,14 @@ def _missing_import(situation: Situation) -> tuple[str, str | None, bool] | None
     return None
 
 
-# -- promises that are not kept ------------------------------------------------------------------------
+# -- contracts and artifacts ---------------------------------------------------------------------------
 
 
 def _settle_contract(situation: Situation) -> Iterator[Edit]:
+    """Insert a step in which the architect writes or corrects the contract.
+
+    Propose the contract as a criterion of the todo if it has none, which needs approval.
+    """
     todo, failure = situation.todo, situation.failure
     fact = next((each.contract for each in situation.observations if each.contract is not None), None)
     path = todo.contract_path or below_root(fact.path if fact else None)
@@ -441,10 +489,11 @@ def _settle_contract(situation: Situation) -> Iterator[Edit]:
 
 
 def _name_artifact(situation: Situation) -> Iterator[Edit]:
+    """Name the file that the branch has to create or correct, if it may edit it."""
     tree = situation.tree
     for wanted, why, is_absent in _wanted_artifacts(situation):
         path = below_root(_fixed_part(wanted))
-        # It was missing and exists by now: nothing to do.
+        # It was missing and exists by now.
         if path is None or (is_absent and tree.exists(path)):
             continue
         if not situation.scope.permits(path):
@@ -465,7 +514,10 @@ def _name_artifact(situation: Situation) -> Iterator[Edit]:
 
 
 def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
-    """Yield path, problem and absence of files that may be the missing one, most certain first."""
+    """Yield files that may be the missing or wrong one, most certain first.
+
+    Each is a path or glob, a phrase on its problem, and whether it is absent.
+    """
     for observation in situation.observations:
         artifact, contract = observation.artifact, observation.contract
         if artifact is not None:
@@ -486,17 +538,21 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
             yield spec.fixture, f"is the data that {where} needs", True
 
 
-# -- edits that several strategies make ----------------------------------------------------------------
+# -- edits of several strategies -----------------------------------------------------------------------
 
 
 def _few(names: Iterable[str], most: int = 3) -> str:
+    """Return a list of quoted names as text, at most ``most`` of them by name."""
     return listed(map(quoted, names), most)
 
 
 def _isolate(
     situation: Situation, rule: str, why: str, *, keeps: tuple[str, ...] = ()
 ) -> Iterator[Isolate]:
-    """Restrict the branch to the failing tests; yields nothing if no command is known to select them."""
+    """Restrict the branch to the failing tests, if commands are known that select them.
+
+    ``keeps`` are the ids of criteria that the branch keeps.
+    """
     tests = situation.isolated_commands()
     if tests:
         because = f"{why}: {_few(situation.failing_tests or [spec.cmd for spec in tests])}"
@@ -508,7 +564,8 @@ def _add_check(
 ) -> Iterator[AddCheck]:
     """Add a command as the branch's first criterion.
 
-    Not if the branch has it already, or is tested by convention, which a first criterion would disable.
+    Nothing is added if the branch has it already, or is tested by convention, which a first criterion
+    would disable.
     """
     branch = situation.branch
     if cmd is None or parsed(cmd) is None or wants_convention(branch):
@@ -540,22 +597,22 @@ def _narrow(
 
 
 def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool) -> tuple[str, ...] | None:
-    """Return the narrower allowlist, or ``None`` if there is none. It never includes more than the old
-    one.
+    """Return an allowlist restricted to some files, or ``None`` if none is narrower than the old one.
 
-    With ``folders``, matching patterns of the old list are kept if that drops others; otherwise folders
-    within them are used.
+    It never includes more than the old one. With ``folders``, the matching patterns of the old list are
+    kept if that drops others; otherwise the files' folders within them are used.
     """
     patterns = (_pattern_of(file, folder=folders) for file in files)
     wanted = without_covered(pattern for pattern in patterns if pattern is not None)
     if old is None:
         return wanted or None
-    lets_in = [pattern for pattern in old if not is_exclusion(pattern)]
+    inclusions = [pattern for pattern in old if not is_exclusion(pattern)]
     exclusions = [pattern for pattern in old if is_exclusion(pattern)]
     inside = [file for file in files if not any(matches(file, each[1:]) for each in exclusions)]
-    kept = [pattern for pattern in lets_in if any(matches(file, pattern) for file in inside)]
+    kept = [pattern for pattern in inclusions if any(matches(file, pattern) for file in inside)]
+    # A file without a pattern of its own within the old list stays allowed by the old pattern.
     chosen = kept
-    if not folders or len(kept) == len(lets_in):
+    if not folders or len(kept) == len(inclusions):
         chosen = [pattern for pattern in wanted if any(lies_within(pattern, each) for each in kept)]
         left = [file for file in inside if not any(matches(file, pattern) for pattern in chosen)]
         chosen += [pattern for pattern in kept if any(matches(file, pattern) for file in left)]
@@ -564,8 +621,9 @@ def narrowed(old: tuple[str, ...] | None, files: Sequence[str], *, folders: bool
 
 
 def _pattern_of(path: str, *, folder: bool) -> str | None:
-    """Return the glob of one file or of its folder; ``None`` if a name with wildcards leaves no literal
-    folder.
+    """Return the glob of one file or of its folder.
+
+    A path with wildcards of its own is replaced by its literal folder; ``None`` if it has none.
     """
     is_plain = not is_glob(path) and not path.startswith("!")
     if is_plain and not (folder and "/" in path):
@@ -594,8 +652,9 @@ def _add_step(
 ) -> Iterator[AddTodoBefore]:
     """Insert a temporary todo before the branch.
 
-    A step that creates a new file has it as criterion; any other is done when its role says so. A step
-    that must change files outside of the todo's allowlist needs approval.
+    A step that creates a new file (``is_new``) has that file as its criterion; any other one is done when
+    its role reports it as done. A step that has to change files outside of the todo's allowlist needs
+    approval.
     """
     branch, old, path = situation.branch, situation.todo.allowed_files, task.target_file
     fields: dict[str, Any] = {"allowed_files": allowed_files} if allowed_files else {}
@@ -605,7 +664,7 @@ def _add_step(
         fields["requires_testing"] = False
     if branch.dependencies:
         fields["dependencies"] = branch.dependencies
-    prefix = f"{situation.todo.id[:_LONGEST_STEM]}_step_"
+    prefix = f"{situation.todo.id[:_MAX_STEM]}_step_"
     names = (f"{prefix}{number:02d}" for number in count(1))
     step = Todo(
         id=next(name for name in names if not situation.is_taken(name)),
@@ -617,9 +676,9 @@ def _add_step(
         is_temporary=True,
         **fields,
     )
-    lets_in = [pattern for pattern in old or () if not is_exclusion(pattern)]
+    inclusions = [pattern for pattern in old or () if not is_exclusion(pattern)]
     wanted = [pattern for pattern in allowed_files if not is_exclusion(pattern)]
-    leads_outside = any(not any(lies_within(each, held) for held in lets_in) for each in wanted)
+    leads_outside = any(not any(lies_within(each, held) for held in inclusions) for each in wanted)
     yield AddTodoBefore(
         rule=rule,
         because=because,
@@ -630,85 +689,92 @@ def _add_step(
 
 
 Step: TypeAlias = "Callable[[Situation], Iterator[Edit]]"
-_FOUND = attrgetter("files_with_findings")
+_FILES_WITH_FINDINGS = attrgetter("files_with_findings")
 
 
-def _alone(rule: str, what: str) -> Step:
+def _isolating(rule: str, what: str) -> Step:
+    """Return the strategy that isolates the failing tests."""
     return partial(_isolate, rule=rule, why=f"{what} is run without company")
 
 
-def _only(files_of: Callable[[Situation], Sequence[str]], rule: str, why: str, **how: bool) -> Step:
+def _narrowing(files_of: Callable[[Situation], Sequence[str]], rule: str, why: str, **how: bool) -> Step:
+    """Return the strategy that restricts the branch to certain files."""
     return partial(_narrow, files_of=files_of, rule=rule, why=why, **how)
 
 
-_POINTED_AT = _only(
+_NARROW_TO_IMPLICATED = _narrowing(
     Situation.implicated_files, "regression-narrows-files", "the failure points to", folders=True
 )
 STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
-    Category.TEST_REGRESSION: (_POINTED_AT, _alone("regression-isolates", "what fails")),
-    Category.TEST_TIMEOUT: (_alone("timeout-isolates", "what passed its limit"), _raise_limits),
+    Category.TEST_REGRESSION: (_NARROW_TO_IMPLICATED, _isolating("regression-isolates", "what fails")),
+    Category.TEST_TIMEOUT: (_isolating("timeout-isolates", "what passed its limit"), _raise_limits),
     Category.FLAKY_TEST: (
         partial(_isolate, rule="flaky-isolates", why="what gives both answers is run again, alone"),
         _quarantine,
     ),
-    Category.TEST_CRASH: (_alone("crash-isolates", "what ends its process"),),
+    Category.TEST_CRASH: (_isolating("crash-isolates", "what ends its process"),),
     Category.TEST_NOT_FOUND: (_retarget_or_write_test,),
     Category.COMPILATION_ERROR: (
         _check_syntax,
-        _only(_FOUND, "compilation-narrows-files", "what does not compile is"),
+        _narrowing(_FILES_WITH_FINDINGS, "compilation-narrows-files", "what does not compile is"),
     ),
     Category.TYPE_ERROR: (_check_types,),
-    Category.LINT_ERROR: (_fix_lint, _only(_FOUND, "lint-narrows-files", "the linter complains of")),
+    Category.LINT_ERROR: (
+        _fix_lint,
+        _narrowing(_FILES_WITH_FINDINGS, "lint-narrows-files", "the linter complains of"),
+    ),
     Category.IMPORT_ERROR: (_resolve_import,),
     Category.SPEC_MISMATCH: (_settle_contract,),
     Category.ARTIFACT_MISSING: (_name_artifact,),
-    Category.METRIC_UNMET: (_isolate_what_records,),
+    Category.METRIC_UNMET: (_isolate_metric_tests,),
     Category.UNKNOWN: (_narrow_or_isolate,),
 }
 """Strategies of each category, in order. Categories without an entry halt or need no edit."""
 
 
-# -- failures that were there before the work began ----------------------------------------------------
+# -- pre-existing failures -----------------------------------------------------------------------------
 
 
 def set_apart(
     todo: Todo, outcome: Outcome, failures: Iterable[Failure], is_known: Callable[[str], bool]
 ) -> list[AddTodoBefore | AddDependency]:
-    """Return edits that give each pre-existing failure a todo of its own, on which the failed todo then
-    depends.
+    """Return edits that give each pre-existing failure a todo of its own, on which the failed todo depends.
 
-    ``is_known`` returns whether a todo with that id exists already.
+    ``is_known`` returns whether a todo id exists; a todo that exists for the same failure is reused.
     """
     edits: dict[str, AddTodoBefore | AddDependency] = {}
     for failure in failures:
         name = failure.signature or f"{todo.id}_{failure.category.value.lower()}"
-        name = f"{SET_APART}{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_LONGEST_NAME]}"
+        name = f"{SET_APART}{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_MAX_NAME]}"
         if name in todo.dependencies or name in edits:
             continue
         because = f"{failure.category} of {todo.id} was there before the work began"
-        held: dict[str, Any] = {"rule": "pre-existing-failure", "because": because, "todo_id": todo.id}
+        common: dict[str, Any] = {"rule": "pre-existing-failure", "because": because, "todo_id": todo.id}
         if is_known(name):
-            edits[name] = AddDependency(**held, on=name)
+            edits[name] = AddDependency(**common, on=name)
             continue
-        said = one_line(failure.stack_trace_head or failure.category.value, limit=_LONGEST_NAME)
+        headline = one_line(failure.stack_trace_head or failure.category.value, limit=_MAX_NAME)
         fields: dict[str, Any] = {
             "id": name,
-            "title": f"Fix what failed before: {said}",
+            "title": f"Fix what failed before: {headline}",
             "intent": f"It failed before the work on {todo.id} began, and is not that todo's fault.",
             "agent_role": role_for(failure, todo),
             "priority": todo.priority,
             **({"failure_routing": todo.failure_routing} if todo.failure_routing else {}),
             **_proof(todo, outcome, failure),
         }
-        edits[name] = AddTodoBefore(**held, todo=Todo.model_validate(fields))
+        edits[name] = AddTodoBefore(**common, todo=Todo.model_validate(fields))
     return list(edits.values())
 
 
 def _proof(todo: Todo, outcome: Outcome, failure: Failure) -> dict[str, Any]:
-    """Return criteria that prove the repair of this failure alone; as a last resort all of the todo's."""
+    """Return fields of a todo with criteria that prove the repair of this failure alone.
+
+    These are its tests, or its check's command or contract; as a last resort all criteria of the todo.
+    """
     check = next((check for check in outcome.checks if check.id == failure.check_id), None)
     tests = failure.tests or failure.top_failing_tests
-    if len(tests) > _MOST_TESTS:
+    if len(tests) > _MAX_TESTS:
         tests = tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
     # Outcome files are untrusted input: names must not leave the root or become options.
     is_inside = all(below_root(test.partition("::")[0]) and not test.startswith("-") for test in tests)

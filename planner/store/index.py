@@ -307,7 +307,7 @@ def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) ->
         return f"{below}/".removeprefix("./")
 
     def add(name: str, facts: os.stat_result) -> None:
-        # Neither links nor empty files, as a kill may leave one.
+        # Skip links, and empty files, which a kill may leave.
         if stat.S_ISREG(facts.st_mode) and facts.st_size:
             files[name] = f"{facts.st_size} {facts.st_mtime_ns}"
 

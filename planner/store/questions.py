@@ -203,10 +203,11 @@ def failure(connection: Connection, signature: str) -> Found | None:
 
 
 def plans_for(connection: Connection, goal: str) -> list[Found]:
-    """Return the plans with a goal: of completed runs first, of rejected runs last, else newest first.
+    """Return the plans with a goal, sorted by the state of their runs, then newest first.
 
-    ``document`` is the plan at the end of its run if that completed, otherwise as submitted; without
-    branches. Goals are equal if they differ in blanks and capitals only.
+    The order of states is completed, unfinished, halted, rejected. ``document`` is the plan at the end of
+    its run if that completed, otherwise as submitted; without branches. Goals are equal if they differ in
+    blanks and capitals only.
     """
     key = " ".join(goal.casefold().split())
     columns = ("goal", "fingerprint", "digest", "path", "run_id", "document")

@@ -325,7 +325,7 @@ class _RunRows:
 
     def _open_branches(self, action: PublishPlan) -> None:
         """Add a repair for each branch that an edit of the plan adds."""
-        # Another edit of the same action names the strategy that revised the plan.
+        # The strategy is the rule of an edit that revises the plan together with the branch, if any.
         strategy = next((each.rule for each in action.edits if not isinstance(each, AddBranch)), "")
         for todo in (edit.todo for edit in action.edits if isinstance(edit, AddBranch)):
             name, parent = (qualified(action.within, each or "") for each in (todo.id, todo.parent_id))

@@ -1,1 +1,1 @@
-"""Pages in a browser: the runs of a project, and the questions that wait for a person."""
+"""Web pages with the runs of a project, and the open questions to people."""

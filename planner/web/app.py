@@ -1,4 +1,9 @@
-"""The pages of ``planner serve`` and their addresses."""
+"""Web application of ``planner serve``: pages for people, and an interface for programs below ``/api/``.
+
+:class:`AccessGuard` checks each request first. Runs are read from the index, which :class:`LiveIndex` keeps
+open; open questions are read from the run itself, as the command line does. Decisions are recorded by the
+function that the command line uses, too.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +62,13 @@ HEADERS = {
 }
 
 LOOK_SECONDS = 0.5
-"""How old the index may be that a page shows, and how often the stream of changes looks at the files."""
+"""Age in seconds up to which pages use the index without checking files, and interval at which the stream
+of changes checks them."""
 QUIET = 30
-"""After so many looks without a change the connection is kept open by a comment."""
+"""Number of checks without a change after which a comment is sent, which keeps the connection open."""
 
 
-# -- what the interface for programs takes and gives -----------------------------------------------------
+# -- requests and responses of the interface for programs --------------------------------------------------
 
 
 class RunRow(BaseModel):
@@ -79,17 +85,17 @@ class RunRow(BaseModel):
     """RFC 3339, as all times."""
     closed: str | None
     blocked: list[str]
-    """The todos that wait for a person or for what is missing."""
+    """Todos that wait for a person or for something missing."""
     blocked_since: str | None
 
 
 class DecisionForm(BaseModel):
-    """An answer, or a decision on what is proposed. Changes count with ``modify``."""
+    """An answer to a question, or a decision on a proposal. Changes are applied with ``modify`` only."""
 
     model_config = ConfigDict(extra="forbid")
 
     digest: str = ""
-    """Of the question, as it was shown: a decision holds for nothing else."""
+    """Digest of the question as it was shown: a decision is valid for that question only."""
     answer: str | None = Field(default=None, max_length=10_000)
     decision: Literal["approve", "approve_similar", "reject", "modify"] | None = None
     by: str | None = Field(default=None, max_length=100)
@@ -100,15 +106,15 @@ class DecisionForm(BaseModel):
     max_debug_attempts: int | None = Field(default=None, ge=1, le=100)
 
     def as_form(self) -> dict[str, str]:
-        """Return it as the fields of the form on the page."""
-        given = self.model_dump(exclude_none=True)
+        """Return it as fields of the form on the page, so that both are recorded by the same function."""
+        fields = self.model_dump(exclude_none=True)
         if self.allowed_files is not None:
-            given["allowed_files"] = " ".join(self.allowed_files)
-        return {name: str(value) for name, value in given.items()}
+            fields["allowed_files"] = " ".join(self.allowed_files)
+        return {name: str(value) for name, value in fields.items()}
 
 
 class ServerAnswer(BaseModel):
-    """The answer of the server: what was recorded, or why nothing was."""
+    """Response to a decision: what was recorded, or why nothing was."""
 
     told: list[str]
 
@@ -124,11 +130,12 @@ def create_app(
     record: Callable[[Path, str, Mapping[str, str]], list[str]],
     person: str = "",
 ) -> FastAPI:
-    """Return the pages for a plan and the runs below ``root``.
+    """Create the application for a plan and the runs below ``root``.
 
-    ``record`` keeps an answer to a question, as the command line does, and returns what was taken in; it
-    raises ``ValueError`` or :class:`planner.errors.PlannerError` in words for a person. ``person`` is the
-    name that forms offer.
+    ``token`` is the login token, and ``hosts`` the accepted host names, empty for any. ``record`` records
+    an answer to a question (plan, question id, form fields), as the command line does, and returns messages
+    on what was recorded; it raises ``ValueError`` or :class:`planner.errors.PlannerError` with a message
+    for people. ``person`` is the name that forms suggest.
     """
     app = FastAPI(
         title="planner",
@@ -154,7 +161,7 @@ def create_app(
 
     def decided(question_id: str, said: Mapping[str, str]) -> list[str]:
         told = record(plan, question_id, said)
-        live.expire()  # whoever has decided sees it on the next page
+        live.expire()  # so that the next page shows the decision
         return told
 
     def page(name: str, status: int = 200, **shown: Any) -> HTMLResponse:
@@ -214,12 +221,12 @@ def create_app(
 
     @app.get("/api/questions")
     def api_questions() -> list[AskHuman]:
-        """Return what waits for a person."""
+        """Return the open questions to people."""
         return list(PlanRun.open(plan).state.questions.values())
 
     @app.post("/api/questions/{question_id}", responses={409: {"model": ServerAnswer}})
     def api_decide(question_id: str, said: DecisionForm) -> Response:
-        """Answer a question, or decide on a branch or an edit; 409 and why, where nothing was recorded."""
+        """Answer a question, or decide on a branch or an edit; 409 and why if nothing was recorded."""
         try:
             told = decided(question_id, said.as_form())
         except (PlannerError, ValueError) as error:
@@ -249,19 +256,19 @@ def create_app(
 
 
 def _shown(value: object) -> object:
-    """Return a value as pages show it: text without control characters."""
+    """Clean each text that a template inserts."""
     return clean(value) if isinstance(value, str) else value
 
 
 def _hunk(question: AskHuman) -> str:
-    """Return the change that most likely caused what was seen; empty where none did."""
+    """Return the change that most likely caused the failure; empty if there is none."""
     failure = question.failure
     found = next((each.hunk for each in failure.candidates if each.hunk), None) if failure else None
     return f"{found.path}:{found.line}\n{found.text}" if found else ""
 
 
 def _proposal(question: AskHuman) -> str:
-    """Return what is proposed, as a plan would say it; empty where nothing is."""
+    """Return the proposed branch and edits as YAML, as in a plan file; empty if there are none."""
     proposed = [plain(each) for each in (question.branch, *question.edits) if each]
     shown = [
         {key: each[key] for key in each if key != "extensions" and key[:2] != "x-"} for each in proposed
@@ -270,7 +277,7 @@ def _proposal(question: AskHuman) -> str:
 
 
 def _decided(live: LiveIndex, name: str, digest: str) -> list[str]:
-    """Return who has decided the same before, and how; empty where nobody has."""
+    """Return a message on an earlier decision of the same question; empty if there is none."""
     with suppress(PlannerError, SQLAlchemyError), live.reading(now=True) as rows:
         if (each := questions.decided(rows, name, digest)) is not None:
             who = each["decided_by"] or "somebody"
@@ -279,7 +286,7 @@ def _decided(live: LiveIndex, name: str, digest: str) -> list[str]:
 
 
 async def _form(request: Request) -> dict[str, str] | None:
-    """Return the fields of a form; ``None`` where it is too large or no form."""
+    """Return the fields of a form; ``None`` if it is too large or invalid."""
     body = b""
     async for part in request.stream():
         body += part
@@ -292,23 +299,27 @@ async def _form(request: Request) -> dict[str, str] | None:
     return {name: values[-1] for name, values in fields.items()}
 
 
-# -- who may ask, and what has changed -------------------------------------------------------------------
+# -- access and changes ----------------------------------------------------------------------------------
 
 
 class AccessGuard:
-    """The login token, the hosts that pages are served under, and the token of forms."""
+    """Middleware that checks host name and token of each request, and sets the security headers.
+
+    A browser logs in by an address with the token, and has a cookie from then on. Programs send the token
+    in a header.
+    """
 
     def __init__(self, token: str, hosts: Collection[str]) -> None:
-        """Accept requests for these host names alone; none named means any."""
+        """Accept requests for the host names ``hosts`` only; for any if it is empty."""
         self._token = token
         self._hosts = hosts
         self.csrf = secrets.token_urlsafe(24)
-        """Stands in every form: a page of another origin cannot read it."""
+        """Token in every form, which a page of another origin cannot read."""
 
     async def __call__(
         self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        """Answer a request, or refuse it before any page sees it."""
+        """Pass a request on to its page, or answer it with a refusal or redirection."""
         response = self._refuse(request) or await call_next(request)
         response.headers.update(HEADERS)
         return response
@@ -318,6 +329,8 @@ class AccessGuard:
         return _same(token, self.csrf)
 
     def _refuse(self, request: Request) -> Response | None:
+        """Return the response to a request that must not reach a page; ``None`` if it may."""
+        # Without this check, a page of another site could reach the server by DNS rebinding.
         host = request.headers.get("host", "")
         try:
             name = urlsplit(f"//{host}").hostname
@@ -330,6 +343,8 @@ class AccessGuard:
             response = RedirectResponse(request.url.path, 303)
             response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
             return response
+        # Writing requests below /api/ have no form token, so they need the header: browsers send cookies
+        # unasked.
         is_program = _same(request.headers.get("authorization", ""), f"Bearer {self._token}")
         if request.url.path.startswith("/api/") and request.method != "GET" and not is_program:
             return PlainTextResponse("Send the token as Authorization: Bearer TOKEN.", 401)
@@ -339,19 +354,20 @@ class AccessGuard:
 
 
 def _same(one: str, other: str) -> bool:
+    """Compare in constant time, so that the time does not reveal a token."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
 class LiveIndex:
-    """The index of a project, kept open by the server and brought up to date as it is asked.
+    """The index of a project, kept open by the server and updated on demand; thread-safe.
 
-    With ten thousand logs, to open an index costs more than to ask it: the state of every file is read from
-    it. So it is opened once, and no request looks at the files that comes soon after another.
+    With ten thousand logs, opening an index is slower than querying it, as the state of every file is read
+    from it. So it is opened once, and files are checked at most every :data:`LOOK_SECONDS`.
     """
 
     def __init__(self, root: Path) -> None:
         self.updates = 0
-        """How often something was found that is new."""
+        """Number of checks that found changes."""
         self._root = root
         self._lock = Lock()
         self._index: Index | None = None
@@ -364,9 +380,9 @@ class LiveIndex:
 
     @contextmanager
     def reading(self, *, now: bool = False) -> Generator[Connection]:
-        """Give a connection to the index as it was at most half a second ago, or as it is ``now``.
+        """Context with a connection to the index, at most :data:`LOOK_SECONDS` old, or updated ``now``.
 
-        Raises :class:`planner.errors.StoreError`.
+        Other threads wait meanwhile. Raises :class:`planner.errors.StoreError`.
         """
         with self._lock:
             index = self._up_to_date(0.0 if now else LOOK_SECONDS)
@@ -374,21 +390,22 @@ class LiveIndex:
                 yield rows
 
     def expire(self) -> None:
-        """Look at the files before the next answer, however soon that is."""
+        """Check the files at the next request, however soon that is."""
         self._looked = float("-inf")
 
     def look(self) -> int:
-        """Bring the index up to date, and return how often something was new."""
+        """Update the index, and return :attr:`updates`."""
         with self._lock:
             self._up_to_date(LOOK_SECONDS)
         return self.updates
 
     def _up_to_date(self, seconds: float) -> Index:
+        """Return the index, updated unless the last check is less than ``seconds`` ago."""
         if self._index is not None and monotonic() - self._looked < seconds:
             return self._index
         try:
             is_new = self._index is None or self._index.sync(self._root)
-        except StoreError:  # another process has made it again, or it was damaged
+        except StoreError:  # another process has rebuilt it, or it was damaged: open it again
             is_new, self._index = True, None
         self._index = self._index or open_index(self._root)
         self.updates += is_new
@@ -397,11 +414,14 @@ class LiveIndex:
 
 
 async def changes(live: LiveIndex, plan: Path) -> AsyncIterator[str]:
-    """Yield an event ``changed`` whenever a run or a person has added something, until nobody listens."""
+    """Yield server-sent events: ``changed`` whenever the index or the plan's file has changed.
+
+    It ends when the client disconnects.
+    """
 
     def look() -> tuple[int, int, int]:
         updates = before[0]
-        with suppress(PlannerError):  # the pages tell it
+        with suppress(PlannerError):  # pages report the error
             updates = live.look()
         try:
             facts = plan.stat()

@@ -63,8 +63,9 @@ class BaselineComparison:
             )
             for test in check.tests
         )
-        recorded = [test for test in known if test is not None]
-        at_base = check_at_base(self._recorded_check(todo_id, check.id), recorded)
+        at_base = check_at_base(
+            self._recorded_check(todo_id, check.id), [test for test in known if test is not None]
+        )
         if at_base is CheckAtBase.MIXED and self._kept.begins_run:
             at_base = CheckAtBase.RED
         return check.model_copy(update={"tests": tests, "at_base": at_base})

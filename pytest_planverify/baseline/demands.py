@@ -1,4 +1,9 @@
-"""Baseline demands of a todo: tests that must turn green, or stay green."""
+"""Demands of a todo on the baseline: tests that must turn green (pass), or stay green.
+
+Both criteria run like any test check; :class:`Demands` then adjusts their verdicts by the baseline. A test
+that must turn green proves something only if it failed or was missing before the work. Tests that must stay
+green may fail only if they did not pass before.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +34,7 @@ NO_BASELINE = (
 _MISSING = ("missing_file", "missing_id")
 
 Standing = Literal["red", "absent", "green", "flaky", "skipped", "unknown"]
+"""State before the work: ``absent`` did not exist, ``unknown`` may have existed but did not run."""
 
 _UNPROVED: dict[Standing, str] = {
     "green": "green at the baseline already, so turning green proves nothing",
@@ -36,6 +42,7 @@ _UNPROVED: dict[Standing, str] = {
     "skipped": "skipped at the baseline, so nobody has seen it red",
     "unknown": "not run for the baseline, so nobody knows whether it was red",
 }
+"""Why a test that passes now is no proof, by its state at the baseline."""
 
 
 class Demands:
@@ -46,75 +53,92 @@ class Demands:
         self._kept = kept
 
     def view(self, todo: Todo, check_id: str) -> Callable[[Judgement], Judgement] | None:
-        """Return a function that disregards failures of tests that failed at the baseline, for
-        ``must_stay_green``.
+        """Return a function that removes failures of tests that did not pass at the baseline.
+
+        ``None`` for checks other than ``must_stay_green``, and without a baseline.
         """
         if check_id != STAY_GREEN or self._kept is None:
             return None
-        return lambda judgement: self._forgive(todo, judgement)
+        return lambda judgement: self._drop_preexisting(todo, judgement)
 
     def decide(self, todo: Todo, run: CheckRun) -> CheckRun:
-        """Return the check adjusted by the baseline."""
+        """Return the result of a demand adjusted by the baseline; other checks are returned unchanged.
+
+        A passed demand becomes failed or inconclusive if the baseline contradicts it or proves nothing.
+        """
         check = run.check
-        if check.id not in (TURN_GREEN, STAY_GREEN) or check.verdict in _LEFT_ALONE:
+        if check.id not in (TURN_GREEN, STAY_GREEN) or check.verdict in _NOT_EXECUTED:
             return run
         if check.id == TURN_GREEN:
-            return self._turned(todo, run)
+            return self._check_turned(todo, run)
         if self._kept is None:
-            return _undecided(run, NO_BASELINE) if todo.must_stay_green == "all" else run
-        return self._stayed(todo, run)
+            # Tests that are named one by one have to pass anyway; "all" is defined by the baseline alone.
+            return _inconclusive(run, NO_BASELINE) if todo.must_stay_green == "all" else run
+        return self._check_stayed(todo, run)
 
     # -- must_stay_green -------------------------------------------------------------------------
 
-    def _forgive(self, todo: Todo, judgement: Judgement) -> Judgement:
-        """Drop the failures of tests that did not pass at the baseline."""
+    def _drop_preexisting(self, todo: Todo, judgement: Judgement) -> Judgement:
+        """Drop the failures of tests that did not pass at the baseline.
+
+        Passes if no failure is left and all tests ran; the reason then states how many were dropped.
+        """
         if judgement.verdict is not Verdict.FAILED or not judgement.evidence:
             return judgement
-        ended = {test.nodeid: test.outcome for test in judgement.tests}
-        kept = tuple(each for each in judgement.evidence if not self._is_borne(todo, each, ended))
+        outcomes = {test.nodeid: test.outcome for test in judgement.tests}
+        kept = tuple(each for each in judgement.evidence if not self._is_preexisting(todo, each, outcomes))
         if len(kept) == len(judgement.evidence):
             return judgement
-        borne = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence) - len(kept)
-        reason = f"{borne} red now were not green at the baseline, and are not counted"
+        dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence) - len(
+            kept
+        )
+        reason = f"{dropped} red now were not green at the baseline, and are not counted"
         if kept:
             return replace(judgement, evidence=kept)
-        missing = sum(outcome is TestOutcome.NOT_RUN for outcome in ended.values())
+        missing = sum(outcome is TestOutcome.NOT_RUN for outcome in outcomes.values())
         if missing:
             unknown = f"{missing} of its tests did not run"
             return replace(judgement, verdict=Verdict.INCONCLUSIVE, evidence=(), reason=unknown)
         return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
 
-    def _is_borne(self, todo: Todo, evidence: Evidence, ended: dict[str, TestOutcome]) -> bool:
-        """Return whether everything that a failure concerns existed at the baseline and did not pass."""
+    def _is_preexisting(self, todo: Todo, evidence: Evidence, outcomes: dict[str, TestOutcome]) -> bool:
+        """Return whether none of the tests that a failure concerns passed at the baseline.
+
+        ``outcomes`` maps the tests of this run to their results. A failure that names no test is not
+        pre-existing.
+        """
         names = [name for name in (*evidence.tests, evidence.nodeid) if name]
         if evidence.kind is EvidenceKind.SELECTION:
             if not all(each.problem in _MISSING for each in evidence.selectors):
                 return False
             names = [each.text for each in evidence.selectors]
-        elif any(
-            ended.get(name) in GREEN for name in names
-        ):  # for example exceeding the time limit together
+        elif any(outcomes.get(name) in GREEN for name in names):
+            # The failure concerns passing tests as well, such as a time limit that all exceeded together.
             return False
-        return bool(names) and all(self._none_was_green(todo, name) for name in names)
+        return bool(names) and all(self._did_not_pass(todo, name) for name in names)
 
-    def _none_was_green(self, todo: Todo, name: str) -> bool:
-        """Return whether a test, or no test of a file or class, passed at the baseline."""
+    def _did_not_pass(self, todo: Todo, name: str) -> bool:
+        """Return whether a test, or every test of a file or class, is known not to have passed before."""
         if "::" in name and self._standing(todo, name) == "unknown":
             return False
-        wanted = self._then(todo, name)
-        return not any(covers((wanted,), nodeid) for nodeid in self._green)
+        wanted = self._baseline_name(todo, name)
+        return not any(covers((wanted,), nodeid) for nodeid in self._passing_before)
 
-    def _stayed(self, todo: Todo, run: CheckRun) -> CheckRun:
+    def _check_stayed(self, todo: Todo, run: CheckRun) -> CheckRun:
+        """Fail a passed check if a test that passed at the baseline is gone or did not run to a pass.
+
+        Inconclusive if no such test existed.
+        """
         if run.check.verdict is not Verdict.PASSED:
             return run
         assert self._kept is not None
         named = todo.must_stay_green
-        now = {self._then(todo, test.nodeid): test for test in run.check.tests}
-        wanted = named if named == "all" else [self._then(todo, each) for each in named]
+        now = {self._baseline_name(todo, test.nodeid): test for test in run.check.tests}
+        wanted = named if named == "all" else [self._baseline_name(todo, each) for each in named]
         lost: list[str] = []
         idle: list[str] = []
         count = 0
-        for nodeid in self._green:
+        for nodeid in self._passing_before:
             if not covers(wanted, nodeid) or (named == "all" and not self._is_below(todo, nodeid)):
                 continue
             if nodeid not in now and self._kept.accepted(nodeid.partition("::")[0], None):
@@ -133,73 +157,76 @@ class Demands:
                 f"{listed(idle)}: green at the baseline, and did not run to a pass now",
             )
         if not count:
-            return _undecided(
+            return _inconclusive(
                 run, "none of its tests was green at the baseline, so none can have stayed so"
             )
         return run
 
     # -- must_turn_green -------------------------------------------------------------------------
 
-    def _turned(self, todo: Todo, run: CheckRun) -> CheckRun:
+    def _check_turned(self, todo: Todo, run: CheckRun) -> CheckRun:
+        """Fail a passed check if a test did not run to a pass; inconclusive if the passes prove nothing.
+
+        Each named test, file or class has to contain a test that failed or was missing at the baseline.
+        """
         if run.check.verdict is not Verdict.PASSED:
             return run
         idle = [test.nodeid for test in run.check.tests if test.outcome not in GREEN]
         if idle:
             return _failed(run, idle, f"{listed(idle)}: must be green, and did not run to a pass")
         if self._kept is None:
-            return _undecided(run, NO_BASELINE)
+            return _inconclusive(run, NO_BASELINE)
         tests = [test.nodeid for test in run.check.tests]
         named = ("all",) if todo.must_turn_green == "all" else todo.must_turn_green
         for each in named:
             chosen = [name for name in tests if each == "all" or covers((each,), name)]
-            why = self._unproved(todo, chosen)
+            why = self._why_unproved(todo, chosen)
             if why is not None:
                 subject = "all" if each == "all" else each
-                return _undecided(run, f"{subject}: {why}")
+                return _inconclusive(run, f"{subject}: {why}")
         return run
 
-    def _unproved(self, todo: Todo, tests: Sequence[str]) -> str | None:
-        """Return why passing tests prove nothing; ``None`` if one of them failed or was missing at the
-        baseline.
-        """
+    def _why_unproved(self, todo: Todo, tests: Sequence[str]) -> str | None:
+        """Return why passing tests prove nothing; ``None`` if one of them failed or was missing before."""
         standings = {self._standing(todo, name) for name in tests}
         if standings & {"red", "absent"}:
             return None
-        if "unknown" in standings and self._was_red_as_a_whole(todo):
+        if "unknown" in standings and self._failed_as_a_whole(todo):
             return None
         order: tuple[Standing, ...] = ("unknown", "flaky", "skipped", "green")
         return next((_UNPROVED[each] for each in order if each in standings), _UNPROVED["unknown"])
 
-    def _was_red_as_a_whole(self, todo: Todo) -> bool:
-        """Return whether the demand itself failed at the baseline before reaching any test."""
+    def _failed_as_a_whole(self, todo: Todo) -> bool:
+        """Return whether the demand itself failed at the baseline, perhaps before any test was reached."""
         assert self._kept is not None
-        held = self._kept.document.todos.get(todo.id)
-        check = None if held is None else held.checks.get(TURN_GREEN)
+        recorded = self._kept.document.todos.get(todo.id)
+        check = None if recorded is None else recorded.checks.get(TURN_GREEN)
         return check is not None and check.verdict is Verdict.FAILED
 
     # -- at the baseline -------------------------------------------------------------------------
 
     def _standing(self, todo: Todo, nodeid: str) -> Standing:
+        """Return the state of a todo's test at the baseline."""
         assert self._kept is not None
         name = below(self._flat, todo.id, nodeid)
-        then = self._kept.test(name)
-        if then is None:
+        before = self._kept.test(name)
+        if before is None:
             return "unknown" if self._kept.had_test(name) else "absent"
-        if then.flaky:
+        if before.flaky:
             return "flaky"
-        if then.outcome.is_red or then.outcome is TestOutcome.XFAILED:
+        if before.outcome.is_red or before.outcome is TestOutcome.XFAILED:
             return "red"
-        return "green" if then.outcome in GREEN else "skipped"
+        return "green" if before.outcome in GREEN else "skipped"
 
     @cached_property
-    def _green(self) -> Sequence[str]:
-        """Tests that passed at the baseline."""
+    def _passing_before(self) -> Sequence[str]:
+        """Tests that passed at the baseline and are not flaky, relative to the top plan's root."""
         assert self._kept is not None
         tests = self._kept.document.tests.items()
         return [nodeid for nodeid, test in tests if test.outcome in GREEN and not test.flaky]
 
-    def _then(self, todo: Todo, nodeid: str) -> str:
-        """Return the baseline's name of a todo's test, whose file may have been renamed."""
+    def _baseline_name(self, todo: Todo, nodeid: str) -> str:
+        """Return the name of a todo's test in the baseline, whose file may have been renamed since."""
         assert self._kept is not None
         return self._kept.former(below(self._flat, todo.id, nodeid))
 
@@ -209,10 +236,11 @@ class Demands:
         return own == top or nodeid.startswith(os.path.relpath(own, top) + "/")
 
 
-_LEFT_ALONE = (Verdict.NOT_RUN, Verdict.BLOCKED)
+_NOT_EXECUTED = (Verdict.NOT_RUN, Verdict.BLOCKED)
 
 
 def _failed(run: CheckRun, tests: Sequence[str], reason: str) -> CheckRun:
+    """Return the result as failed, with evidence that names the tests, missing ones as selectors."""
     gone = [Selector(text=name, problem="missing_id") for name in tests if reason.endswith("any more")]
     evidence = Evidence(
         kind=EvidenceKind.SELECTION,
@@ -226,6 +254,7 @@ def _failed(run: CheckRun, tests: Sequence[str], reason: str) -> CheckRun:
     return replace(run, check=check, evidence=(*run.evidence, evidence))
 
 
-def _undecided(run: CheckRun, reason: str) -> CheckRun:
+def _inconclusive(run: CheckRun, reason: str) -> CheckRun:
+    """Return the result as inconclusive, without evidence."""
     check = run.check.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
     return replace(run, check=check, evidence=())

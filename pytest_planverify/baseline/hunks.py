@@ -1,7 +1,8 @@
 """Changed hunks by function, as facts for the diagnosis.
 
 A change belongs to the innermost function or class around it in the current syntax tree. All changes of
-one function form one hunk.
+one function form one hunk. Diffs come from git or, for files of a baseline, from :func:`compare`; both have
+the form of a unified diff without its header.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from planner.model.verdicts import Side
 
 MOST_HUNKS = 300
+"""Limit of hunks of all files."""
 LARGEST = 1 << 20
 """Limit in bytes; larger files are listed without hunks."""
 
@@ -29,12 +31,13 @@ _LONGEST_LINE = 200
 _MOST_LOOSE = 20
 """Limit of hunks of one file outside of functions, so that a data table does not crowd out other files."""
 _CONTEXT = 2
+"""Unchanged lines that are shown before and after a change."""
 _MOST_COMPARED_LINES = 20_000
 _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
 class Span(NamedTuple):
-    """The lines of a function or class, including decorators."""
+    """The lines of a function or class, from 1, including decorators."""
 
     first: int
     last: int
@@ -44,7 +47,7 @@ class Span(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Consecutive changed lines of one function."""
+    """Consecutive changed lines of one function, or of the module level (``function`` is ``None``)."""
 
     line: int
     added: int
@@ -60,6 +63,7 @@ def spans_of(source: str | bytes) -> list[Span]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found: list[Span] = []
+    # A stack instead of recursion: deeply nested expressions would exceed the recursion limit.
     waiting: list[tuple[ast.AST, str]] = [(tree, "")]
     while waiting:
         node, prefix = waiting.pop()
@@ -75,7 +79,7 @@ def spans_of(source: str | bytes) -> list[Span]:
 
 
 def function_at(spans: Iterable[Span], line: int) -> str | None:
-    """Return the innermost function or class around a line."""
+    """Return the qualified name of the innermost function or class around a line, or ``None``."""
     around = [span for span in spans if span.first <= line <= span.last]
     return max(around, key=lambda span: span.first).name if around else None
 
@@ -89,17 +93,18 @@ def compare(before: str, now: str) -> list[str]:
 
 
 def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
-    """Split git's diff of several files by path; binary files have none."""
+    """Return git's diff of several files by path, each without header; binary files have no entry."""
     found: dict[str, list[str]] = {}
-    gone = ""
-    lines: list[str] | None = None
+    former = ""
+    lines: list[str] | None = None  # ``None`` while in the header of a file
     for line in diff.decode("utf-8", "replace").split("\n"):
         if line.startswith("diff --git "):
             lines = None
         elif lines is None and line.startswith("--- a/"):
-            gone = line[6:].rstrip("\t")
+            former = line[6:].rstrip("\t")  # git appends a tab to a path that contains spaces
         elif lines is None and line.startswith("+++ "):
-            path = line[6:].rstrip("\t") if line.startswith("+++ b/") else gone
+            # A deleted file is ``/dev/null`` here.
+            path = line[6:].rstrip("\t") if line.startswith("+++ b/") else former
             lines = found.setdefault(path, [])
         elif lines is not None:
             lines.append(line)
@@ -107,12 +112,16 @@ def parts_of_diff(diff: bytes) -> dict[str, list[str]]:
 
 
 def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Iterator[Hunk]:
-    """Return the hunks of one file from its diff; ``now`` is its current text."""
+    """Yield the hunks of one file from its diff; ``now`` is its current text.
+
+    Texts are sanitized, redacted and clipped.
+    """
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
     pieces: dict[object, _Piece] = {}
     loose = 0
     for piece in _pieces(diff, spans):
         loose += piece.function is None
+        # Pieces outside of functions stay separate up to the limit; the rest is joined with the last one.
         key = min(loose, _MOST_LOOSE) if piece.function is None else piece.function
         known = pieces.get(key)
         pieces[key] = piece if known is None else _joined(known, piece)
@@ -130,7 +139,7 @@ def hunks_of(path: str, diff: Sequence[str], now: str, side: Side | None) -> Ite
 
 
 def new_file(text: str) -> list[str]:
-    """Return the diff of a new file."""
+    """Return the diff of a new file, all of whose lines are added."""
     lines = text.splitlines()
     return [f"@@ -0,0 +1,{len(lines)} @@", *(f"+{line}" for line in lines)]
 
@@ -141,6 +150,10 @@ def _joined(one: _Piece, other: _Piece) -> _Piece:
 
 
 def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
+    """Yield the blocks of changed lines of a diff, split at function boundaries.
+
+    ``line`` counts the lines of the current file.
+    """
     line = at = 0
     while at < len(diff):
         text = diff[at]
@@ -160,7 +173,11 @@ def _pieces(diff: Sequence[str], spans: Sequence[Span]) -> Iterator[_Piece]:
 
 
 def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence[Span]) -> Iterator[_Piece]:
-    """Split a block of changed lines at function boundaries."""
+    """Split a block of changed lines, ``diff[start:end]``, at function boundaries.
+
+    ``line`` is the first line of the block in the current file. Removed lines belong to the piece of the
+    first added line, or without added lines to the function around their place.
+    """
     removed = [text for text in diff[start:end] if text.startswith("-")]
     added = [text for text in diff[start:end] if text.startswith("+")]
     before = _context(diff[max(start - _CONTEXT, 0) : start])
@@ -172,19 +189,24 @@ def _split(diff: Sequence[str], start: int, end: int, line: int, spans: Sequence
     groups: list[tuple[str | None, int, list[str]]] = []
     for number, text in enumerate(added, line):
         place = function_at(spans, number)
+        # Blank lines stay with the lines above, so that they start no piece of their own.
         if groups and (groups[-1][0] == place or not text[1:].strip()):
             groups[-1][2].append(text)
         else:
             groups.append((place, number, [text]))
     for number, (place, first, texts) in enumerate(groups):
-        gone = removed if number == 0 else []
+        replaced = removed if number == 0 else []
         is_last = number == len(groups) - 1
-        shown = (*(before if number == 0 else ()), *gone, *texts, *(after if is_last else ()))
-        yield _Piece(first, len(texts), len(gone), place, shown)
+        shown = (*(before if number == 0 else ()), *replaced, *texts, *(after if is_last else ()))
+        yield _Piece(first, len(texts), len(replaced), place, shown)
 
 
 def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) -> str | None:
-    """Return the function that removed lines belonged to, given the line that now has their place."""
+    """Return the function that removed lines belonged to, given the current line at their place.
+
+    The first removed line has to be indented deeper than the function's ``def``. The function may end right
+    above the place, if its last lines were removed.
+    """
     first = next((text[1:] for text in removed if text[1:].strip()), "")
     indent = len(first) - len(first.lstrip())
     around = [span for span in spans if span.column < indent and span.first < line <= span.last + 1]
@@ -192,4 +214,5 @@ def _place_of_removed(removed: Sequence[str], line: int, spans: Sequence[Span]) 
 
 
 def _context(lines: Iterable[str]) -> list[str]:
+    """Return the unchanged lines."""
     return [line for line in lines if line.startswith(" ")]

@@ -1,4 +1,9 @@
-"""Storage of baselines: below the plan's root, with a second copy in git that is compared on loading."""
+"""Storage of baselines: a file below the plan's root, and a copy in git that is compared on loading.
+
+Code under test can overwrite the file. The copy in git's object database, under a ref, cannot be changed by
+a plain file write, so that a manipulated baseline is noticed: the copy is then used, and the difference
+becomes a doubt (:attr:`KeptBaseline.doubts`). File contents that no commit has are stored by SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +37,18 @@ OBJECTS = "baseline/objects"
 """Folder of file contents that no commit contains, named by SHA-256."""
 
 REFS = "refs/planverify"
+"""Prefix of the refs of baselines in the main work tree."""
 REVISION_REFS = "refs/planverify-revisions"
-_OF_LINKED = "refs/worktree/planverify"
+"""Prefix of the refs of cached baselines of revisions."""
+_LINKED_REFS = "refs/worktree/planverify"
 """Prefix for linked work trees: refs below ``refs/worktree`` are not shared between work trees."""
 
 
 @dataclass(frozen=True)
 class KeptBaseline:
-    """A loaded baseline. Also a snapshot of the root's files, with contents from git or from kept
-    copies.
+    """A loaded baseline, and a snapshot of the root's files with contents from git or from stored copies.
+
+    Implements :class:`pytest_planverify.baseline.work_tree.Snapshot`.
     """
 
     root: Path
@@ -48,18 +56,18 @@ class KeptBaseline:
     path: Path = field(kw_only=True)
     """Its file, which may be missing if git has a copy."""
     doubts: tuple[str, ...] = field(default=(), kw_only=True)
-    """Signs that something else than ``planverify baseline`` changed it."""
+    """Signs that something other than ``planverify baseline`` changed the file."""
     begins_run: bool = field(default=False, kw_only=True)
     """Recorded by ``planverify run`` for itself, so its failures are that run's work."""
     _contents: dict[str, bytes | None] = field(default_factory=dict[str, "bytes | None"], repr=False)
     _former: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def digests(self) -> Mapping[str, str]:
-        """SHA-256 of every file, in hexadecimal."""
+        """Return the SHA-256 of every file by path, in hexadecimal."""
         return {path: file.sha256 for path, file in self.document.files.items()}
 
     def read(self, path: str) -> bytes | None:
-        """Return the content of a file; ``None`` if no copy of exactly that content is left."""
+        """Return the content that a file had; ``None`` if no copy of exactly that content is left."""
         if path not in self._contents:
             self._contents[path] = self._read(path)
         return self._contents[path]
@@ -75,6 +83,7 @@ class KeptBaseline:
         else:
             with suppress(OSError):
                 content = (self.root / HOME / OBJECTS / file.sha256).read_bytes()
+        # A stored copy may have been overwritten.
         is_same = content is not None and hashlib.sha256(content).hexdigest() == file.sha256
         return content if is_same else None
 
@@ -83,27 +92,28 @@ class KeptBaseline:
         return Repository.around(self.root)
 
     def accepted(self, path: str, sha256: str | None) -> bool:
-        """Return whether a person accepted that content of a file; ``None`` means its removal."""
+        """Return whether a person accepted this content of a file; ``None`` stands for its removal."""
         return (path, sha256) in self._accepted
 
     @cached_property
     def _accepted(self) -> set[tuple[str, str | None]]:
+        """Pairs of path and accepted SHA-256."""
         return {item for each in self.document.accepted for item in each.files.items()}
 
     @cached_property
     def _functions(self) -> frozenset[str]:
-        """The executed tests without parameters."""
+        """Node ids of the executed tests, without parameters."""
         return frozenset(known.partition("[")[0] for known in self.document.tests)
 
     def kind_of(self, path: str) -> JudgeKind:
-        """Return a file's role in verdicts, by name for files that did not exist."""
+        """Return the kind of a file as recorded; for a file that did not exist, by its name."""
         known = self.document.files.get(path)
         return Judges().kind_of(path) if known is None else known.kind
 
     def former(self, nodeid: str) -> str:
-        """Return the node id that a test had at the baseline, if its file was renamed.
+        """Return the node id that a test had at the baseline; another one only if its file was renamed.
 
-        Only an unchanged file counts as renamed, and only if its former path is unambiguous.
+        A file counts as renamed only if its content is unchanged and its former path is unambiguous.
         """
         path, separator, names = nodeid.partition("::")
         if path not in self._former:
@@ -111,26 +121,33 @@ class KeptBaseline:
         return f"{self._former[path]}{separator}{names}"
 
     def _former_path(self, path: str) -> str:
+        """Return the only missing file of the baseline with the same content, else ``path`` itself."""
         if path in self.document.files:
             return path
         try:
             digest = hashlib.sha256((self.root / path).read_bytes()).hexdigest()
         except (OSError, ValueError):
             return path
-        gone = [
+        candidates = [
             name
             for name, file in self.document.files.items()
             if file.sha256 == digest and not os.path.lexists(self.root / name)
         ]
-        return gone[0] if len(gone) == 1 else path
+        return candidates[0] if len(candidates) == 1 else path
 
     def test(self, nodeid: str) -> BaselineTest | None:
-        """Return a test's result; for a file that failed to import, that of the file."""
+        """Return a test's result at the baseline; that of its file if the file could not be collected.
+
+        ``None`` if the test did not run.
+        """
         name = self.former(nodeid)
         return self.document.tests.get(name) or self.document.tests.get(name.partition("::")[0])
 
     def had_test(self, nodeid: str) -> bool:
-        """Return whether the test may have existed: it ran, or its file contains its name."""
+        """Return whether a test may have existed at the baseline: it ran, or its file contains its name.
+
+        ``True`` also if the file's former content is lost.
+        """
         if self.test(nodeid) is not None:
             return True
         path, _, names = self.former(nodeid).partition("[")[0].partition("::")
@@ -139,7 +156,7 @@ class KeptBaseline:
         name = names.rpartition("::")[2]
         function = f"{path}::{names}"
         if function in self._functions:
-            return False  # other parameters of it ran, so it would have run, too
+            return False  # the test ran with other parameters, so these did not exist
         content = self.read(path)
         return (
             content is None
@@ -149,44 +166,45 @@ class KeptBaseline:
 
 
 def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
-    """Return the baseline of a plan, or ``None``.
+    """Return the baseline of a plan, or of the parent plan that contains it; ``None`` if there is none.
 
-    If git keeps a copy, that copy counts: a differing file is a doubt, a missing file is fine. Raises
-    :class:`planner.errors.BaselineError` if it is unreadable or of another plan.
+    If git has a copy, the copy is used: a file that differs from it is recorded as a doubt, a missing file
+    is accepted. Raises :class:`planner.errors.BaselineError` if the baseline is unreadable or of another
+    plan.
     """
     path = PlanFolder(root, plan_id).baseline
-    repository = Repository.around(root) if may_keep(root, REFS) or may_keep(root, _OF_LINKED) else None
-    ref, copy = _copy(repository, plan_id)
-    is_there = os.path.lexists(path)
-    if not is_there and copy is None:
-        return _of_parent(root, plan_id)
+    repository = Repository.around(root) if may_keep(root, REFS) or may_keep(root, _LINKED_REFS) else None
+    ref, copy = _copy_in_git(repository, plan_id)
+    exists = os.path.lexists(path)
+    if not exists and copy is None:
+        return _part_of_parent(root, plan_id)
     document, data = None, b""
-    if is_there:
+    if exists:
         try:
-            held, data = read_baseline(path)
-            document = _of_plan(held, plan_id, str(path))
+            in_file, data = read_baseline(path)
+            document = _require_plan(in_file, plan_id, str(path))
         except BaselineError:
             if copy is None:
                 raise
             data = b""
     doubts: tuple[str, ...] = ()
     if copy is not None and copy != data:
-        document = _of_plan(parse_baseline(copy, ref), plan_id, ref)
-        if is_there:
+        document = _require_plan(parse_baseline(copy, ref), plan_id, ref)
+        if exists:
             doubts = (f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}",)
     assert document is not None
     return KeptBaseline(root, document, path=path, doubts=doubts)
 
 
 def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes]) -> tuple[Path, str | None]:
-    """Write a baseline, and those contents (by SHA-256) that no commit contains.
+    """Write a baseline, its copy in git, and those contents (by SHA-256) that no commit contains.
 
-    Returns the path, and why git has no copy, if there is git. Raises
-    :class:`planner.errors.FileWriteError`.
+    Returns the path of the file, and the reason if git could not store the copy (``None`` if it did, or
+    without a repository). Raises :class:`planner.errors.FileWriteError`.
     """
     path = PlanFolder(root, document.plan).baseline
     data = baseline_bytes(document)
-    keep_contents(root, contents)
+    keep_contents(root, contents)  # first, so that a stored baseline never lacks its contents
     replace_file(path, data, durable=True)
     repository = Repository.around(root)
     if repository is None:
@@ -199,13 +217,19 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
 
 
 def baseline_of_file(root: Path, path: Path, *, begins_run: bool = False) -> KeptBaseline:
-    """Load a baseline from a file. Raises :class:`planner.errors.BaselineError`."""
+    """Load a baseline from a file, without comparison with git.
+
+    Raises :class:`planner.errors.BaselineError`.
+    """
     document, _ = read_baseline(path)
     return KeptBaseline(root, document, path=path, begins_run=begins_run)
 
 
 def keep_contents(root: Path, contents: Mapping[str, bytes]) -> None:
-    """Store contents under their SHA-256. Raises ``FileWriteError``."""
+    """Store contents under their SHA-256; existing files are replaced only if their content differs.
+
+    Raises :class:`planner.errors.FileWriteError`.
+    """
     folder = make_home(root) / OBJECTS
     for digest, content in contents.items():
         place = folder / digest
@@ -219,16 +243,17 @@ def run_baseline(root: Path, plan_id: str) -> Path:
 
 
 def outcomes_of(path: Path) -> Path:
-    """Return the path of the outcomes of the run that recorded a baseline."""
+    """Return the path for the outcomes of the run that recorded the baseline at ``path``."""
     return path.with_name(f"{path.stem}-outcomes.json")
 
 
 def keep_outcomes(path: Path, runs: Sequence[BaselineRun]) -> None:
-    """Store the outcomes of the recording run, for the next run of the plan."""
+    """Store the outcomes of the first recording run, for the next run of the plan."""
     replace_file(outcomes_of(path), runs[0].document.model_dump_json())
 
 
-def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
+def _require_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
+    """Return the baseline if it is of that plan, else raise ``BaselineError`` that names ``shown``."""
     if document.plan == plan_id:
         return document
     raise BaselineError(
@@ -237,33 +262,37 @@ def _of_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
     )
 
 
-def _of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
-    """Return the part of a higher plan's baseline that covers this plan, when a sub-plan is verified by
-    itself.
+def _part_of_parent(root: Path, plan_id: str) -> KeptBaseline | None:
+    """Return the part of a parent plan's baseline that covers this plan, or ``None``.
+
+    For a sub-plan that is verified by itself.
     """
     for path in sorted((root / PLANS).glob("*/baseline.json")):
         with suppress(BaselineError):  # of another plan, whose own run reports the error
             parent, _ = read_baseline(path)
-            name = next((name for name, held in parent.sub_plans.items() if held == plan_id), None)
+            name = next((name for name, sub_plan in parent.sub_plans.items() if sub_plan == plan_id), None)
             kept = None if name is None else find_baseline(root, parent.plan)
             if kept is not None:
-                before = f"{name}/"
+                prefix = f"{name}/"
                 todos = {
-                    todo_id.removeprefix(before): todo
+                    todo_id.removeprefix(prefix): todo
                     for todo_id, todo in kept.document.todos.items()
-                    if todo_id.startswith(before)
+                    if todo_id.startswith(prefix)
                 }
                 part = kept.document.model_copy(update={"todos": todos})
                 return KeptBaseline(root, part, path=kept.path, doubts=kept.doubts)
     return None
 
 
-def _copy(repository: Repository | None, plan_id: str) -> tuple[str, bytes | None]:
-    """Return the git ref of a plan's baseline, and its content."""
+def _copy_in_git(repository: Repository | None, plan_id: str) -> tuple[str, bytes | None]:
+    """Return the git ref of a plan's baseline and its content; ``None`` as content if there is no copy.
+
+    A linked work tree without a baseline of its own uses that of the main work tree.
+    """
     if repository is None:
         return "", None
     own = _ref(repository, plan_id)
-    refs = [own, own.replace(_OF_LINKED, REFS)] if repository.linked else [own]
+    refs = [own, own.replace(_LINKED_REFS, REFS)] if repository.linked else [own]
     for ref in refs:
         copy = repository.kept(ref)
         if copy is not None:
@@ -272,14 +301,18 @@ def _copy(repository: Repository | None, plan_id: str) -> tuple[str, bytes | Non
 
 
 def _ref(repository: Repository, plan_id: str) -> str:
-    """Return the ref name; unique by plan and root, and separate for linked work trees."""
-    names = _OF_LINKED if repository.linked else REFS
+    """Return the ref of a plan's baseline: unique by plan and root, and separate for linked work trees."""
+    names = _LINKED_REFS if repository.linked else REFS
+    # Several roots of one repository may have plans of the same id.
     place = hashlib.sha256(os.fsencode(repository.prefix)).hexdigest()[:8]
     return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")
 
 
 def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Baseline:
-    """Return the new baseline with its reason and the earlier ones."""
+    """Return a new baseline with the reason for replacing ``earlier``, and the history of replacements.
+
+    ``earlier`` is ``None`` if there was none or it was unreadable.
+    """
     replaced = None
     history = ()
     if earlier is not None:
@@ -292,10 +325,12 @@ def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Bas
 def accept_changes(
     flat: FlatPlan, todo_id: str, reason: str, only: Sequence[str] | None = None
 ) -> tuple[Acceptance | None, str | None]:
-    """Accept the judging files that differ from the baseline; ``only`` restricts them.
+    """Accept the current content of protected files that differ from the baseline, and store the baseline.
 
-    Returns the acceptance (``None`` if nothing differs), and why git has no copy of the new baseline.
-    Raises :class:`planner.errors.BaselineError`.
+    ``only`` restricts the files, as paths relative to the root or to the current directory. Returns the
+    acceptance (``None`` if nothing differs), and the reason if git could not store a copy. Raises
+    :class:`planner.errors.BaselineError` without a baseline, with a doubtful one, or for a file in ``only``
+    that is not protected or did not change.
     """
     root = flat.loaded.root
     kept = find_baseline(root, flat.loaded.plan.todo_list_id)
@@ -321,14 +356,15 @@ def accept_changes(
 
 
 def _changed_judges(flat: FlatPlan, kept: KeptBaseline) -> dict[str, str | None]:
-    """Return changed judging files that are not accepted yet, with their SHA-256."""
+    """Return the SHA-256 of changed protected files not accepted yet; ``None`` for removed ones."""
     tree = WorkTree(flat.loaded.root)
-    files, then, now_there = kept.document.files, kept.digests(), tree.digests()
+    files, before, current = kept.document.files, kept.digests(), tree.digests()
     judges = judges_of(flat, {name.partition("::")[0] for name in kept.document.tests}, tree)
     return {
-        path: now_there.get(path)
-        for path in sorted({*then, *now_there})
-        if then.get(path) != now_there.get(path)
+        path: current.get(path)
+        for path in sorted({*before, *current})
+        if before.get(path) != current.get(path)
+        # A file that existed keeps its kind, whatever the current configuration implies.
         and (files[path].kind if path in files else judges.kind_of(path)) is not JudgeKind.PRODUCT
-        and not kept.accepted(path, now_there.get(path))
+        and not kept.accepted(path, current.get(path))
     }

@@ -1,5 +1,8 @@
-"""Qualification of checks: run each criterion of unclaimed todos on the tree as it is, and on copies in
-which a negative control broke the feature.
+"""Qualification of checks before the work: whether a check fails while the feature is missing or broken.
+
+Each criterion of unclaimed todos runs several times on the unchanged tree, and once on a temporary copy
+that its negative control has broken. A check that passes in all of them proves nothing (vacuous); one with
+mixed results on the unchanged tree is unstable; one without a result is unrunnable.
 """
 
 from __future__ import annotations
@@ -37,9 +40,10 @@ RUNS = 3
 """Number of runs of each check on the unchanged tree."""
 
 RUNS_OF_CHANCE = 10
-"""Maximum runs of a check whose tests involve chance, until it has both passed and failed."""
+"""Maximum of runs of a check whose tests involve chance; they end when it has both passed and failed."""
 
 _CONTROL_SECONDS = 600.0
+"""Time limit of a negative control's command or patch."""
 _UNRUNNABLE = frozenset({Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR})
 _ANSWERS = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY})
 
@@ -51,12 +55,12 @@ class CheckAnswer:
     verdict: Verdict
     reason: str | None = None
     failure: Failure | None = None
-    """Its diagnosed failure, if it failed."""
+    """The diagnosed failure, if the check failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """Qualification of a check, with reason and remedy."""
+    """Quality of a check, with reason and remedy."""
 
     quality: Quality
     because: str
@@ -65,7 +69,7 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A criterion to qualify."""
+    """A criterion to qualify, with its own negative control or else that of its todo."""
 
     todo: Todo
     criterion: Criterion
@@ -80,9 +84,10 @@ def qualify(
     todo_ids: Sequence[str] = (),
     say: Callable[[str], None],
 ) -> Qualification:
-    """Return the qualification of each check of the unclaimed todos; ``todo_ids`` restricts them.
+    """Return the qualification of each check of the unclaimed todos; ``todo_ids`` restricts them, if given.
 
-    Checks run ``runs`` times on the tree, and once per negative control in a temporary copy. Raises
+    The whole plan runs ``runs`` times on the tree, more often if a check's tests involve chance, and once
+    per negative control in a temporary copy. ``say`` is called with a line per run, for progress. Raises
     :class:`planner.errors.PlannerError` if the plan cannot be verified at all.
     """
     todos = [todo for todo in flat.loaded.plan.items if not todo_ids or todo.id in todo_ids]
@@ -101,8 +106,8 @@ def qualify(
             say(f"verifying the tree as it is, {number} of {runs}")
         as_is.append(verify_apart(flat.loaded.path, directory=directory))
     for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
-        say(f"verifying a copy that is broken by {_named(control)}")
-        broken[control] = _try(control, flat)
+        say(f"verifying a copy that is broken by {_name_of(control)}")
+        broken[control] = _verify_broken_copy(control, flat)
     repository = Repository.around(flat.loaded.root)
     return Qualification(
         plan=flat.loaded.plan.todo_list_id,
@@ -124,6 +129,7 @@ def qualify(
 
 
 def _subjects(flat: FlatPlan, todos: Sequence[Todo]) -> Iterator[_Subject]:
+    """Yield the criteria of the todos that can be qualified."""
     for todo in todos:
         for criterion in flat.loaded.criteria[todo.id]:
             if is_qualified(criterion):
@@ -134,14 +140,18 @@ def _subjects(flat: FlatPlan, todos: Sequence[Todo]) -> Iterator[_Subject]:
 def _qualified(
     subject: _Subject, as_is: Sequence[OutcomeDocument], tried: OutcomeDocument | str | None, flat: FlatPlan
 ) -> QualifiedCheck:
-    """Return a check's qualification; ``tried`` is the outcome of its control, or why there is none."""
+    """Return a check's qualification.
+
+    ``as_is`` are the outcomes on the unchanged tree; ``tried`` are those on the broken copy, or a text why
+    the control could not be applied; ``None`` without a control.
+    """
     todo, criterion = subject.todo, subject.criterion
-    said = [_answer(document, subject) for document in as_is]
+    answers = [_answer(document, subject) for document in as_is]
     fault = tried if isinstance(tried, str) else None
     broken = None if tried is None or isinstance(tried, str) else _answer(tried, subject)
     to_be_written = _is_to_be_written(subject, flat)
-    worth = worth_of(said, broken, control_fault=fault, to_be_written=to_be_written)
-    runs = [_run_of("as_is", each) for each in said]
+    worth = worth_of(answers, broken, control_fault=fault, to_be_written=to_be_written)
+    runs = [_run_of("as_is", each) for each in answers]
     return QualifiedCheck(
         todo_id=todo.id,
         check_id=criterion.id,
@@ -151,11 +161,12 @@ def _qualified(
         because=worth.because,
         remedy=worth.remedy,
         runs=(*runs, *([_run_of("broken", broken)] if broken is not None else [])),
-        control=None if subject.control is None else _named(subject.control),
+        control=None if subject.control is None else _name_of(subject.control),
     )
 
 
 def _run_of(tree: Literal["as_is", "broken"], answer: CheckAnswer) -> QualifiedRun:
+    """Return the record of one run of a check."""
     signature = None if answer.failure is None else answer.failure.signature
     return QualifiedRun(tree=tree, verdict=answer.verdict, signature=signature)
 
@@ -163,7 +174,7 @@ def _run_of(tree: Literal["as_is", "broken"], answer: CheckAnswer) -> QualifiedR
 def _undecided_by_chance(
     subjects: Sequence[_Subject], documents: Sequence[OutcomeDocument], flat: FlatPlan
 ) -> bool:
-    """Return whether a check with uniform results has a test that involves chance."""
+    """Return whether some check with uniform results so far has a test that involves chance."""
     for subject in subjects:
         outcomes = [document.outcome(subject.todo.id) for document in documents]
         checks = [check for each in outcomes for check in each.checks if check.id == subject.criterion.id]
@@ -177,6 +188,7 @@ def _undecided_by_chance(
 
 
 def _answer(document: OutcomeDocument, subject: _Subject) -> CheckAnswer:
+    """Return the result of a subject's check in one run; ``NOT_RUN`` if the run did not reach it."""
     outcome = document.outcome(subject.todo.id)
     check = next((each for each in outcome.checks if each.id == subject.criterion.id), None)
     if check is None:
@@ -185,7 +197,7 @@ def _answer(document: OutcomeDocument, subject: _Subject) -> CheckAnswer:
 
 
 def _is_to_be_written(subject: _Subject, flat: FlatPlan) -> bool:
-    """Return whether an open todo will write a test file that the command selects."""
+    """Return whether each test file that the command selects is one that an unclaimed todo may write."""
     command = subject.criterion.command
     if command is None or command.pytest is None:
         return False
@@ -194,6 +206,7 @@ def _is_to_be_written(subject: _Subject, flat: FlatPlan) -> bool:
 
 
 def _makes(todo: Todo, file: str) -> bool:
+    """Return whether an unclaimed todo may write a file: by artifact, target file or ``allowed_files``."""
     if todo.status is TodoStatus.CLAIMED:
         return False
     artifacts = [artifact.path for artifact in todo.acceptance_criteria.expected_artifacts]
@@ -205,18 +218,22 @@ def _makes(todo: Todo, file: str) -> bool:
 # -- negative controls ---------------------------------------------------------------------------------
 
 
-def _try(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
-    """Break a copy of the tree and verify the plan there; return the outcomes, or why that failed."""
+def _verify_broken_copy(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
+    """Break a copy of the tree and verify the plan there.
+
+    Returns the outcomes, or a text why the control could not be applied.
+    """
     root = flat.loaded.root
     with copy_as_is(root) as tree:
         before = _stamps(tree)
         if control.patch is not None:
             fault = _apply_patch(root / control.patch, tree)
         else:
+            # Reversed, so that the top plan's definition of a tool replaces that of a sub-plan.
             tools = {spec.name: spec for part in reversed(flat.parts) for spec in part.tools}
             fault = _run(control.cmd or "", tuple(tools.values()), tree, environment_for(tree, root))
         if fault is None and _stamps(tree) == before:
-            fault = f"{_named(control)} changes no file, so it breaks nothing"
+            fault = f"{_name_of(control)} changes no file, so it breaks nothing"
         plan = counterpart(flat.loaded.path, tree, root)
         if fault is None and (plan is None or not plan.exists()):
             fault = "the plan file does not lie in the tree that was copied"
@@ -226,7 +243,7 @@ def _try(control: NegativeControl, flat: FlatPlan) -> OutcomeDocument | str:
 
 
 def _stamps(tree: Path) -> dict[str, tuple[int, int, int]]:
-    """Return file stamps that reveal later writes."""
+    """Return modification time (in ns), size and inode of each file, to detect later changes."""
     found: dict[str, tuple[int, int, int]] = {}
     for path in walk(tree):
         with suppress(OSError):
@@ -236,6 +253,10 @@ def _stamps(tree: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _apply_patch(patch: Path, tree: Path) -> str | None:
+    """Apply a patch to a copy; return ``None``, or why it does not apply.
+
+    Paths in the patch are relative to the plan's root, which may be a folder of the repository.
+    """
     if not patch.is_file():
         return f"there is no patch {patch.name}"
     repository = Repository.around(tree)
@@ -254,12 +275,13 @@ def _apply_patch(patch: Path, tree: Path) -> str | None:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"git cannot apply it: {error}"
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        return f"{patch.name} does not apply: {said[0] if said else 'git says no more'}"
+        errors = [line for line in done.stderr.splitlines() if line.strip()]
+        return f"{patch.name} does not apply: {errors[0] if errors else 'git says no more'}"
     return None
 
 
 def _run(cmd: str, tools: tuple[ToolSpec, ...], tree: Path, env: dict[str, str]) -> str | None:
+    """Run a negative control's command in a copy; return ``None``, or why it failed."""
     from pytest_planverify.checks.command import run_command
 
     try:
@@ -270,11 +292,12 @@ def _run(cmd: str, tools: tuple[ToolSpec, ...], tree: Path, env: dict[str, str])
     if result.exit_code == 0:
         return None
     how = "did not come to its end" if result.exit_code is None else f"ended with {result.exit_code}"
-    said = result.evidence[0].headline if result.evidence else result.reason
-    return f"{cmd!r} {how}: {said or 'it says no more'}"
+    detail = result.evidence[0].headline if result.evidence else result.reason
+    return f"{cmd!r} {how}: {detail or 'it says no more'}"
 
 
-def _named(control: NegativeControl) -> str:
+def _name_of(control: NegativeControl) -> str:
+    """Return what the control applies: its patch or its command."""
     return control.patch or control.cmd or "nothing"
 
 
@@ -284,13 +307,16 @@ def _named(control: NegativeControl) -> str:
 def is_qualified(criterion: Criterion) -> bool:
     """Return whether a criterion can be qualified before the work.
 
-    Questions are answered by people, and ``must_stay_green`` passes before by definition.
+    Manual criteria cannot, as people answer them, nor ``must_stay_green``, which passes by definition.
     """
     return criterion.kind is not CheckKind.MANUAL and criterion.id != STAY_GREEN
 
 
 def answer_of(outcome: Outcome, check: Check) -> CheckAnswer:
-    """Return a check's result from its todo's outcome."""
+    """Return a check's result from its todo's outcome.
+
+    Its failure is its own, or else that of another check which one of its failing tests shows.
+    """
     red = {test.nodeid for test in check.tests if test.outcome.is_red}
     own = next((each for each in outcome.failures if each.check_id == check.id), None)
     shared = next((each for each in outcome.failures if red & {*each.tests, *each.top_failing_tests}), None)
@@ -306,9 +332,9 @@ def worth_of(
 ) -> Worth:
     """Return the qualification of a check.
 
-    ``as_is`` are its results on the unchanged tree, ``broken`` that with its negative control applied;
-    ``control_fault`` tells why that could not be applied. ``to_be_written`` tells that its tests are
-    still to be written.
+    ``as_is`` are its results on the unchanged tree; ``broken`` is its result with the negative control
+    applied, ``None`` without a control; ``control_fault`` is why the control could not be applied.
+    ``to_be_written`` states that the tests are still to be written by a todo.
     """
     if not as_is:
         return _unrunnable("it was not reached", None)
@@ -322,11 +348,15 @@ def worth_of(
             because=f"it gave both answers on the same tree: green {greens} of {len(as_is)} times",
             remedy="take chance, clock, network and order out of it, and qualify it again",
         )
-    return _green(broken, control_fault, len(as_is)) if greens else _red(as_is[0], broken, to_be_written)
+    return (
+        _of_passing(broken, control_fault, len(as_is))
+        if greens
+        else _of_failing(as_is[0], broken, to_be_written)
+    )
 
 
-def _green(broken: CheckAnswer | None, control_fault: str | None, times: int) -> Worth:
-    """Qualify a check that passes before the work."""
+def _of_passing(broken: CheckAnswer | None, control_fault: str | None, times: int) -> Worth:
+    """Qualify a check that passes before the work, in ``times`` runs: it needs a negative control."""
     if control_fault is not None:
         return Worth(
             quality=Quality.UNRUNNABLE,
@@ -334,21 +364,24 @@ def _green(broken: CheckAnswer | None, control_fault: str | None, times: int) ->
             remedy="make the control again, so that it breaks the feature in the tree as it is",
         )
     if broken is None:
-        said = "once" if times == 1 else f"{times} of {times} times"
+        often = "once" if times == 1 else f"{times} of {times} times"
         return Worth(
             quality=Quality.VACUOUS,
-            because=f"it is green before the work ({said})",
+            because=f"it is green before the work ({often})",
             remedy="add a test that is red now, or name the tests under must_stay_green; if the work is "
             "done, claim the todo, or declare a negative_control that breaks the feature",
         )
-    return _on_broken(broken) or Worth(
+    return _fault_on_broken(broken) or Worth(
         quality=Quality.RED_OK,
         because="it is green now, and red where its negative control breaks the feature",
     )
 
 
-def _red(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) -> Worth:
-    """Qualify a check that fails before the work; a control that does not apply yet is acceptable."""
+def _of_failing(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) -> Worth:
+    """Qualify a check that fails before the work; a control that does not apply yet is acceptable.
+
+    The reason of the failure decides: an environment problem or missing tests make it unrunnable.
+    """
     failure = first.failure
     if failure is not None and (failure.category in _UNRUNNABLE or failure.owner is Owner.ENVIRONMENT):
         return _unrunnable(failure.stack_trace_head or str(failure.category), failure)
@@ -361,11 +394,12 @@ def _red(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: bool) ->
                 "expected_artifacts",
             )
         return Worth(quality=Quality.RED_OK, because="its tests are still to be written by a todo")
-    bad = None if broken is None else _on_broken(broken)
-    return bad or Worth(quality=Quality.RED_OK, because=_said("it is red before the work", failure))
+    bad = None if broken is None else _fault_on_broken(broken)
+    return bad or Worth(quality=Quality.RED_OK, because=_with_head("it is red before the work", failure))
 
 
-def _on_broken(broken: CheckAnswer) -> Worth | None:
+def _fault_on_broken(broken: CheckAnswer) -> Worth | None:
+    """Return the qualification of a check that does not fail on the broken copy; ``None`` if it fails."""
     if broken.verdict is Verdict.PASSED:
         return Worth(
             quality=Quality.VACUOUS,
@@ -373,12 +407,13 @@ def _on_broken(broken: CheckAnswer) -> Worth | None:
             remedy="let it assert what the feature gives, so that it notices when the feature is gone",
         )
     if broken.verdict not in _ANSWERS:
-        said = broken.reason or f"it is {broken.verdict}"
-        return _unrunnable(f"on the tree that its negative control broke {said}", broken.failure)
+        detail = broken.reason or f"it is {broken.verdict}"
+        return _unrunnable(f"on the tree that its negative control broke {detail}", broken.failure)
     return None
 
 
 def _unrunnable(because: str, failure: Failure | None) -> Worth:
+    """Return the qualification of a check without a result; the diagnosis' suggestion is the remedy."""
     advice = failure.suggestion if failure is not None and failure.suggestion else None
     return Worth(
         quality=Quality.UNRUNNABLE,
@@ -387,6 +422,7 @@ def _unrunnable(because: str, failure: Failure | None) -> Worth:
     )
 
 
-def _said(text: str, failure: Failure | None) -> str:
+def _with_head(text: str, failure: Failure | None) -> str:
+    """Return a text followed by the first line of the failure's stack trace head, if it has one."""
     head = (failure.stack_trace_head or "").strip().splitlines() if failure is not None else []
     return f"{text}: {head[0]}" if head else text

@@ -1,4 +1,9 @@
-"""Recording of a baseline: results of the plan's checks and tests, and all files below the root."""
+"""Recording of a baseline: results of the plan's checks and tests, and all files below the root.
+
+:func:`look` reads the tree, :func:`verify_often` runs the plan in separate processes, and
+:func:`make_baseline` combines both. The inventory of the sessions (hooks, patches, lost records) is part of
+the baseline, so that later runs can detect manipulated sessions.
+"""
 
 from __future__ import annotations
 
@@ -45,20 +50,24 @@ if TYPE_CHECKING:
     from pytest_planverify.journal import Record
 
 LARGEST_COPY = 5 << 20
+"""Limit in bytes of one uncommitted content that is copied."""
 MOST_COPIED = 256 << 20
 """Total bytes of uncommitted contents that are copied; beyond it only SHA-256 is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTree:
-    """The files of a tree before anything of it ran."""
+    """The files of a tree, read before any code of it ran."""
 
     tree: WorkTree
     files: Mapping[str, BaselineFile]
+    """By path; kinds are not determined yet."""
     contents: Mapping[str, bytes]
-    """Uncommitted contents by SHA-256, within the size limit."""
+    """Uncommitted contents by SHA-256, within the size limits."""
     revision: str | None = None
+    """Commit that is checked out; ``None`` without git or before the first commit."""
     dirty: bool = False
+    """Whether the tree differs from that commit."""
 
 
 def look(root: Path) -> SeenTree:
@@ -68,21 +77,24 @@ def look(root: Path) -> SeenTree:
     commit = None if repository is None else repository.commit("HEAD")
     blobs: Mapping[str, str] = {}
     if repository is not None and commit is not None:
+        # Configuration in folders above the root is listed only if it is named.
         blobs = repository.blobs(commit, *(path for path in tree.paths() if path.startswith("../")))
     files: dict[str, BaselineFile] = {}
     contents: dict[str, bytes] = {}
-    held = 0
+    size = 0
     for path in tree.paths():
         content = tree.read(path)
         if content is not None:
             blob = blobs.get(path)
             committed = blob is not None and blob == object_id(content, len(blob))
             digest = hashlib.sha256(content).hexdigest()
-            copied = not committed and len(content) <= LARGEST_COPY and held + len(content) <= MOST_COPIED
+            copied = not committed and len(content) <= LARGEST_COPY and size + len(content) <= MOST_COPIED
             if copied:
-                held += len(content)
+                size += len(content)
                 contents[digest] = content
             files[path] = BaselineFile(sha256=digest, size=len(content), committed=committed)
+    # Files of submodules are in no commit of this repository, so they do not count. The second condition
+    # finds deleted files.
     dirty = any(not file.committed and not tree.is_nested(path) for path, file in files.items()) or any(
         path not in files and not path.startswith("../") for path in blobs
     )
@@ -92,7 +104,10 @@ def look(root: Path) -> SeenTree:
 
 
 def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -> Baseline:
-    """Return the baseline from one or several runs of the plan."""
+    """Return the baseline from the files before the work and one or several runs of the plan.
+
+    A file that could not be collected is recorded as a test with an error.
+    """
     tests = dict(tests_of(flat, runs))
     records = all_records(runs)
     for record in records:
@@ -121,7 +136,7 @@ def make_baseline(flat: FlatPlan, seen: SeenTree, runs: Sequence[BaselineRun]) -
     )
 
 
-# -- what runs said ------------------------------------------------------------------------------------
+# -- results of runs -----------------------------------------------------------------------------------
 
 
 class BaselineRun(NamedTuple):
@@ -129,11 +144,14 @@ class BaselineRun(NamedTuple):
 
     document: OutcomeDocument
     records: Sequence[Record]
-    """Its journal, with collection errors and plugins."""
+    """Records of its journal, with collection errors and plugins; empty if the journal cannot be read."""
 
 
 def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
-    """Return the run that wrote a document, with its journal. Call at once, as old journals are removed."""
+    """Return the run that wrote the outcomes, with its journal.
+
+    Call it right after the run, as old journals are removed.
+    """
     journal = root / ".planverify" / "runs" / document.run.run_id / "journal.jsonl"
     try:
         return BaselineRun(document, read_journal(journal))
@@ -144,22 +162,22 @@ def run_of(document: OutcomeDocument, root: Path) -> BaselineRun:
 def all_records(runs: Sequence[BaselineRun]) -> list[Record]:
     """Return the records of all runs, the first run's last: only that one saw the original tree.
 
-    Sessions of different runs are renamed, as their names would collide.
+    Sessions and writers of later runs get their run's number as prefix, as their names would collide.
     """
     found: list[Record] = []
     for number, run in reversed(list(enumerate(runs))):
         for record in run.records:
-            own = {name: f"{number}/{record[name]}" for name in ("session", "pen") if name in record}
-            found.append({**record, **own} if number else record)
+            renamed = {name: f"{number}/{record[name]}" for name in ("session", "pen") if name in record}
+            found.append({**record, **renamed} if number else record)
     return found
 
 
 def todos_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTodo]]:
-    """Yield each todo with its state and its checks; done only if done in every run."""
-    told: dict[str, list[Outcome]] = {}
+    """Yield each todo id with the todo's state and checks; it is done only if it was done in every run."""
+    by_todo: dict[str, list[Outcome]] = {}
     for outcome in (each for run in runs for each in run.document.outcomes):
-        told.setdefault(outcome.todo_id, []).append(outcome)
-    for todo_id, outcomes in told.items():
+        by_todo.setdefault(outcome.todo_id, []).append(outcome)
+    for todo_id, outcomes in by_todo.items():
         states = [outcome.state for outcome in outcomes]
         undone = next((state for state in states if state is not TodoState.DONE), TodoState.DONE)
         is_claimed = flat.loaded.plan.todo(todo_id).status is TodoStatus.CLAIMED
@@ -171,15 +189,16 @@ def todos_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str,
 
 
 def _checks(outcomes: Sequence[Outcome]) -> dict[str, BaselineCheck]:
+    """Return the checks of one todo by id, each combined from its results in all runs."""
     found: dict[str, BaselineCheck] = {}
     for check_id in dict.fromkeys(check.id for outcome in outcomes for check in outcome.checks):
-        told = [check for outcome in outcomes for check in outcome.checks if check.id == check_id]
+        checks = [check for outcome in outcomes for check in outcome.checks if check.id == check_id]
         failures = [each for outcome in outcomes for each in outcome.failures if each.check_id == check_id]
         found[check_id] = BaselineCheck(
-            verdict=_verdict([check.verdict for check in told]),
+            verdict=_verdict([check.verdict for check in checks]),
             signatures=tuple(dict.fromkeys(each.signature for each in failures if each.signature)),
-            cmd=told[0].cmd,
-            tests=tuple(dict.fromkeys(test.nodeid for check in told for test in check.tests)),
+            cmd=checks[0].cmd,
+            tests=tuple(dict.fromkeys(test.nodeid for check in checks for test in check.tests)),
         )
     return found
 
@@ -194,21 +213,24 @@ def _verdict(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def tests_of(flat: FlatPlan, runs: Sequence[BaselineRun]) -> Iterator[tuple[str, BaselineTest]]:
-    """Yield each test once; mixed results in checks or runs are flaky."""
-    answers: dict[str, list[TestOutcome]] = {}
+    """Yield each test once, by node id relative to the top plan's root, without tests that did not run.
+
+    A failure takes precedence over other results; mixed results in several checks or runs make it flaky.
+    """
+    results: dict[str, list[TestOutcome]] = {}
     signatures: dict[str, str] = {}
     flaky: set[str] = set()
     for outcome in (each for run in runs for each in run.document.outcomes):
         for test in (each for check in outcome.checks for each in check.tests):
-            answers.setdefault(below(flat, outcome.todo_id, test.nodeid), []).append(test.outcome)
+            results.setdefault(below(flat, outcome.todo_id, test.nodeid), []).append(test.outcome)
         for failure in outcome.failures:
             names = [below(flat, outcome.todo_id, test) for test in failure.tests]
             flaky |= set(names) if failure.category is Category.FLAKY_TEST else set()
             if failure.signature is not None:
                 signatures = dict.fromkeys(names, failure.signature) | signatures
-    for nodeid, given in answers.items():
-        ran = [answer for answer in given if answer is not TestOutcome.NOT_RUN]
-        red = next((answer for answer in ran if answer.is_red), None)
+    for nodeid, outcomes in results.items():
+        ran = [result for result in outcomes if result is not TestOutcome.NOT_RUN]
+        red = next((result for result in ran if result.is_red), None)
         both = red is not None and not GREEN.isdisjoint(ran)
         if ran:
             is_flaky = both or nodeid in flaky
@@ -222,26 +244,29 @@ def now() -> str:
 
 
 def user() -> str | None:
-    """Return the name of the current user, if the system knows it."""
+    """Return the name of the current user; ``None`` if the system has no name for the user id."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # the user id has no name
+    except (KeyError, OSError, ImportError):
         return None
 
 
 def object_id(content: bytes, digits: int = 40) -> str:
-    """Return git's object id of a blob, in a repository with ids of that many digits."""
+    """Return git's object id of a blob; ``digits`` is 40 for SHA-1 repositories, 64 for SHA-256."""
     digest = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
     digest.update(b"blob %d\0" % len(content))
     digest.update(content)
     return digest.hexdigest()
 
 
-# -- who had a say in the verdicts -------------------------------------------------------------------
+# -- code that took part in the verdicts -------------------------------------------------------------
 
 
 def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
-    """Return the inventory of a run's sessions; files below the root are relative."""
+    """Return the inventory of a run's sessions: implemented hooks, patched functions, and inconsistencies.
+
+    Files below the root are relative to it.
+    """
     hooks: set[tuple[str, str]] = set()
     patched: set[tuple[str, str]] = set()
     elsewhere = False
@@ -261,7 +286,7 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
 
 
 def _is_overturned(records: Iterable[Record]) -> bool:
-    """Return whether a session with failed tests returned 0."""
+    """Return whether a session with failed tests ended with exit status 0."""
     red: set[object] = set()
     green: set[object] = set()
     for record in records:
@@ -273,7 +298,7 @@ def _is_overturned(records: Iterable[Record]) -> bool:
 
 
 def _are_lost(records: Iterable[Record]) -> bool:
-    """Return whether numbered records are missing."""
+    """Return whether records are missing, by the consecutive numbers of each writer (``pen``)."""
     last: dict[object, int] = {}
     for record in records:
         pen, number = record.get("pen"), record.get("number")
@@ -285,7 +310,7 @@ def _are_lost(records: Iterable[Record]) -> bool:
 
 
 def _shown(file: str, root: Path) -> str:
-    """Return a file relative to the root, or to a folder above it, if it lies there."""
+    """Return a file relative to the root if it lies below the root or in a folder above it."""
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
         if file and path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
@@ -295,7 +320,7 @@ def _shown(file: str, root: Path) -> str:
 
 
 def _rows(value: object) -> Iterator[list[str]]:
-    """Yield rows of strings; anything else is skipped."""
+    """Yield the pairs of strings in a list; anything else is skipped, as journals may be manipulated."""
     for entry in map(_list, _list(value)):
         if len(entry) == 2 and all(isinstance(word, str) for word in entry):
             yield entry
@@ -305,10 +330,10 @@ def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-# -- runs of a plan that leave no trace in the outcomes of the user -----------------------------------
+# -- runs of a plan that do not touch the user's outcomes ----------------------------------------------
 
 _GRACE_SECONDS = 20.0
-"""Seconds for an interrupted run to end its sessions."""
+"""Seconds that an interrupted run has to end its sessions."""
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
@@ -322,8 +347,9 @@ def verify_apart(
 ) -> OutcomeDocument:
     """Verify every todo of a plan, ignoring dependencies and baseline, in a process of its own.
 
-    Outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` if the run does not
-    finish.
+    ``directory`` is the working directory, ``env`` is added to the environment, ``options`` to pytest's
+    arguments. Outcomes go to a temporary file. Raises :class:`planner.errors.BaselineError` if the run does
+    not finish, and ``KeyboardInterrupt`` if it was interrupted.
     """
     with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
         outcomes = Path(folder) / "outcomes.json"
@@ -331,23 +357,23 @@ def verify_apart(
         argv = [sys.executable, "-P", "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
         argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
         argv += ["--planverify-outcomes", str(outcomes), *options]
-        whole = {**os.environ, **(env or {})}
-        if whole.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
+        environment = {**os.environ, **(env or {})}
+        if environment.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
             argv += ["-p", "pytest_planverify.plugin"]
-        ended = run_process(
-            argv, cwd=directory, env=whole, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
+        result = run_process(
+            argv, cwd=directory, env=environment, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
         )
-        if ended.exit_code == _INTERRUPTED or ended.signal == "SIGINT":
+        if result.exit_code == _INTERRUPTED or result.signal == "SIGINT":
             raise KeyboardInterrupt
-        how = ended.signal or f"status {ended.exit_code}"
-        if ended.signal or ended.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
+        how = result.signal or f"status {result.exit_code}"
+        if result.signal or result.exit_code in (_INTERNAL_ERROR, _USAGE_ERROR) or not outcomes.exists():
             # Only the line with the reason, without pytest's surrounding output.
             lines = [
-                line.strip() for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()
+                line.strip() for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()
             ]
             errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-            said = (errors or lines or ["it said nothing"])[-1]
-            raise BaselineError(f"the plan could not be verified ({how}): {said}")
+            reason = (errors or lines or ["it said nothing"])[-1]
+            raise BaselineError(f"the plan could not be verified ({how}): {reason}")
         try:
             return read_outcomes(outcomes)
         except OutcomeFileError as error:
@@ -363,7 +389,10 @@ def verify_often(
     env: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[BaselineRun]:
-    """Verify a plan ``runs`` times. Raises :class:`planner.errors.BaselineError`."""
+    """Verify a plan ``runs`` times, and return the runs in order, with their journals.
+
+    ``say`` is called with a line of progress before each of several runs. Raises as :func:`verify_apart`.
+    """
     found: list[BaselineRun] = []
     for number in range(1, runs + 1):
         if runs > 1:

@@ -1,5 +1,8 @@
-"""Access to git: queries about a folder, and refs that code under test cannot change by a plain file
-write.
+"""Access to git: queries about a folder, and contents stored under refs.
+
+Every call runs the ``git`` program, with the repository's hooks and file monitor disabled. Queries return
+``None`` or nothing if git fails; :func:`git` raises :class:`GitFailed`. A ref, unlike a file, cannot be
+changed by code under test with a plain file write.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 TIMEOUT_SECONDS = 120
+"""Time limit of one call of git."""
 
 _QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
-"""Options that disable the repository's hooks and file monitor."""
+"""Options that disable the repository's hooks, its file monitor and automatic garbage collection."""
 
 
 class GitFailed(Exception):
-    """git failed; ``str()`` is its last line."""
+    """git failed or could not be run; ``str()`` is the reason, its first fatal and its last line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,9 @@ class Repository:
     """The repository that contains a folder."""
 
     folder: Path
-    """Folder to which all paths are relative."""
+    """Folder to which all paths of the methods are relative."""
     top: Path
+    """Top folder of the work tree."""
     prefix: str
     """The folder's path below the top of the work tree: ``packages/a/``, or empty."""
     linked: bool
@@ -38,9 +43,7 @@ class Repository:
 
     @classmethod
     def around(cls, folder: Path) -> Repository | None:
-        """Return the repository of a folder; ``None`` without one, without git, or if the folder is
-        ignored.
-        """
+        """Return the repository of a folder; ``None`` without git or repository, or if it is ignored."""
         if top_of(folder) is None:
             return None
         words = ("rev-parse", "--show-toplevel", "--show-prefix", "--absolute-git-dir", "--git-common-dir")
@@ -55,56 +58,64 @@ class Repository:
         return None if is_ignored else found
 
     def commit(self, revision: str) -> str | None:
-        """Return the commit id of a revision, or ``None``."""
+        """Return the commit id of a revision; ``None`` if there is no such revision."""
         found = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         return None if found is None else found.decode().strip() or None
 
     def files(self, *kinds: str) -> tuple[str, ...]:
-        """Return files below the folder, of the given ``git ls-files`` kinds such as ``--cached``."""
+        """Return the files below the folder of the given ``git ls-files`` kinds, such as ``--cached``."""
         found = self._ask("ls-files", "-z", *kinds, "--", ".") or b""
         return tuple(os.fsdecode(name) for name in found.split(b"\0") if name)
 
     def blobs(self, commit: str, *paths: str) -> dict[str, str]:
-        """Return the object ids of a commit's files below the folder, and of further paths."""
+        """Return the object ids of a commit's files below the folder and at further paths, by path."""
         found = self._ask("ls-tree", "-r", "-z", commit, "--", ".", *paths) or b""
         return dict(_entries(found, b"blob"))
 
     def differing(self, commit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the files that differ from a commit, and those that it does not contain."""
+        """Return the tracked files that differ from a commit, and the files that it does not contain.
+
+        Files that were added to the index since the commit are in both.
+        """
         options = ("--name-status", "-z", "--no-renames", "--no-ext-diff", "--relative")
         words = ("diff", *options, commit, "--", ".")
         fields = [os.fsdecode(name) for name in (self._ask(*words) or b"").split(b"\0") if name]
-        changed = dict(zip(fields[1::2], fields[::2], strict=False))
+        changed = dict(zip(fields[1::2], fields[::2], strict=False))  # status and path alternate
         added = {name: None for name, how in changed.items() if how == "A"}
         added |= dict.fromkeys(self.files("--others", "--exclude-standard"))
         return tuple(changed), tuple(added)
 
     def submodules(self, commit: str) -> dict[str, str]:
-        """Return the submodules' commits by path."""
+        """Return the commits of the submodules below the folder, as recorded by a commit, by path."""
         found = self._ask("ls-tree", "-r", "-z", commit, "--", ".") or b""
         return dict(_entries(found, b"commit"))
 
     def content(self, commit: str, path: str) -> bytes | None:
-        """Return the content of a path in a commit."""
+        """Return the content of a file in a commit; ``None`` if the commit lacks it."""
         return self._ask("cat-file", "blob", f"{commit}:./{path}")
 
     def last_commit_of(self, path: str, line: int) -> str | None:
-        """Return id and subject of the commit that last changed a line (from 1), or ``None``."""
-        answer = self._ask("blame", "--porcelain", f"-L{line},{line}", "--", path)
-        lines = (answer or b"").decode("utf-8", "replace").splitlines()
+        """Return short id and subject of the commit that last changed a line (from 1).
+
+        ``None`` for a line that is not committed.
+        """
+        output = self._ask("blame", "--porcelain", f"-L{line},{line}", "--", path)
+        lines = (output or b"").decode("utf-8", "replace").splitlines()
         subject = next((each.removeprefix("summary ") for each in lines if each.startswith("summary ")), "")
+        # The id of uncommitted lines consists of zeros.
         return f"{lines[0][:10]} {subject}" if lines and lines[0].strip("0")[:1] not in ("", " ") else None
 
     def keep(self, ref: str, content: bytes) -> None:
-        """Store content under a ref. Raises :class:`GitFailed`."""
-        held = git(self.folder, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
-        git(self.folder, "update-ref", ref, held)
+        """Store content as a blob under a ref, replacing what is there. Raises :class:`GitFailed`."""
+        blob = git(self.folder, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+        git(self.folder, "update-ref", ref, blob)
 
     def kept(self, ref: str) -> bytes | None:
-        """Return the content stored under a ref."""
+        """Return the content stored under a ref, or ``None``."""
         return self._ask("cat-file", "blob", ref)
 
     def _ask(self, *words: str) -> bytes | None:
+        """Return git's output in the folder, or ``None`` if git fails."""
         try:
             return git(self.folder, *words)
         except GitFailed:
@@ -118,7 +129,11 @@ def git(
     env: Mapping[str, str] = MappingProxyType({}),
     accepted: Collection[int] = (0,),
 ) -> bytes:
-    """Run git in a folder; return its output if the exit status is accepted. Raises :class:`GitFailed`."""
+    """Run git in a folder and return its standard output.
+
+    ``env`` is added to git's environment. Raises :class:`GitFailed` if git cannot be run, exceeds
+    :data:`TIMEOUT_SECONDS`, or ends with an exit status that is not ``accepted``.
+    """
     try:
         done = subprocess.run(
             ["git", *_QUIET, "--no-optional-locks", *words],
@@ -134,23 +149,27 @@ def git(
     except subprocess.TimeoutExpired:
         raise GitFailed(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
     if done.returncode not in accepted:
-        said = [line.strip() for line in done.stderr.decode("utf-8", "replace").strip().splitlines()]
-        reasons = [line for line in said if line.startswith("fatal: ")]
-        told = dict.fromkeys([*reasons[:1], *said[-1:]])
-        raise GitFailed("; ".join(told) or f"git {words[0]} ended with {done.returncode}")
+        lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").strip().splitlines()]
+        reasons = [line for line in lines if line.startswith("fatal: ")]
+        shown = dict.fromkeys([*reasons[:1], *lines[-1:]])
+        raise GitFailed("; ".join(shown) or f"git {words[0]} ended with {done.returncode}")
     return done.stdout
 
 
 def surroundings() -> dict[str, str]:
-    """Return the environment without variables of git hooks, and without interactive prompts."""
+    """Return the environment for git: without ``GIT_*`` variables, prompts and translated messages.
+
+    git sets variables such as ``GIT_DIR`` for hooks; they would redirect calls to another repository.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
 def may_keep(folder: Path, names: str) -> bool:
-    """Return whether the repository has refs below ``names``, judged by its files alone.
+    """Return whether the repository may have refs below ``names``, judged by its files alone.
 
-    Starts no process, as most runs have no baseline and need not wait for git.
+    Starts no process, as most runs have no baseline and need not wait for git. Refs in the reftable format
+    are not read: the presence of that format counts.
     """
     for place in _git_folders(folder):
         if (place / names).is_dir() or (place / "reftable").is_dir():
@@ -164,14 +183,14 @@ def may_keep(folder: Path, names: str) -> bool:
 
 
 def top_of(folder: Path) -> Path | None:
-    """Return the top folder of the work tree, judged by files alone."""
+    """Return the top folder of the work tree around a folder, or ``None``, judged by files alone."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
 def head_of(folder: Path) -> tuple[str, str] | None:
-    """Return the checked-out branch and commit, judged by files alone; ``None`` without a repository.
+    """Return the checked-out branch and commit; ``None`` without a repository, judged by files alone.
 
-    The branch is ``HEAD`` if detached; both are empty before the first commit.
+    The branch is ``HEAD`` if detached; both are empty before the first commit and if git fails.
     """
     if top_of(folder) is None:
         return None
@@ -183,24 +202,25 @@ def head_of(folder: Path) -> tuple[str, str] | None:
 
 
 def _git_folders(folder: Path) -> Iterator[Path]:
-    """Yield the work tree's own git folder and the common one."""
+    """Yield the work tree's own git folder and, for a linked work tree, the common one."""
     top = top_of(folder)
     if top is None:
         return
-    held = top / ".git"
+    place = top / ".git"
     try:
-        if held.is_file():
-            pointed = held.read_text("utf-8", "surrogateescape").partition("gitdir:")[2].strip()
-            held = held.parent / pointed
-        yield held
-        common = held / "commondir"
+        if place.is_file():  # in linked work trees and submodules, with the path of the git folder
+            target = place.read_text("utf-8", "surrogateescape").partition("gitdir:")[2].strip()
+            place = place.parent / target
+        yield place
+        common = place / "commondir"
         if common.is_file():
-            yield held / common.read_text("utf-8", "surrogateescape").strip()
+            yield place / common.read_text("utf-8", "surrogateescape").strip()
     except OSError:
         return
 
 
 def _entries(listing: bytes, kind: bytes) -> Iterator[tuple[str, str]]:
+    """Yield path and object id of the entries of a kind in the output of ``git ls-tree -z``."""
     for entry in listing.split(b"\0"):
         facts, _, path = entry.partition(b"\t")
         words = facts.split()

@@ -1,4 +1,8 @@
-"""Baseline of a git revision: the current plan, verified on the code and tests of that revision."""
+"""Baseline of a git revision: the current plan, verified on the code and tests of that revision.
+
+The revision is checked out into a temporary work tree, and the current plan files are copied into it. The
+result is cached by commit, plan and Python version, with a copy in git against manipulation.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +44,12 @@ def baseline_at(
     option: str = "--planverify-baseline",
     say: Callable[[str], None] = lambda _: None,
 ) -> KeptBaseline:
-    """Return the baseline of a revision, cached by commit and plan.
+    """Return the baseline of a revision, from the cache or recorded now.
 
-    ``directory`` is where the run was started, ``runs`` the number of verifications, ``option`` the
-    option named in errors. Raises :class:`planner.errors.BaselineError`.
+    ``directory`` is where the run was started, ``runs`` the number of verifications (a cached baseline of
+    fewer is recorded again), ``option`` the option named in errors; ``say`` is called for progress. Raises
+    :class:`planner.errors.BaselineError` without git, for an unknown revision, or if the plan cannot be
+    verified there.
     """
     root = flat.loaded.root
     repository = Repository.around(root)
@@ -58,30 +64,30 @@ def baseline_at(
             f"{option} {revision}: there is no such revision in {repository.top}; name a "
             "commit, a tag or a branch"
         )
-    # Cache key: the result also depends on plan and interpreter.
+    # The cache's key: results depend on the commit, the plan files and the interpreter.
     conditions = hashlib.sha256(platform.python_version().encode())
     for part in flat.parts:
         conditions.update(part.digest.encode())
     name = f"{commit}-{conditions.hexdigest()[:16]}"
     path = PlanFolder(root, flat.loaded.plan.todo_list_id).baselines / f"{name}.json"
     ref = f"{REVISION_REFS}/{name}"
-    known = _known(path, repository, ref, root)
-    if known is not None and known.document.runs >= runs:
-        return known
+    cached = _read_cache(path, repository, ref, root)
+    if cached is not None and cached.document.runs >= runs:
+        return cached
     try:
-        document, texts = _made(commit, flat, directory, runs, say)
+        document, contents = _record_at(commit, flat, directory, runs, say)
     except PlannerError as error:
         raise BaselineError(f"{option} {revision}: {error}") from None
     data = baseline_bytes(document)
-    with suppress(FileWriteError, GitFailed):  # else recorded again next time
-        keep_contents(root, texts)
+    with suppress(FileWriteError, GitFailed):  # without a cache it is recorded again next time
+        keep_contents(root, contents)
         replace_file(path, data)
         repository.keep(ref, data)
     return KeptBaseline(root, document, path=path)
 
 
-def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
-    """Return the cached baseline if it equals git's copy."""
+def _read_cache(path: Path, repository: Repository, ref: str, root: Path) -> KeptBaseline | None:
+    """Return the cached baseline if it is readable and equals git's copy, else ``None``."""
     if not path.exists():
         return None
     try:
@@ -93,21 +99,22 @@ def _known(path: Path, repository: Repository, ref: str, root: Path) -> KeptBase
     return KeptBaseline(root, document, path=path)
 
 
-def _made(
+def _record_at(
     commit: str, flat: FlatPlan, directory: Path, runs: int, say: Callable[[str], None]
 ) -> tuple[Baseline, dict[str, bytes]]:
     """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
     root = flat.loaded.root
     with checkout(root, commit) as tree:
-        plan = _bring_plans(flat, tree)
+        plan = _copy_plans(flat, tree)
         inside = counterpart(directory, tree, root)
-        there = inside if inside is not None and inside.is_dir() else tree
-        copy = load_tree(plan, boundary=there if there in plan.parents else None).load_all().flat()
+        # The revision may lack the folder in which the run was started.
+        working = inside if inside is not None and inside.is_dir() else tree
+        copy = load_tree(plan, boundary=working if working in plan.parents else None).load_all().flat()
         seen = look(copy.loaded.root)
         env = environment_for(tree, root)
-        verified = verify_often(plan, copy.loaded.root, directory=there, runs=runs, env=env, say=say)
+        verified = verify_often(plan, copy.loaded.root, directory=working, runs=runs, env=env, say=say)
         document = make_baseline(copy, seen, verified)
-    # Current plan files, else those of the revision.
+    # Of uncommitted files only the plans, which are the current ones, and files of submodules belong to it.
     plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {
         name: file
@@ -115,12 +122,15 @@ def _made(
         if file.committed or name in plans or seen.tree.is_nested(name)
     }
     digests = {file.sha256 for file in kept.values()}
-    texts = {digest: content for digest, content in seen.contents.items() if digest in digests}
-    return document.model_copy(update={"revision": commit, "dirty": False, "files": kept}), texts
+    contents = {digest: content for digest, content in seen.contents.items() if digest in digests}
+    return document.model_copy(update={"revision": commit, "dirty": False, "files": kept}), contents
 
 
-def _bring_plans(flat: FlatPlan, tree: Path) -> Path:
-    """Copy the current plan files into the tree of the revision."""
+def _copy_plans(flat: FlatPlan, tree: Path) -> Path:
+    """Copy the current plan files into the tree of the revision; return the top plan's path there.
+
+    Raises :class:`planner.errors.BaselineError` if one lies outside of the repository.
+    """
     root = flat.loaded.root
     for part in flat.parts:
         place = counterpart(part.path, tree, root)

@@ -1,4 +1,4 @@
-"""The current files of a plan's root on disk."""
+"""The current files of a plan's root on disk, as a snapshot that is comparable with a baseline."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_FILES = 50_000
-"""Limit of files; judging files are included first."""
+"""Limit of files; protected files (tests, conftests, configuration) are included first."""
 
 LARGEST_BYTES = 64 << 20
-"""Limit in bytes; larger files are left out."""
+"""Limit in bytes; larger files are treated as unreadable."""
 
 CONFIGURATIONS = frozenset(
     {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"}
@@ -27,16 +27,16 @@ CONFIGURATIONS = frozenset(
 """pytest's configuration files."""
 
 START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
-"""Modules that every interpreter imports at start."""
+"""Modules that every interpreter imports at start, so that they can change any test run."""
 
 _JUDGING_NAME = re.compile(r"conftest\.py$|test_.*\.py$|.*_test\.py$|.*\.pth$")
 
 
 class Snapshot(Protocol):
-    """The files of a tree at one time, by path below the plan's root."""
+    """The files of a tree at one time, by path relative to the plan's root."""
 
     def digests(self) -> Mapping[str, str]:
-        """SHA-256 of every file, in hexadecimal."""
+        """Return the SHA-256 of every file by path, in hexadecimal."""
         ...
 
     def read(self, path: str) -> bytes | None:
@@ -45,16 +45,16 @@ class Snapshot(Protocol):
 
 
 class WorkTree:
-    """Snapshot of the files on disk, read on demand.
+    """Snapshot of the files on disk. Paths and digests are determined on first use and then cached.
 
-    Under git: tracked and non-ignored files, also of submodules; judging files such as conftests count
-    even if ignored. Elsewhere: all files outside of caches and virtual environments. Configuration
+    Under git: tracked and non-ignored files, also of submodules; protected files such as conftests are
+    included even if ignored. Elsewhere: all files outside of caches and virtual environments. Configuration
     files and conftests of folders above, up to the repository's top or pytest's rootdir, appear as
     ``../conftest.py``. The content of a symbolic link is its target; links are not followed.
     """
 
     def __init__(self, root: Path, repository: Repository | None = None) -> None:
-        """``repository`` is the one around the root, if known."""
+        """Create a snapshot; ``repository`` is the one around the root, if it is known already."""
         self._root = root
         self._repository = repository
         self._paths: tuple[str, ...] | None = None
@@ -62,7 +62,7 @@ class WorkTree:
         self._nested: list[str] = []
 
     def paths(self) -> tuple[str, ...]:
-        """All paths, sorted."""
+        """Return all paths, sorted."""
         if self._paths is None:
             found = dict.fromkeys(self._listed())
             if len(found) > MOST_FILES:
@@ -73,11 +73,11 @@ class WorkTree:
 
     def is_nested(self, path: str) -> bool:
         """Return whether a file belongs to a nested repository, such as a submodule."""
-        self.paths()
+        self.paths()  # determines the nested repositories
         return path.startswith(tuple(self._nested))
 
     def digests(self) -> Mapping[str, str]:
-        """SHA-256 of every file, in hexadecimal."""
+        """Return the SHA-256 of every readable file by path, in hexadecimal."""
         if self._digests is None:
             self._digests = {}
             for path in self.paths():
@@ -87,18 +87,21 @@ class WorkTree:
         return self._digests
 
     def read(self, path: str) -> bytes | None:
-        """Return the content of a file; for a link, its target."""
+        """Return the content of a file, for a link its target; ``None`` if missing or unreadable."""
+        # Outside of the root only the listed configuration may be read.
         if os.path.isabs(path) or ("../" in path and path not in self.paths()):
             return None
         return _content(os.path.join(self._root, path))
 
     def _listed(self) -> Iterator[str]:
+        """Yield the paths, some of them twice."""
         yield from above(self._root)
         repository = self._repository or Repository.around(self._root)
         tracked = () if repository is None else tuple(self._known_to(repository))
         for path in tracked:
             if not is_cache_or_report(path):
                 yield path
+        # Under git only for protected files that are ignored.
         for path in walk(self._root):
             if not tracked or may_judge(path):
                 yield path
@@ -111,24 +114,28 @@ class WorkTree:
             if path == name and not _is_folder(place):
                 yield path
                 continue
+            # A folder is listed for a submodule, or with a trailing slash for an untracked repository.
             inner = Repository.around(place)
             if inner is None or inner.prefix:
-                continue  # submodule not fetched
+                continue  # a submodule that is not fetched: the repository found is the outer one
             below = os.path.relpath(place, self._root)
             self._nested.append(f"{below}/")
             yield from (f"{name}/{each}" for each in self._known_to(inner))
 
 
 def above(root: Path) -> Iterator[str]:
-    """Yield configuration files and conftests of the folders above: ``../conftest.py``."""
+    """Yield configuration files and conftests of the folders above, such as ``../conftest.py``.
+
+    Up to the top of the repository; without one, up to the folder of the nearest configuration file.
+    """
     if (root / ".git").exists():
         return
     found: list[str] = []
-    way = ""
+    prefix = ""
     for folder in root.parents:
-        way += "../"
+        prefix += "../"
         names = [name for name in (*CONFIGURATIONS, "conftest.py") if (folder / name).is_file()]
-        found += [f"{way}{name}" for name in sorted(names)]
+        found += [f"{prefix}{name}" for name in sorted(names)]
         if (folder / ".git").exists():
             yield from found
             return
@@ -146,6 +153,7 @@ def may_judge(path: str) -> bool:
 
 
 def _is_folder(place: Path) -> bool:
+    """Return whether a path is a folder and no link to one."""
     try:
         return stat.S_ISDIR(os.lstat(place).st_mode)
     except OSError:
@@ -153,6 +161,7 @@ def _is_folder(place: Path) -> bool:
 
 
 def _content(path: str) -> bytes | None:
+    """Return the content of a regular file or the target of a link; ``None`` for anything else."""
     try:
         facts = os.lstat(path)
         if stat.S_ISLNK(facts.st_mode):

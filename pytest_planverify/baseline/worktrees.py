@@ -1,7 +1,8 @@
 """Temporary copies of a project, at a revision or as it is, to run checks in.
 
-Nothing of the user's is changed: no branch, no index, no file below the root. Functions return the
-plan's root inside of the copy, which contains the whole repository.
+The user's repository is not changed: no branch, no index, no file below the root. A copy contains the
+whole repository; the context managers return the plan's root in it. :func:`environment_for` makes processes
+import the copy's modules, even if the original is installed in editable mode.
 """
 
 from __future__ import annotations
@@ -25,24 +26,27 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 MOST_FILES = 50_000
+"""Limit of files of a copy."""
 MOST_BYTES = 2 << 30
 """Limit of a copy in bytes; a larger tree is refused."""
 
 _BUILT = frozenset({".so", ".pyd", ".dylib", ".py", ".pyi"})
 """Suffixes of ignored build products that imports need, such as extension modules and ``_version.py``."""
 
-_LENT = "node_modules"
+_LINKED_FOLDER = "node_modules"
 """Folder that is linked instead of copied because of its size."""
 
 _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", re.MULTILINE | re.DOTALL)
+"""Assignment in a finder module of setuptools' editable installs, which maps packages to folders."""
 
 
 @contextmanager
 def checkout(root: Path, revision: str) -> Generator[Path]:
-    """Check out a revision into a temporary work tree; return the root in it.
+    """Check out a revision into a temporary work tree, and yield the root in it; deleted afterwards.
 
-    Ignored build products of the current tree are copied along. Raises
-    :class:`planner.errors.BaselineError` without git, or if revision or folder do not exist.
+    Submodules are checked out as well, and ignored build products of the current tree are copied. Raises
+    :class:`planner.errors.BaselineError` without git, if the revision does not exist or lacks the root's
+    folder, or if git cannot check it out.
     """
     repository = Repository.around(root)
     if repository is None:
@@ -52,7 +56,7 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
         raise BaselineError(
             f"there is no revision '{revision}' in {repository.top}; name a commit, a tag or a branch"
         )
-    with _folder() as folder, ExitStack() as added:
+    with _temporary_folder() as folder, ExitStack() as added:
         tree = folder / repository.top.name
         try:
             _add(repository, tree, commit)
@@ -62,29 +66,31 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
                 raise BaselineError(
                     f"'{revision}' has no folder {repository.prefix}; name a later revision"
                 )
-            _take_along(repository, tree)
+            _copy_build_products(repository, tree)
             yield inside
         finally:
-            added.close()
+            added.close()  # submodules first, as their work trees lie in the outer one
             _remove(repository, tree)
 
 
 @contextmanager
 def copy_as_is(root: Path) -> Generator[Path]:
-    """Copy the current tree, with uncommitted changes; return the root in it.
+    """Copy the current tree with uncommitted changes, and yield the root in the copy; deleted afterwards.
 
-    Virtual environments, caches and our own records are left out. Raises
-    :class:`planner.errors.BaselineError` if it is too large or unreadable.
+    If there is a commit, the copy is a work tree of the repository. Virtual environments, caches and the
+    verifier's own records are left out. Raises :class:`planner.errors.BaselineError` if the
+    tree is too large or a file is unreadable.
     """
     repository = Repository.around(root)
     top = root if repository is None else repository.top
     commit = None if repository is None else repository.commit("HEAD")
-    with _folder() as folder:
+    with _temporary_folder() as folder:
         tree = folder / top.name
         try:
             if repository is not None and commit is not None:
                 _add(repository, tree, commit, "--no-checkout")
-                with suppress(GitFailed):  # the copy's files then count as new, which affects no test
+                # If this fails, git takes the copy's files for new ones, which affects no test.
+                with suppress(GitFailed):
                     git(tree, "read-tree", "HEAD")
             _copy_all(top, tree)
             yield tree / root.relative_to(top)
@@ -94,10 +100,11 @@ def copy_as_is(root: Path) -> Generator[Path]:
 
 
 def environment_for(tree: Path, root: Path) -> dict[str, str]:
-    """Return variables that make a process import the copy instead of the original.
+    """Return environment variables that make a process import the copy instead of the original.
 
-    ``tree`` is the root in the copy, ``root`` the original. Each import location inside of the original
-    (``PYTHONPATH``, ``.pth`` files, editable installs) is preceded by its counterpart.
+    ``tree`` is the root in the copy, ``root`` the original. For each import location inside of the original
+    (``PYTHONPATH``, ``.pth`` files, editable installs) its counterpart is put on ``PYTHONPATH``, which
+    precedes all of them. Other entries of ``PYTHONPATH`` stay.
     """
     original, copy = _tops(root, tree)
     places: dict[str, None] = {}
@@ -115,14 +122,14 @@ def environment_for(tree: Path, root: Path) -> dict[str, str]:
 
 
 def counterpart(path: Path, tree: Path, root: Path) -> Path | None:
-    """Return a path's place in the copy; ``None`` if it was not copied."""
+    """Return a path's place in the copy; ``None`` for a path outside of the copied repository or root."""
     original, copy = _tops(root, tree)
     real = Path(os.path.realpath(path))
     return copy / real.relative_to(original) if real == original or original in real.parents else None
 
 
 def _tops(root: Path, tree: Path) -> tuple[Path, Path]:
-    """Return the top of the repository (or the root), and its counterpart."""
+    """Return the top of the repository, or the root without one, and its counterpart in the copy."""
     original, copy = Path(os.path.realpath(root)), Path(os.path.realpath(tree))
     repository = Repository.around(original)
     if repository is None:
@@ -133,8 +140,9 @@ def _tops(root: Path, tree: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _folder() -> Generator[Path]:
-    """Create a temporary folder, deleted afterwards even if files in it are write-protected."""
+def _temporary_folder() -> Generator[Path]:
+    """Create a temporary folder, which is deleted afterwards even if folders in it are write-protected."""
+    # Resolved, since the temporary folder is a link on some systems and real paths are compared here.
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="planverify-tree-")))
     try:
         yield folder
@@ -143,6 +151,7 @@ def _folder() -> Generator[Path]:
 
 
 def _add(repository: Repository, tree: Path, commit: str, *options: str) -> None:
+    """Add a detached work tree of a commit. Raises :class:`planner.errors.BaselineError`."""
     try:
         git(repository.folder, "worktree", "add", "--detach", "--quiet", *options, str(tree), commit)
     except GitFailed as error:
@@ -150,9 +159,10 @@ def _add(repository: Repository, tree: Path, commit: str, *options: str) -> None
 
 
 def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> None:
-    """Check out the submodules of a commit, whose code its tests need.
+    """Check out the submodules of a commit, recursively, as its tests may need their code.
 
-    Submodules that are not fetched now are left out.
+    Their removal is pushed on ``added``. Submodules that are not fetched now are left out. Raises
+    :class:`planner.errors.BaselineError` if a fetched one lacks the recorded commit.
     """
     around = Repository.around(top)
     for path, wanted in () if around is None else around.submodules(commit).items():
@@ -170,14 +180,15 @@ def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> Non
 
 
 def _remove(repository: Repository, tree: Path) -> None:
-    """Unregister this work tree from git; its files are deleted with the folder."""
+    """Remove a work tree from git's list; files that git cannot delete are deleted with the folder."""
     _make_deletable(tree)
     with suppress(GitFailed):
+        # Given twice, --force removes locked work trees as well as changed ones.
         git(repository.folder, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def delete_folder(folder: Path) -> None:
-    """Delete a folder, including write-protected contents."""
+    """Delete a folder, including write-protected ones in it; what cannot be deleted is left."""
     _make_deletable(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -192,20 +203,27 @@ def _make_deletable(folder: Path) -> None:
                     os.chmod(path, 0o700)
 
 
-def _take_along(repository: Repository, tree: Path) -> None:
-    """Copy ignored build products that imports need, as a revision alone may not be importable."""
+def _copy_build_products(repository: Repository, tree: Path) -> None:
+    """Copy ignored build products that imports need, as a revision alone may not be importable.
+
+    Only into existing folders, and never over a file of the revision.
+    """
     whole = Repository(repository.top, repository.top, "", repository.linked)
     ignored = whole.files("--others", "--ignored", "--exclude-standard")
-    kept = set(walk(repository.top))
+    walked = set(walk(repository.top))  # without caches and virtual environments
     for path in ignored:
         place = tree / path
-        if path in kept and Path(path).suffix in _BUILT and not place.exists() and place.parent.is_dir():
+        if path in walked and Path(path).suffix in _BUILT and not place.exists() and place.parent.is_dir():
             with suppress(OSError):
                 shutil.copy2(repository.top / path, place, follow_symlinks=False)
-    _lend(repository.top, tree)
+    _link_node_modules(repository.top, tree)
 
 
 def _copy_all(top: Path, tree: Path) -> None:
+    """Copy all files that belong to the project.
+
+    Raises :class:`planner.errors.BaselineError` if there are too many or a file cannot be copied.
+    """
     size = 0
     for number, path in enumerate(_to_copy(top)):
         place = tree / path
@@ -218,33 +236,36 @@ def _copy_all(top: Path, tree: Path) -> None:
                 )
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(top / path, place, follow_symlinks=False)
-        except FileNotFoundError:  # deleted meanwhile
+        except FileNotFoundError:  # deleted since it was listed
             continue
         except OSError as error:
             if not os.path.isfile(top / path):  # sockets and pipes are not copied
                 continue
             raise BaselineError(f"{top / path}: it cannot be copied: {error.strerror}") from None
-    _lend(top, tree)
+    _link_node_modules(top, tree)
 
 
 def _to_copy(top: Path) -> Iterator[str]:
+    """Yield the files of the project, and those in the folder of reports."""
     for path in walk(top):
-        if path != ".git":  # a file in linked work trees
+        if path != ".git":  # in linked work trees a file, which must not replace the copy's own
             yield path
     for path in walk(top / OWN_REPORTS):
         yield f"{OWN_REPORTS}/{path}"
 
 
-def _lend(top: Path, tree: Path) -> None:
+def _link_node_modules(top: Path, tree: Path) -> None:
+    """Link ``node_modules`` of the top folder and of the folders in it into the copy."""
     for folder in (top, *(each for each in top.iterdir() if each.is_dir() and not each.is_symlink())):
-        place = tree / folder.relative_to(top) / _LENT
-        if (folder / _LENT).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
-            place.symlink_to(folder / _LENT, target_is_directory=True)
+        place = tree / folder.relative_to(top) / _LINKED_FOLDER
+        if (folder / _LINKED_FOLDER).is_dir() and place.parent.is_dir() and not os.path.lexists(place):
+            place.symlink_to(folder / _LINKED_FOLDER, target_is_directory=True)
 
 
 def _import_places() -> Iterator[str]:
+    """Yield the folders from which a new process of this interpreter imports modules."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # The folder of this program's start is on its own path only.
+    # This process was started in or with these folders; another process has its own instead.
     started = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
     yield from (entry for entry in sys.path if entry and (entry in given or entry not in started))
     sites = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
@@ -255,25 +276,26 @@ def _import_places() -> Iterator[str]:
             continue
         for name in names:
             if name.endswith(".pth"):
-                yield from _of_pth(Path(folder) / name)
+                yield from _folders_of_pth(Path(folder) / name)
             elif name.startswith("__editable__") and name.endswith("_finder.py"):
-                yield from _of_finder(Path(folder) / name)
+                yield from _folders_of_finder(Path(folder) / name)
 
 
-def _of_pth(file: Path) -> Iterator[str]:
+def _folders_of_pth(file: Path) -> Iterator[str]:
+    """Yield the folders that a ``.pth`` file adds to ``sys.path``; its ``import`` lines are skipped."""
     with suppress(OSError, UnicodeDecodeError):
         for line in file.read_text("utf-8").splitlines():
             if line.strip() and not line.startswith(("#", "import ", "import\t")):
                 yield os.path.join(file.parent, line.strip())
 
 
-def _of_finder(file: Path) -> Iterator[str]:
-    """Yield the folders that setuptools' editable finder maps packages to."""
+def _folders_of_finder(file: Path) -> Iterator[str]:
+    """Yield the folders that contain the packages of a setuptools editable install."""
     with suppress(OSError, UnicodeDecodeError, ValueError, SyntaxError):
         found = _MAPPING.search(file.read_text("utf-8"))
         mapping = cast("dict[object, object]", ast.literal_eval(found[1]) if found is not None else {})
         for name, place in mapping.items():
-            # The location of a.b is .../a/b; the import location is the folder above both.
+            # The location of package ``a.b`` is ``.../a/b``; its import location is the folder above ``a``.
             folder = Path(str(place))
             for _ in str(name).split("."):
                 folder = folder.parent
@@ -281,7 +303,7 @@ def _of_finder(file: Path) -> Iterator[str]:
 
 
 def _is_installed(path: Path, original: Path) -> bool:
-    """Return whether a path belongs to an interpreter inside of the project: those are not copied."""
+    """Return whether a path belongs to a virtual environment in the project: those are not copied."""
     for folder in (path, *path.parents):
         if folder == original:
             return False

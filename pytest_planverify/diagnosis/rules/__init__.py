@@ -40,8 +40,8 @@ _NOTHING_RULES = Rules()
 def unknown(case: Case) -> str:
     """No rule knows this failure."""
     evidence = case.evidence
-    said = evidence.headline or evidence.longrepr or evidence.nodeid or evidence.check_id
-    return f"No rule knows this failure: {quote(said or evidence.kind.value)}."
+    headline = evidence.headline or evidence.longrepr or evidence.nodeid or evidence.check_id
+    return f"No rule knows this failure: {quote(headline or evidence.kind.value)}."
 
 
 UNKNOWN_RULE = _NOTHING_RULES[0]

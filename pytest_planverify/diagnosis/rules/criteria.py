@@ -96,9 +96,9 @@ def budget_spent(case: Case) -> str | None:
     fact = case.evidence.budget
     if fact is None:
         return None
-    said = _BUDGETS.get(fact.name, "{used:g} where the plan grants {limit:g}")
+    sentence = _BUDGETS.get(fact.name, "{used:g} where the plan grants {limit:g}")
     return (
-        f"{said.format(used=fact.used, limit=fact.limit)}. Find what uses so much, or raise "
+        f"{sentence.format(used=fact.used, limit=fact.limit)}. Find what uses so much, or raise "
         f"budget.{fact.name} in the plan."
     )
 
@@ -346,5 +346,5 @@ def selection_proves_nothing(case: Case) -> str | None:
     """The command's selection proves nothing."""
     if case.evidence.kind is not EvidenceKind.SELECTION:
         return None
-    said = quote(case.evidence.headline)
-    return f"The command selected nothing that proves the todo{': ' + said if said else ''}."
+    headline = quote(case.evidence.headline)
+    return f"The command selected nothing that proves the todo{': ' + headline if headline else ''}."
