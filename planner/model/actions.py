@@ -110,7 +110,7 @@ class QuestionKind(StrEnum):
 
     @property
     def is_approval(self) -> bool:
-        """Whether ``approval_given`` answers it; otherwise ``question_answered`` does."""
+        """Return whether ``approval_given`` answers it; otherwise ``question_answered`` does."""
         return self.value.startswith("approve")
 
 

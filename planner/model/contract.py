@@ -74,7 +74,7 @@ class Contract(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the contract promises nothing."""
+        """Return whether the contract promises nothing."""
         return not (self.functions or self.classes or self.schemas)
 
 
@@ -98,5 +98,5 @@ class ContractDifference(Value):
 
     @property
     def is_open(self) -> bool:
-        """Whether the source does not show if the code fulfils the promise; it is never called broken."""
+        """Return whether the source does not show if the code fulfils the promise; it is never called broken."""
         return self.problem == "unresolved"

@@ -54,7 +54,7 @@ class RiskLevel(StrEnum):
 
 
 class TodoStatus(StrEnum):
-    """Whether somebody claims that a todo is done; never a proof."""
+    """Claim of somebody that a todo is done, or none; never a proof."""
 
     OPEN = "open"
     CLAIMED = "claimed"
@@ -207,7 +207,7 @@ class Todo(Extensible):
 
     @property
     def has_sub_plan(self) -> bool:
-        """Whether the todo is a parent: its state is derived from the todos of a sub-plan."""
+        """Return whether the todo is a parent: its state is derived from the todos of a sub-plan."""
         return self.is_parent or self.sub_plan is not None or self.sub_project_id is not None
 
 

@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
     @property
     def is_red(self) -> bool:
-        """Whether it is a failure."""
+        """Return whether it is a failure."""
         return self in (Verdict.FAILED, Verdict.FLAKY)
 
 
@@ -86,7 +86,7 @@ class TestOutcome(StrEnum):
 
     @property
     def is_red(self) -> bool:
-        """Whether it is a failure."""
+        """Return whether it is a failure."""
         return self in (TestOutcome.FAILED, TestOutcome.ERROR, TestOutcome.TIMEOUT, TestOutcome.CRASHED)
 
 
@@ -144,12 +144,12 @@ class TodoLife(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether no other state can follow."""
+        """Return whether no other state can follow."""
         return self in _FINAL
 
     @property
     def is_live(self) -> bool:
-        """Whether the driver is working on it or verifying it."""
+        """Return whether the driver is working on it or verifying it."""
         return self is TodoLife.ACTIVE or self is TodoLife.TESTING
 
 
@@ -173,7 +173,7 @@ class PlanState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether no other state can follow."""
+        """Return whether no other state can follow."""
         return self in (PlanState.REJECTED, PlanState.COMPLETED, PlanState.HALTED)
 
 
