@@ -98,5 +98,5 @@ class ContractDifference(Value):
 
     @property
     def is_open(self) -> bool:
-        """Return whether the source does not show if the code fulfils the promise; it is never called broken."""
+        """Return whether the source leaves open if the code fulfils the promise; never called broken."""
         return self.problem == "unresolved"
