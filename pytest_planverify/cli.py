@@ -1,7 +1,10 @@
 """The command ``planverify``, the one program for people: it verifies plans, and decides what comes next.
 
 ``planverify verify`` runs ``pytest --planverify`` in a process of its own. The commands of ``planner`` are
-here by the same names and the same functions.
+included, by the same names and the same functions.
+
+Commands are imported when they are called, and their functions import what they need: ``--help`` and
+completion in a shell must answer at once. Docstrings of commands are their help texts.
 """
 
 from __future__ import annotations
@@ -71,9 +74,10 @@ _GROUPED = [name for names in GROUPS.values() for name in names]
 
 
 class Program(LazyGroup):
-    """The commands of both programs; help texts name ``planverify``."""
+    """The commands of both programs; the help texts of ``planner``'s are rewritten for ``planverify``."""
 
     accepted = "command and no plan"
+    """What an unknown first word was expected to be, for the error message."""
     entries: Mapping[str, Entry] = {**PLANNER_COMMANDS, **COMMANDS}
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -81,8 +85,9 @@ class Program(LazyGroup):
         return [*_GROUPED, *(name for name in self.entries if name not in _GROUPED)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import and return the command of that name."""
+        """Import and return the command of that name; its help texts name ``planverify``."""
         command = super().get_command(ctx, cmd_name)
+        # A group of commands has texts of its own, and so have its commands and the options of each.
         holders = () if command is None else (command, *getattr(command, "commands", {}).values())
         for each in (each for holder in holders for each in (holder, *holder.params)):
             for text in ("help", "epilog"):
@@ -123,6 +128,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
+    """Handle SIGTERM like an interrupt from the keyboard, so that processes are ended and files written."""
     raise KeyboardInterrupt
 
 
@@ -150,6 +156,7 @@ def verify(
         command += ["-p", "pytest_planverify.plugin"]
     process = subprocess.Popen(command)
 
+    # The child decides how to end; this process waits for it in any case.
     def pass_on(number: int, frame: object) -> None:
         process.send_signal(number)
 

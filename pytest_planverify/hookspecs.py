@@ -13,21 +13,23 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_planverify_diagnose(evidence: Evidence) -> Diagnosis | None:  # type: ignore[empty-body]
-    """Say what one failure means, before the plugin's own rules are asked.
+    """Diagnose one failure, before the plugin's built-in rules are applied.
 
-    Called in the process that was started, once a distinct failure, after the failure was confirmed.
+    Called in the parent process (the one that the user started), once for each distinct failure, after the
+    failure was confirmed.
 
-    ``evidence`` holds the facts and is frozen: the phase, the exceptions with their frames and whose files
-    those are, exit codes, a tool's complaints, what changed, what repeated runs said.
+    ``evidence`` contains the facts and is frozen: the phase, the exceptions with their frames and the owner
+    of each file (product, tests, library), exit codes, findings of a tool, changes since the baseline, and
+    the results of repeated runs.
 
-    Return a diagnosis to decide, or ``None`` to leave it to the next plugin and at last to the built-in
-    rules; the first result wins, and no correction changes it. ``signature`` is what failures are grouped
-    and compared by: take that of :func:`pytest_planverify.diagnosis.signature`. ``target_agent`` names who
-    should act where that is not the category's default role; the todo's own ``failure_routing`` goes before
-    it. A diagnosis never changes a verdict.
+    Return a diagnosis to decide, or ``None`` to leave it to the next plugin and finally to the built-in
+    rules. The first result wins, and no correction changes it. Failures are grouped and compared by
+    ``signature``: use that of :func:`pytest_planverify.diagnosis.signature`. ``target_agent`` is the role
+    that should act, if it is not the category's default role; the todo's own ``failure_routing`` takes
+    precedence over it. A diagnosis never changes a verdict.
 
-    May be implemented by installed plugins (entry point ``pytest11``) and by those named with ``-p``; not
-    by ``conftest.py``, which only the forked sessions load. An implementation that raises, leaves the
-    process or returns something else is passed over: the run says so in one line, and the failure is
-    diagnosed without it.
+    May be implemented by installed plugins (entry point ``pytest11``) and by those named with ``-p``, but
+    not by a ``conftest.py``, which only workers load. An implementation that raises, exits the process or
+    returns anything else is ignored: the run reports it in one line, and the failure is diagnosed without
+    it.
     """

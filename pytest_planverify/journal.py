@@ -4,6 +4,11 @@ Each line is a single ``write`` to a file opened for appending, so all processes
 file and a killed run loses at most its last line. Each record has its tag in ``record`` and its writer
 in ``session``; the first one of a run has the version of the format. Readers ignore unknown tags and
 keys.
+
+The file is written in the processes of tests, which may close descriptors, truncate the file or write to
+it. So a writer keeps its descriptor out of the range that programs use, a reader detects changes of what
+it has read, and records that decide verdicts are signed with a key that only the parent and the worker
+know. Records that later runs read are modelled in :mod:`planner.model.journal`.
 """
 
 from __future__ import annotations
@@ -34,9 +39,11 @@ except ImportError:  # not on this platform
 Record = dict[str, Any]
 
 _PENS = count(1)
+"""Numbers of the writers of this process; with the process id they distinguish all writers of a file."""
 _FROM_ANY_PROCESS = frozenset({"metric", "audit_event"})
+"""Tags that forked children of tests may write, too."""
 _MAC_BYTES = 8
-_NEVER_ELSEWHERE = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
+_SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
 _HIGH = 200
 """Minimum number of the journal's file descriptor, if the system allows it."""
 _REMEMBERED = 64
@@ -59,33 +66,35 @@ class JournalWriter:
 
         Raises ``OSError``, also if the path is not a regular file.
         """
-        self._descriptor = _out_of_the_way(_open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
+        # Readable, too: the last byte shows whether the last line is complete.
+        self._descriptor = _moved_to_high_number(_open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
         self._session = dumps(session)
         self._key = key.encode()
         self._pid = os.getpid()
         self._written = 0
         self._pen = f"{self._pid}.{next(_PENS)}"
-        if _is_torn(self._descriptor):
+        if _ends_within_line(self._descriptor):
             write_bytes(self._descriptor, b"\n")
 
     def write(self, record: str, **facts: object) -> None:
-        """Append one record with the current time."""
+        """Append one record with the current time; ``facts`` that JSON cannot represent become texts."""
         body = dumps(facts, default=str)
         self.write_raw(record, body[1:-1])
 
     def write_raw(self, record: str, body: str) -> None:
         """Append one record whose further members are JSON text already: ``"a": 1, "b": 2``.
 
-        Forked children of tests may only write audit events: results belong to the process of the
-        session.
+        ``body`` may be empty. Forked children of tests may only write metrics and audit events; their other
+        records are dropped, as results belong to the process of the session.
         """
         if record not in _FROM_ANY_PROCESS and getpid() != self._pid:
             return
         line = f'{{"record": "{record}", "session": {self._session}, "at": {time.time():.6f}, {body}'
-        line = line.rstrip(", ")
+        line = line.rstrip(", ")  # of an empty body
         if self._key:
             self._written += 1
             line += f', "pen": "{self._pen}", "number": {self._written}'
+            # Last, so that a reader can split it off without parsing the line.
             line += f', "mac": "{_mac(line.encode("utf-8", "backslashreplace"), self._key)}"'
         rest = (line + "}\n").encode("utf-8", "backslashreplace")
         while rest:  # a write may be partial, as after a signal
@@ -93,7 +102,7 @@ class JournalWriter:
 
     @property
     def descriptor(self) -> int:
-        """The open file descriptor."""
+        """The open file descriptor; tests may have closed it, or reused its number."""
         return self._descriptor
 
     def close(self) -> None:
@@ -104,7 +113,8 @@ class JournalWriter:
 class JournalTail:
     """Reads the records appended since the last read.
 
-    It keeps the file open: records written to it are read even after its name was removed.
+    It keeps the file open: records written to it are read even after its name was removed. Not safe for
+    concurrent use.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -112,7 +122,7 @@ class JournalTail:
         self._stream: FileIO | None = None
         self._offset = 0
         self._rest = b""
-        self._read_last = b""
+        self._last_bytes = b""
         self.lost = False
         """The file was truncated or overwritten after it had been read."""
         self.line = b""
@@ -121,8 +131,10 @@ class JournalTail:
         """Text near the beginning of relevant lines; others are skipped unparsed."""
 
     def follow(self, *, create: bool = False) -> None:
-        """Switch to the file that has the name now, if it is another one; ``create`` creates a missing
-        one.
+        """Switch to the file that has the name now, if it is another one, and read it from the beginning.
+
+        With ``create`` a missing file is created. Without it, a missing one changes nothing. Raises
+        ``OSError`` if the path is not a regular file.
         """
         if create:
             descriptor = _open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -138,27 +150,32 @@ class JournalTail:
             stream.close()
             return
         self.close()
-        self._stream, self._offset, self._rest, self._read_last = stream, 0, b"", b""
+        self._stream, self._offset, self._rest, self._last_bytes = stream, 0, b"", b""
 
     def read(self) -> Iterator[Record]:
-        """Yield each complete record written since the last read; an incomplete last line waits."""
+        """Yield each complete record written since the last read; an incomplete last line waits.
+
+        Lines that are no records are skipped. If the file was truncated or overwritten, :attr:`lost` is
+        set, and it is read from the beginning: records may come twice.
+        """
         if self._stream is None:
             self.follow()
         if self._stream is None:
             return
         # A truncated file may have grown to the same size: equal sessions write equally long records.
-        if os.fstat(self._stream.fileno()).st_size < self._offset or not self._is_as_it_was():
+        if os.fstat(self._stream.fileno()).st_size < self._offset or not self._is_unchanged():
             self.lost = True
-            self._offset, self._rest, self._read_last = 0, b"", b""
+            self._offset, self._rest, self._last_bytes = 0, b"", b""
         self._stream.seek(self._offset)
         data = self._stream.read()
         if not data:
             return
         self._offset += len(data)
-        self._read_last = data[-_REMEMBERED:]
+        self._last_bytes = data[-_REMEMBERED:]
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
+            # Parsing costs most: a reader of one worker skips the lines of all others.
             if self.only and self.only not in line[:_HEAD]:
                 continue
             record = _parse(line)
@@ -167,18 +184,18 @@ class JournalTail:
                 yield record
 
     def skip(self) -> None:
-        """Skip all current contents, ignoring whether they were cut."""
+        """Skip all current contents, and reset :attr:`lost`: what was cut until now does not matter."""
         if self._stream is not None:
             self._offset = os.fstat(self._stream.fileno()).st_size
             self._stream.seek(max(self._offset - _REMEMBERED, 0))
-            self._read_last = self._stream.read(min(self._offset, _REMEMBERED))
+            self._last_bytes = self._stream.read(min(self._offset, _REMEMBERED))
         self._rest, self.lost = b"", False
 
-    def _is_as_it_was(self) -> bool:
+    def _is_unchanged(self) -> bool:
         """Return whether the bytes read last are still in place: a truncated file may have grown again."""
         assert self._stream is not None
-        self._stream.seek(self._offset - len(self._read_last))
-        return self._stream.read(len(self._read_last)) == self._read_last
+        self._stream.seek(self._offset - len(self._last_bytes))
+        return self._stream.read(len(self._last_bytes)) == self._last_bytes
 
     def close(self) -> None:
         """Close the file."""
@@ -197,7 +214,7 @@ def read_journal(path: str | Path) -> list[Record]:
 
 
 def is_signed(line: bytes, key: str) -> bool:
-    """Return whether a line was signed with the key."""
+    """Return whether a line, without its line end, was signed with the key."""
     body, separator, rest = line.rpartition(_SIGNATURE)
     return bool(separator) and rest == f'{_mac(body, key.encode())}"}}'.encode()
 
@@ -207,17 +224,21 @@ def _mac(data: bytes, key: bytes) -> str:
 
 
 def _open(path: str | Path, flags: int) -> int:
-    """Open a regular file; never block on a pipe nor follow a link."""
-    descriptor = os.open(path, flags | _NEVER_ELSEWHERE, 0o600)
+    """Open a regular file; never block on a pipe nor follow a link. Raises ``OSError`` for others.
+
+    Checked on the open descriptor, as a test may replace the file between a check of its name and the open.
+    """
+    descriptor = os.open(path, flags | _SAFE_FLAGS, 0o600)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
     raise FileExistsError(EEXIST, "it is no plain file", str(path))
 
 
-def _out_of_the_way(descriptor: int) -> int:
-    """Duplicate the descriptor to a high number, which programs that close and reuse low ones do not
-    hit.
+def _moved_to_high_number(descriptor: int) -> int:
+    """Move the descriptor to a high number, which programs that close and reuse low ones do not hit.
+
+    It keeps its number where the platform or the limit of open files does not allow that.
     """
     if fcntl is None:
         return descriptor
@@ -228,7 +249,8 @@ def _out_of_the_way(descriptor: int) -> int:
     return descriptor
 
 
-def _is_torn(descriptor: int) -> bool:
+def _ends_within_line(descriptor: int) -> bool:
+    """Return whether the file ends within a line."""
     with suppress(OSError):  # not seekable
         size = os.fstat(descriptor).st_size
         return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
@@ -236,6 +258,7 @@ def _is_torn(descriptor: int) -> bool:
 
 
 def _parse(line: bytes) -> Record | None:
+    """Return the record of a line; ``None`` if it is none."""
     try:
         record = _DECODE(line.decode("utf-8", "surrogatepass"))  # json.loads would guess the encoding
     except (ValueError, RecursionError):

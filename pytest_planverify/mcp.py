@@ -1,8 +1,11 @@
-"""``planverify mcp``: the commands as tools for coding agents, by the Model Context Protocol over
-stdio.
+"""``planverify mcp``: the commands as tools for coding agents, by the Model Context Protocol over stdio.
 
 The SDK is an optional dependency, imported by this module only. Each tool runs a command of
 ``planverify`` in a child process. Plans must lie below the folder in which the server was started.
+
+Everything that an agent passes is untrusted. It reaches commands as arguments only, never as options, and
+decisions that the plan leaves to a person are refused unless the server was started to allow them.
+Docstrings of the tools are their descriptions for the agent.
 """
 
 from __future__ import annotations
@@ -43,27 +46,32 @@ instructions of one todo, verify for whether it is done. Edit no tests, no plan 
 to get a green."""
 
 MOST_FAILURES = 10
+"""Number of todos whose failures are returned as structured data."""
 MOST_OF_A_RESOURCE = 10_000_000
+"""Limit of a resource's text, in characters."""
 STOP_SECONDS = 20
 """Seconds to wait for a cancelled call while its processes are ended."""
 
 
 class _Cancelled(Exception):
-    """The agent cancelled the call."""
+    """Raised in the thread of a call that the agent has cancelled."""
 
 
 class PlanServer:
     """Tools and resources for one folder; each method without an underscore is one."""
 
     def __init__(self, root: Path, plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
-        """``plan`` is the default of calls; ``seconds`` limits a verification."""
+        """``plan`` is the default of calls; ``seconds`` limits a verification.
+
+        With ``allow_approvals`` agents may decide what a person is asked.
+        """
         self._root = root.resolve()
         self._plan = plan
         self._allow_approvals = allow_approvals
         self._seconds = seconds
 
     def build(self) -> MCPServer[Any]:
-        """Return the server of the SDK."""
+        """Return the SDK's server, with the tools and resources registered by the names of the methods."""
         server: MCPServer[Any] = MCPServer("planverify", instructions=INSTRUCTIONS, log_level="WARNING")
         for read in (self.next, self.status, self.explain, self.brief):
             server.add_tool(read, annotations=ToolAnnotations(read_only_hint=True))
@@ -78,32 +86,34 @@ class PlanServer:
         """Run the criteria of the plan, or of one todo (several: with commas): is it really done?"""
 
         def work(watch: Watch) -> CallToolResult:
-            target = self._named(plan)
+            target = self._named_plan(plan)
             if todo is not None:
-                target = f"{self._chosen(plan)}::{todo}"
+                target = f"{self._plan_file(plan)}::{todo}"
             found = verify_plan(target, self._root, seconds=self._seconds, watch=watch)
-            return _said(found, _verdicts(found))
+            return _tool_result(found, _verdicts(found))
 
         return await _in_thread(work)
 
     async def next(self, plan: str | None = None) -> CallToolResult:
         """Say what to do now: repairs, todos that are ready, questions that wait for a person."""
-        return await self._run(lambda: ["next", "--", *self._words(plan)])
+        return await self._run(lambda: ["next", "--", *self._plan_words(plan)])
 
     async def status(self, plan: str | None = None, todo: str | None = None) -> CallToolResult:
         """Show how each todo of the plan stands, or one todo in detail."""
         if todo is None:
-            return await self._run(lambda: ["status", "--", *self._words(plan)])
-        return await self._run(lambda: ["status", "--", str(self._chosen(plan)), todo])
+            return await self._run(lambda: ["status", "--", *self._plan_words(plan)])
+        return await self._run(lambda: ["status", "--", str(self._plan_file(plan)), todo])
 
     async def explain(self, word: str | None = None, todo: str | None = None) -> CallToolResult:
         """Explain a category, rule or state; of a plan, tell the story of its run, or of one todo in it."""
-        told = [each for each in (word, todo) if each is not None]
-        return await self._run(lambda: ["explain", "--", *(self._confined(each) for each in told)])
+        names = [each for each in (word, todo) if each is not None]
+        return await self._run(
+            lambda: ["explain", "--", *(self._require_below_root(each) for each in names)]
+        )
 
     async def brief(self, todo: str, plan: str | None = None) -> CallToolResult:
         """Give the instructions for one todo: what failed, where, what may be edited, how to check it."""
-        return await self._run(lambda: ["next", f"--brief={todo}", "--", *self._words(plan)])
+        return await self._run(lambda: ["next", f"--brief={todo}", "--", *self._plan_words(plan)])
 
     async def approve(
         self, ctx: Context[Any, Any], id: str, because: str, plan: str | None = None
@@ -128,9 +138,9 @@ class PlanServer:
         """Answer a question about a todo, by yes, no or a text. One for a person is refused."""
 
         def words() -> list[str]:
-            chosen = self._chosen(plan)
-            if not (self._allow_approvals or _asks_no_person(chosen, todo)):
-                raise UsageMistake(_for_a_person(f"answer {chosen} {todo} yes|no"))
+            chosen = self._plan_file(plan)
+            if not (self._allow_approvals or _asks_no_human(chosen, todo)):
+                raise UsageMistake(_human_only(f"answer {chosen} {todo} yes|no"))
             checks = [] if check is None else [f"--check={check}"]
             return ["answer", f"--by={_client(ctx)}", *checks, "--", str(chosen), todo, answer]
 
@@ -138,18 +148,18 @@ class PlanServer:
 
     def plan(self) -> str:
         """Return the plan file."""
-        return _read(lambda: self._chosen(None))
+        return _read(lambda: self._plan_file(None))
 
     def outcomes(self) -> str:
         """Return what the last verification of the plan has found."""
-        return _read(lambda: find_outcomes(load_plan(self._chosen(None))).path)
+        return _read(lambda: find_outcomes(load_plan(self._plan_file(None))).path)
 
     async def history(self) -> str:
         """Return the earlier runs of the plan, their branches and failures."""
 
         def work(watch: Watch) -> CallToolResult:
-            words = ["history", "show", "--json", "--", str(self._chosen(None))]
-            return _said(run_planverify(words, self._root, most=MOST_OF_A_RESOURCE, watch=watch))
+            words = ["history", "show", "--json", "--", str(self._plan_file(None))]
+            return _tool_result(run_planverify(words, self._root, most=MOST_OF_A_RESOURCE, watch=watch))
 
         result = await _in_thread(work)
         (content,) = result.content
@@ -161,35 +171,48 @@ class PlanServer:
     async def _decide(
         self, verb: str, ctx: Context[Any, Any], name: str, because: str, plan: str | None
     ) -> CallToolResult:
+        """Run ``approve`` or ``reject``, if the server allows it."""
+
         def words() -> list[str]:
             if not self._allow_approvals:
-                raise UsageMistake(_for_a_person(f"{verb} {self._chosen(plan)} {name}"))
+                raise UsageMistake(_human_only(f"{verb} {self._plan_file(plan)} {name}"))
             options = [f"--by={_client(ctx)}", f"--because={because}"]
-            return [verb, *options, "--", str(self._chosen(plan)), name]
+            return [verb, *options, "--", str(self._plan_file(plan)), name]
 
         return await self._run(words)
 
     async def _run(self, words: Callable[[], list[str]]) -> CallToolResult:
-        """Run a command. Words of the agent follow ``--`` or ``=``, so they cannot be options."""
-        return await _in_thread(lambda watch: _said(run_planverify(words(), self._root, watch=watch)))
+        """Run a command and return its output.
 
-    def _words(self, plan: str | None) -> list[str]:
-        named = self._named(plan)
+        ``words`` is called in the thread, as it reads files, and may raise :class:`UsageMistake`. Words of
+        the agent must follow ``--`` or ``=`` in it, so that they cannot be options.
+        """
+        return await _in_thread(
+            lambda watch: _tool_result(run_planverify(words(), self._root, watch=watch))
+        )
+
+    def _plan_words(self, plan: str | None) -> list[str]:
+        """Return the argument that names the plan; none leaves the choice to the command."""
+        named = self._named_plan(plan)
         return [] if named is None else [named]
 
-    def _named(self, plan: str | None) -> str | None:
-        """Return the plan of the call, or the server's. Raises ``UsageMistake``."""
+    def _named_plan(self, plan: str | None) -> str | None:
+        """Return the plan of the call, or the server's, or ``None``. Raises :class:`UsageMistake`."""
         if plan is not None:
-            return self._confined(plan)
+            return self._require_below_root(plan)
         return None if self._plan is None else str(self._plan)
 
-    def _chosen(self, plan: str | None) -> Path:
-        """Return the file of the plan. Raises ``UsageMistake`` if there is none."""
-        named = self._named(plan)
+    def _plan_file(self, plan: str | None) -> Path:
+        """Return the file of the plan, by default one of a usual name. Raises :class:`UsageMistake`."""
+        named = self._named_plan(plan)
         return choose_plan(None if named is None else Path(named)).path
 
-    def _confined(self, word: str) -> str:
-        """Return the word if it names no file outside of the root. Raises ``UsageMistake``."""
+    def _require_below_root(self, word: str) -> str:
+        """Return the word if it is no option and names no file outside of the root.
+
+        Raises :class:`UsageMistake` otherwise. Words that name no file, as a category does, are below the
+        root as well.
+        """
         path = word.partition("::")[0]
         try:
             is_below = (self._root / path).resolve().is_relative_to(self._root)
@@ -201,12 +224,17 @@ class PlanServer:
 
 
 def serve(plan: Path | None, *, allow_approvals: bool, seconds: float) -> None:
-    """Serve calls on standard input until it is closed."""
+    """Serve calls on standard input until it is closed; ``seconds`` limits each verification."""
     PlanServer(Path.cwd(), plan, allow_approvals=allow_approvals, seconds=seconds).build().run("stdio")
 
 
 async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
-    """Run the work of a call in a thread; on cancellation, first wait until its processes have ended."""
+    """Run the work of a call in a thread, so that the server can answer other calls meanwhile.
+
+    ``work`` receives a function that it must call regularly: this raises once the call is cancelled.
+    Expected errors become results with the exit status 2. On cancellation, wait until the processes of the
+    call have ended, but not longer than :data:`STOP_SECONDS`.
+    """
     stopped, ended = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -217,9 +245,9 @@ async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
         try:
             return work(watch)
         except (PlannerError, UsageMistake) as error:
-            return _said(CommandResult(text=f"planverify: {one_line(error, limit=1_000)}", status=2))
+            return _tool_result(CommandResult(text=f"planverify: {one_line(error, limit=1_000)}", status=2))
         except _Cancelled:
-            return _said(CommandResult(text="planverify: cancelled", status=None))
+            return _tool_result(CommandResult(text="planverify: cancelled", status=None))
         finally:
             ended.set()
 
@@ -228,11 +256,13 @@ async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
     finally:
         if not ended.is_set():
             stopped.set()
+            # Shielded: in a cancelled scope every further wait would be cancelled at once.
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(ended.wait, STOP_SECONDS)
 
 
-def _said(result: CommandResult, structured: dict[str, Any] | None = None) -> CallToolResult:
+def _tool_result(result: CommandResult, structured: dict[str, Any] | None = None) -> CallToolResult:
+    """Return the output of a command as the result of a tool."""
     return CallToolResult(
         content=[TextContent(type="text", text=result.text or "nothing to say")],
         structured_content=structured,
@@ -241,45 +271,54 @@ def _said(result: CommandResult, structured: dict[str, Any] | None = None) -> Ca
 
 
 def _verdicts(found: CommandResult) -> dict[str, Any]:
-    """Return a verification's verdicts as structured data; without outcomes nothing is accepted."""
-    held: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.status}
+    """Return a verification's verdicts as structured data.
+
+    Without outcomes nothing is accepted, and there are neither todos nor failures.
+    """
+    verdicts: dict[str, Any] = {"accepted": found.is_accepted, "exit_status": found.status}
     if found.document is not None:
         outcomes = found.document.outcomes
-        held["todos"] = {
+        verdicts["todos"] = {
             each.todo_id: None if each.state is None else each.state.value for each in outcomes
         }
         red = [(each.todo_id, each.failure_evidence) for each in outcomes if each.failure_evidence]
-        held["failures"] = {name: _in_short(failure) for name, failure in red[:MOST_FAILURES]}
-    return held
+        verdicts["failures"] = {name: _summary(failure) for name, failure in red[:MOST_FAILURES]}
+    return verdicts
 
 
-def _in_short(failure: Failure) -> dict[str, str]:
-    told = {
+def _summary(failure: Failure) -> dict[str, str]:
+    """Return the essential facts of a failure, each clipped to one line; empty ones are left out."""
+    facts = {
         "category": failure.category.value,
         "owner": failure.owner,
         "says": failure.stack_trace_head,
         "where": where(failure),
         "rerun": failure.rerun,
     }
-    return {key: one_line(value, limit=300) for key, value in told.items() if value}
+    return {key: one_line(value, limit=300) for key, value in facts.items() if value}
 
 
 def _client(ctx: Context[Any, Any]) -> str:
-    """Return the client's name, under which its decisions are recorded."""
-    told = ctx.session.client_params
-    name = "unknown" if told is None else one_line(told.client_info.name, limit=80)
+    """Return the client's name, under which its decisions are recorded; a suffix marks it as an agent."""
+    params = ctx.session.client_params
+    name = "unknown" if params is None else one_line(params.client_info.name, limit=80)
     return f"{name} (mcp)"
 
 
-def _for_a_person(command: str) -> str:
+def _human_only(command: str) -> str:
+    """Return the message that refuses a decision, with the command that a person can run instead."""
     return (
         f"a person decides this, not an agent: let one run planverify {command} --by NAME, or start the "
         "server with --allow-approvals"
     )
 
 
-def _asks_no_person(plan: Path, todo: str) -> bool:
-    """Return whether all open questions of a todo are for roles other than ``human``."""
+def _asks_no_human(plan: Path, todo: str) -> bool:
+    """Return whether all open questions of a todo are for roles other than ``human``.
+
+    Requests for approval count as questions for a person. Raises :class:`PlannerError` or
+    :class:`UsageMistake` if the run or the todo cannot be found.
+    """
     state = PlanRun.open(plan).state
     todo_id = known_todo(state, todo)
     specs = state.records[todo_id].todo.acceptance_criteria.manual
@@ -288,6 +327,7 @@ def _asks_no_person(plan: Path, todo: str) -> bool:
 
 
 def _read(find: Callable[[], Path]) -> str:
+    """Return the text of a resource's file. Raises ``ResourceError`` with a message for the agent."""
     try:
         return find().read_text(encoding="utf-8", errors="replace")
     except (PlannerError, UsageMistake) as error:

@@ -1,7 +1,10 @@
 """Command line and ini file, read once into frozen :class:`Settings`.
 
-Everything beyond this plugin's own options is split into what narrows the run, what the parent handles
-itself, and what every session receives.
+pytest parses the command line as usual, but the parent must not load anything of the repository. So
+:func:`take_over` stashes the parsed options, and replaces the arguments, before pytest loads conftests.
+:func:`read_settings` then splits everything beyond this plugin's own options into what narrows the run,
+what the parent handles itself, and what every worker receives. It works on the words as typed, as workers
+need them unchanged, and some belong to conftests or plugins that only workers load.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.choice import Report
 
 Scope = Literal["claimed", "ready", "all"]
+"""Which todos decide the exit status: the claimed ones, those whose dependencies are done, or all."""
 DEFAULT_CONFIRMATIONS = 4
 DEFAULT_CONFIRMATION_SECONDS = 900.0
 MAX_CONFIRMATIONS = 1000
@@ -44,6 +48,7 @@ class PlanArgument(NamedTuple):
 
     path: Path
     shown: str
+    """Path relative to the invocation directory, as it is printed."""
     todo_ids: tuple[str, ...]
     """Empty for the whole plan."""
     boundary: Path
@@ -60,6 +65,7 @@ class CommandLine:
     collect_only: bool = False
     last_failed: bool = False
     maxfail: int = 0
+    """Number of failures after which the run stops; 0 for no limit."""
     keyword: str | None = None
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
@@ -77,12 +83,16 @@ class Settings(CommandLine):
     plans: tuple[PlanArgument, ...]
     invocation_dir: Path
     isolate: bool
+    """Start every worker cold; also set where forking is unsafe."""
     keep_going: bool
     scope: Scope
     outcomes: Path | None
+    """File of the outcomes, ``-`` for standard output; ``None`` for the usual place under each root."""
     reports: tuple[Report, ...]
     confirmations: int
+    """Limit of repeated runs of a failing check; 0 confirms nothing."""
     confirmation_seconds: float
+    """Limit of the time of all confirmations together."""
     resume: bool
     """Continue a killed run with its verdicts."""
     baseline: str | None
@@ -183,24 +193,31 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def take_over(early_config: pytest.Config, args: list[str]) -> None:
-    """Stash the command line, so that the parent parses and loads nothing of the repository."""
+    """Stash the command line, so that the parent parses and loads nothing of the repository.
+
+    ``args`` is changed in place, as pytest continues with it. In a worker the option is switched off
+    instead.
+    """
     from pytest_planverify.observe import in_worker
 
     if in_worker():
         early_config.known_args_namespace.planverify = False
         return
     known = early_config.known_args_namespace
-    _spare_rewriting(early_config)
-    _spare_preparing(early_config)
+    _disable_assertion_rewriting(early_config)
+    _disable_preparations(early_config)
     early_config.stash[GIVEN] = Given(tuple(known.file_or_dir), dict(vars(known)))
     known.noconftest = True
-    # Options that also affect the parent's own output.
+    # Only the option that also affects the parent's own output remains.
     words = map(str, early_config.invocation_params.args)
     args[:] = ["--planverify", *(word for word in words if word.startswith("--color="))]
 
 
-def _spare_rewriting(config: pytest.Config) -> None:
-    """Exclude this plugin's modules from assertion rewriting: the parent runs no tests."""
+def _disable_assertion_rewriting(config: pytest.Config) -> None:
+    """Remove pytest's assertion rewriting, which would process this plugin's modules, too.
+
+    The parent runs no tests.
+    """
     from _pytest.assertion.rewrite import assertstate_key
 
     state = config.stash.get(assertstate_key, None)
@@ -209,7 +226,7 @@ def _spare_rewriting(config: pytest.Config) -> None:
         sys.meta_path.remove(hook)
 
 
-def _spare_preparing(config: pytest.Config) -> None:
+def _disable_preparations(config: pytest.Config) -> None:
     """Disable the preparations of other plugins in the parent.
 
     They import a project's settings or start measurements; workers would inherit the effects and repeat
@@ -220,16 +237,19 @@ def _spare_preparing(config: pytest.Config) -> None:
         module = str(getattr(plugin, "__name__", type(plugin).__module__))
         wraps = implementation.wrapper or implementation.hookwrapper
         if not wraps and not module.startswith("_pytest."):
-            # pluggy cannot skip an implementation in a call that has begun
-            implementation.function = _prepare_nothing  # pyright: ignore[reportAttributeAccessIssue]
+            # The call of this hook has begun, and pluggy cannot remove an implementation from it.
+            implementation.function = _do_nothing  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _prepare_nothing(*arguments: object) -> None:
-    """Do nothing, in place of a plugin's hook."""
+def _do_nothing(*arguments: object) -> None:
+    """Do nothing, in place of another plugin's hook implementation."""
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Return the settings. Raises :class:`pytest.UsageError` for invalid combinations."""
+    """Return the settings, from the command line that :func:`take_over` has stashed.
+
+    Raises :class:`pytest.UsageError` for invalid values, words that are no plans, and if there is no plan.
+    """
     # Imported late: runs without a plan do not need these.
     from planner.errors import CommandSyntaxError
     from pytest_planverify.checks.intermediate_process import can_fork
@@ -279,8 +299,9 @@ def read_settings(config: pytest.Config) -> Settings:
 def require_known_options(config: pytest.Config, settings: Settings, root: Path) -> None:
     """Refuse options that no worker can know. Raises :class:`pytest.UsageError`.
 
-    Options may be declared in conftests, which only workers load; so their text is searched for the
-    option.
+    Otherwise a misspelt option would fail every worker. Options may be declared in conftests, which only
+    workers load; so the text of those near ``root`` is searched for the option, and one that occurs there
+    counts as known.
     """
     import copy
     import difflib
@@ -308,7 +329,8 @@ def require_known_options(config: pytest.Config, settings: Settings, root: Path)
 def spare_required_plugins(config: pytest.Config | None) -> None:
     """Ignore ``required_plugins`` in the parent, so that workers report a missing plugin.
 
-    pytest would stop the parent before the plan is read, without any diagnosis.
+    pytest would stop the parent before the plan is read, without any diagnosis. ``config`` is ``None`` if
+    pytest has not registered it.
     """
     words = () if config is None else config.invocation_params.args
     if config is not None and "--planverify" in words:
@@ -316,6 +338,7 @@ def spare_required_plugins(config: pytest.Config | None) -> None:
 
 
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
+    """Return the plans that were named, else those of the ini file or of a usual name."""
     directory = config.invocation_params.dir
     if words:
         from planner.planfile.discovery import parse_choice
@@ -333,7 +356,10 @@ def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, .
 
 
 def _expression(option: str, text: str | None) -> str | None:
-    """Return a ``-k`` or ``-m`` expression after checking its syntax: ignoring it would run too much."""
+    """Return a ``-k`` or ``-m`` expression after checking its syntax; ``None`` if it is empty.
+
+    An invalid one is refused, as ignoring it would run too much. Raises :class:`pytest.UsageError`.
+    """
     from _pytest.mark.expression import Expression
 
     if text is None or not text.strip():
@@ -355,34 +381,37 @@ def _plan_argument(choice: PlanChoice, config: pytest.Config) -> PlanArgument:
     return PlanArgument(choice.path, shown, choice.todo_ids or (), boundary)
 
 
-# -- the words that the user typed ------------------------------------------------------------------------
+# -- words of the command line ----------------------------------------------------------------------------
 
 MOST_WORKERS = 64
+"""Limit of concurrent workers."""
 PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 
 _OWN_FLAGS = frozenset(
     f"--planverify{each}" for each in ("", "-isolate", "-keep-going", "-resume", "-recording")
 )
-_LEFT_OUT = frozenset(
+"""Options of this plugin that take no value."""
+_IGNORED_OPTIONS = frozenset(
     {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
     | {"--cache-clear", "--continue-on-collection-errors"}
     | {"--dist", "--maxprocesses", "--max-worker-restart", "--maxschedchunk", "--testrunuid"}
 )
-"""Options that would change a criterion's selection, or the distribution of pytest-xdist."""
-_OTHER_MACHINES = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
+"""Options that are ignored: they would change a criterion's selection, or distribute by pytest-xdist."""
+_XDIST_OPTIONS = frozenset({"--tx", "--px", "-d", "--rsyncdir", "-f", "--looponfail"})
+"""Options of pytest-xdist that are refused: they distribute tests or repeat runs in its own way."""
 _PATH_VALUES = frozenset(
     {"--rootdir", "-c", "--config-file", "--confcutdir", "--basetemp", "--ignore", "--log-file"}
 )
+"""Options whose values are paths relative to the invocation directory."""
 
 
 def sort_words(words: Iterable[object], directory: Path, positional: Collection[str]) -> CommandLine:
     """Sort the words of a command line by purpose.
 
-    Raises :class:`pytest.UsageError` for invalid words, and ``CommandSyntaxError`` for an option that
-    lacks its value while its plugin is absent.
-
-    ``positional`` are the positional arguments as parsed by pytest, which knows the options of all
-    plugins: a plan among them cannot be the value of an unknown option.
+    Relative paths are resolved against ``directory``. ``positional`` are the positional arguments as parsed
+    by pytest, which knows the options of all plugins: a plan among them cannot be the value of an unknown
+    option. Raises :class:`pytest.UsageError` for invalid words, and ``CommandSyntaxError`` for an option
+    that lacks its value while its plugin is absent.
     """
     from planner.catalog.pytest_arguments import split_options
 
@@ -404,7 +433,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                     found = replace(found, plan_words=(*found.plan_words, word))
             case _ if name.startswith("--planverify"):
                 if name not in _OWN_FLAGS and value is None:
-                    next(given, None)
+                    next(given, None)  # its value is the next word
             case "-x" | "--exitfirst":
                 found = replace(found, maxfail=1)
             case "--maxfail":
@@ -423,11 +452,11 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 found = replace(found, markexpr=_expression(name, value))
             case "--deselect":
                 found = replace(found, deselect=(*found.deselect, str(value)))
-            case _ if name in _OTHER_MACHINES:
+            case _ if name in _XDIST_OPTIONS:
                 raise pytest.UsageError(
                     f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
                 )
-            case _ if name in _LEFT_OUT:
+            case _ if name in _IGNORED_OPTIONS:
                 pass
             case _:
                 if name in _PATH_VALUES:
@@ -442,8 +471,10 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                     debugger=found.debugger or debugs,
                     interactive=found.interactive or shows,
                 )
+        # An unknown option may take the next word as its value, which is then passed on with it.
         is_unknown = name.startswith("--") and not option.known
         may_be_value = is_unknown and value is None and not name.startswith("--planverify")
+    # Concurrent workers cannot share the terminal.
     return replace(found, workers=1) if found.interactive else found
 
 
@@ -453,7 +484,10 @@ def looks_like_plan(word: str) -> bool:
 
 
 def worker_count(text: str) -> int:
-    """Return the number of workers for ``-n``. Raises :class:`pytest.UsageError`."""
+    """Return the number of workers for the value of ``-n``; ``0`` means one.
+
+    ``auto`` is the number of usable processors. Raises :class:`pytest.UsageError`.
+    """
     if text in ("auto", "logical"):
         return min(
             len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -465,6 +499,10 @@ def worker_count(text: str) -> int:
 
 
 def _require_plan(word: str, directory: Path) -> None:
+    """Refuse a positional argument that is no plan. Raises :class:`pytest.UsageError`.
+
+    An existing file of another kind is accepted here; the loader reports what is wrong with it.
+    """
     path = directory / word.partition("::")[0]
     if looks_like_plan(word):
         return

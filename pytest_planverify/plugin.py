@@ -1,7 +1,9 @@
 """Entry point of the pytest plugin: hook implementations that only delegate.
 
 Without ``--planverify`` nothing here does any work after ``pytest_configure``, and nothing of
-:mod:`planner` is imported.
+:mod:`planner` is imported: the plugin is loaded in every session of an installation, and its imports would
+make all of them slower. With it, no session runs in this process: :func:`pytest_cmdline_main` hands over to
+:mod:`pytest_planverify.session.parent`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, args: list[str]
 ) -> Generator[None, object, object]:
-    """Keep the parent from loading anything of the repository; start auditing in xdist workers."""
+    """Keep the parent from loading anything of the repository; start auditing in xdist workers.
+
+    This hook is the last moment for both: the first conftests are loaded inside of it.
+    """
     if "PLANVERIFY_SESSION" in os.environ:
         from pytest_planverify.observe.audit import watch_worker
 
@@ -59,7 +64,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     from pytest_planverify.options import GIVEN
 
-    if GIVEN not in config.stash:
+    if GIVEN not in config.stash:  # as in a worker, whose session take_over() leaves alone
         return None
     from pytest_planverify.session.parent import supervise
 
@@ -68,7 +73,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the recorder in the workers of a session that runs for a plan."""
+    """Register the recorder in xdist workers; workers of a plan have it from the beginning."""
     if "planverify" in getattr(config, "workerinput", ()):
         from pytest_planverify.observe.worker import register_in_xdist_worker
 

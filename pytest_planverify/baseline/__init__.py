@@ -25,11 +25,11 @@ _REFS = ("refs/planverify", "refs/worktree/planverify")
 
 
 def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
-    """Return the baseline of a plan; ``None`` if there is none, which is determined without starting git.
+    """Return the baseline of a plan; ``None`` if there is none.
 
     If git has a copy, the copy is used: a file that differs from it is recorded as a doubt, a missing file
-    is accepted. Raises :class:`planner.errors.BaselineError` if the baseline is unreadable or of another
-    plan.
+    is accepted. Without any baseline below the root or in its repository, git is not started. Raises
+    :class:`planner.errors.BaselineError` if the baseline is unreadable or of another plan.
     """
     from pytest_planverify.baseline.repository import may_keep
 

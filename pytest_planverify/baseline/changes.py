@@ -151,9 +151,9 @@ class Changes:
     def hunks(self, sides: Mapping[str, Side | None], before: Snapshot | None = None) -> tuple[Hunk, ...]:
         """Return the changed hunks of the files in ``sides``, at most ``hunks.MOST_HUNKS``.
 
-        ``sides`` maps paths to the side that each hunk gets. ``before`` is the baseline's snapshot; files
-        whose former content it lacks are compared with git's last commit. Binary and too large files have
-        no hunks.
+        ``sides`` maps paths to the side that each hunk gets. ``before`` is the baseline's snapshot; for
+        files whose former content it lacks git's diff is used, which has no hunks of binary files. Without
+        git such files have no hunks, unless the baseline shows that they are new.
         """
         from pytest_planverify.baseline import hunks
 

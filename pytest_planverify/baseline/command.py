@@ -130,7 +130,10 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
 
 
 def _without_tests(document: OutcomeDocument) -> Iterator[str]:
-    """Yield todo and check id of each test check that ran no test because its session failed."""
+    """Yield todo and check id of each test check without a test that ran, if its session did not finish.
+
+    Such a check is inconclusive, or has a failure of the session.
+    """
     for outcome in document.outcomes:
         broken = {failure.check_id for failure in outcome.failures if failure.phase is Phase.SESSION}
         for check in outcome.checks:

@@ -64,9 +64,9 @@ def spans_of(source: str | bytes) -> list[Span]:
         return []
     found: list[Span] = []
     # A stack instead of recursion: deeply nested expressions would exceed the recursion limit.
-    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
-    while waiting:
-        node, prefix = waiting.pop()
+    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    while pending:
+        node, prefix = pending.pop()
         for child in ast.iter_child_nodes(node):
             name = prefix
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -74,7 +74,7 @@ def spans_of(source: str | bytes) -> list[Span]:
                 last = child.end_lineno or child.lineno
                 found.append(Span(first, last, child.col_offset, prefix + child.name))
                 name = f"{prefix}{child.name}."
-            waiting.append((child, name))
+            pending.append((child, name))
     return sorted(found)
 
 

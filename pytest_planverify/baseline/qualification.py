@@ -86,9 +86,10 @@ def qualify(
 ) -> Qualification:
     """Return the qualification of each check of the unclaimed todos; ``todo_ids`` restricts them, if given.
 
-    The whole plan runs ``runs`` times on the tree, more often if a check's tests involve chance, and once
-    per negative control in a temporary copy. ``say`` is called with a line per run, for progress. Raises
-    :class:`planner.errors.PlannerError` if the plan cannot be verified at all.
+    The whole plan runs ``runs`` times on the tree, and once per negative control in a temporary copy. If
+    ``runs`` is at least 2 and a check's tests involve chance, it runs on the tree more often. ``say`` is
+    called with a line per run, for progress. Raises :class:`planner.errors.PlannerError` if the plan cannot
+    be verified at all.
     """
     todos = [todo for todo in flat.loaded.plan.items if not todo_ids or todo.id in todo_ids]
     claimed = tuple(todo.id for todo in todos if todo.status is TodoStatus.CLAIMED)

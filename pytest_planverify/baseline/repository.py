@@ -1,8 +1,9 @@
 """Access to git: queries about a folder, and contents stored under refs.
 
-Every call runs the ``git`` program, with the repository's hooks and file monitor disabled. Queries return
-``None`` or nothing if git fails; :func:`git` raises :class:`GitFailed`. A ref, unlike a file, cannot be
-changed by code under test with a plain file write.
+:func:`git` runs the program with the repository's hooks and file monitor disabled, and raises
+:class:`GitFailed`; the queries of :class:`Repository` return ``None`` or nothing if git fails. Functions
+that judge by files alone start no process. A ref, unlike a file, cannot be changed by code under test with
+a plain file write.
 """
 
 from __future__ import annotations
@@ -188,9 +189,10 @@ def top_of(folder: Path) -> Path | None:
 
 
 def head_of(folder: Path) -> tuple[str, str] | None:
-    """Return the checked-out branch and commit; ``None`` without a repository, judged by files alone.
+    """Return the checked-out branch and commit; ``None`` without a repository.
 
-    The branch is ``HEAD`` if detached; both are empty before the first commit and if git fails.
+    The branch is ``HEAD`` if detached; both are empty before the first commit and if git fails. Outside
+    of a repository git is not started.
     """
     if top_of(folder) is None:
         return None

@@ -1,4 +1,9 @@
-"""Artifact criteria: existence, size, digest and, for JSON, schema of files."""
+"""Artifact criteria: existence, size, digest and, for JSON, schema of files.
+
+Artifacts and schemas are written by the work under verification. So none is read outside of the plan's
+root, from a pipe or device, or, as JSON, beyond a limit of size, and other schemas are never fetched. Each
+file is reported with its first fault only.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +38,27 @@ if TYPE_CHECKING:
 MAX_MATCHES = 10_000
 """Limit of matches; a glob with more is refused."""
 MAX_JSON_BYTES = 64 * 1024 * 1024
+"""Size of a JSON file above which it is refused unread."""
 MAX_SCHEMA_ERRORS = 100
 """Number of schema errors among which the one nearest to the top is reported."""
 MAX_FAULTS = 20
 """Number of faulty matches that are reported."""
 
-_FIRST_DEFAULT = ArtifactSpec.model_fields["min_bytes"].default
+_DEFAULT_MIN_BYTES = ArtifactSpec.model_fields["min_bytes"].default
+"""Minimum size that holds without any in the plan; for a folder it demands at least one file in it."""
 
 
 def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Judgement:
-    """Return the judgement of an artifact, or of every match of its glob. Never raises."""
+    """Return the judgement of an artifact, or of all matches of its glob. Never raises.
+
+    One faulty match is enough for ``failed``. Faults that only consist in unreadable files are
+    ``inconclusive``.
+    """
     try:
         faults = _faults(spec, root)
     except OSError as error:
         faults = [_Fault("unreadable", spec.path, actual=_os_reason(error))]
-    except RecursionError:
+    except RecursionError:  # the validator descends into the document
         faults = [_Fault("schema", spec.path, actual="nested too deeply to be checked")]
     evidence = tuple(fault.evidence(check_id) for fault in faults[:MAX_FAULTS])
     if not faults:
@@ -63,9 +74,8 @@ def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Jud
 
 def read_fixture(path: str, root: Path, *, check_id: str = "") -> tuple[FixtureUse, Evidence | None]:
     """Return the digest of a criterion's data file for the outcome, and evidence if it is unusable.
-    Never raises.
 
-    With evidence the criterion has failed.
+    With evidence the criterion has failed. Never raises.
     """
     try:
         file = _existing(root, path)
@@ -93,17 +103,20 @@ _MESSAGES = {
     "unreadable": "{path} cannot be read: {actual}",
     "no_match": "nothing matches {path}",
 }
+"""Messages by problem, which is also the ``problem`` of the evidence."""
 
 
 @dataclass(eq=False)
 class _Fault(Exception):
-    """A fault of one file."""
+    """A fault of one file, raised or collected."""
 
     problem: str
+    """Key of :data:`_MESSAGES`."""
     path: str
     expected: str | None = None
     actual: str | None = None
     nearest: tuple[str, ...] = ()
+    """Existing paths with similar names, for a missing file."""
 
     def evidence(self, check_id: str, kind: EvidenceKind = EvidenceKind.ARTIFACT) -> Evidence:
         message = _MESSAGES[self.problem].format(path=self.path, expected=self.expected, actual=self.actual)
@@ -126,6 +139,7 @@ class _Fault(Exception):
 
 
 def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
+    """Return the faults of all files; a fault of the schema or the glob is the only one."""
     try:
         validate = _validator(spec, root)
         paths = _paths(spec.path, root)
@@ -144,6 +158,7 @@ def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
 
 def _paths(pattern: str, root: Path) -> list[str]:
     """Return the path itself, or the matches of its glob, relative to the root."""
+    # A name may contain the characters of a glob: an existing file is meant literally.
     if not glob.has_magic(pattern) or os.path.lexists(root / pattern):
         return [pattern]
     parts = Path(pattern).parts
@@ -151,7 +166,7 @@ def _paths(pattern: str, root: Path) -> list[str]:
         raise _Fault("outside_root", pattern)
     try:
         found = list(islice(root.glob(pattern), MAX_MATCHES + 1))
-    except (ValueError, NotImplementedError, IndexError) as error:
+    except (ValueError, NotImplementedError, IndexError) as error:  # of pathlib, for an invalid pattern
         raise _Fault("no_match", pattern, actual=str(error)) from error
     if not found:
         raise _Fault("no_match", pattern, nearest=names_like(root, pattern))
@@ -161,6 +176,7 @@ def _paths(pattern: str, root: Path) -> list[str]:
 
 
 def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | None) -> None:
+    """Raise :class:`_Fault` for the first fault of a file or folder; the cheapest conditions come first."""
     file = _existing(root, path)
     if file.is_dir():
         _check_folder(path, file, spec)
@@ -195,12 +211,13 @@ def _under(root: Path, path: str) -> Path:
 
 
 def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
-    asked = {
-        "a size": spec.max_bytes is not None or spec.min_bytes > _FIRST_DEFAULT,
+    """Raise :class:`_Fault` if only a file can meet the demands, or if the folder contains no file."""
+    demands = {
+        "a size": spec.max_bytes is not None or spec.min_bytes > _DEFAULT_MIN_BYTES,
         "a sha256": spec.sha256 is not None,
         "a schema": spec.json_schema is not None,
     }
-    wanted = [name for name, is_asked in asked.items() if is_asked]
+    wanted = [name for name, is_demanded in demands.items() if is_demanded]
     if wanted:
         raise _Fault("not_a_file", path, expected=f"a file, which alone has {wanted[0]}", actual="a folder")
     if spec.min_bytes and not any(names for _, _, names in os.walk(folder)):
@@ -216,10 +233,12 @@ def _os_reason(error: OSError) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Reject ``NaN`` and ``Infinity``, which Python's parser accepts though they are no JSON."""
     raise ValueError(f"{name} is no JSON value")
 
 
 def _read_json(path: str, file: Path) -> Any:
+    """Return the parsed file, with or without a byte order mark. Raises :class:`_Fault` or ``OSError``."""
     if file.stat().st_size > MAX_JSON_BYTES:
         raise _Fault("too_large", path, expected=_bytes(MAX_JSON_BYTES), actual=_bytes(file.stat().st_size))
     try:
@@ -231,12 +250,14 @@ def _read_json(path: str, file: Path) -> Any:
 
 
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
-    """Return a function that refuses documents violating the schema; referenced schemas are never
-    fetched.
+    """Return a function that raises :class:`_Fault` for documents that violate the schema.
+
+    Returns ``None`` without a schema. Raises :class:`_Fault` for an unusable schema. Schemas that it refers
+    to are never fetched.
     """
     if spec.json_schema is None:
         return None
-    # Imported late: only plans with a schema need it.
+    # Imported late: only plans with a schema need these packages.
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing.exceptions import Unresolvable
@@ -262,6 +283,7 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         raise bad("it leads out of the plan's root" if outside else fault.actual) from fault
     except OSError as error:
         raise bad(_os_reason(error)) from error
+    # true and false are schemas, too: they accept everything or nothing.
     if type(schema) not in (dict, bool):
         raise bad("it is no object")
     chosen: Any = validator_for(schema, default=Draft202012Validator)

@@ -1,4 +1,9 @@
-"""Detection of chance in code: random numbers, clocks, threads, or the order of sets."""
+"""Detection of chance in code: random numbers, clocks, threads, or the order of sets.
+
+Confirmation repeats a failing check, and qualification any check, more often where chance is found. The
+source is searched for calls by their names, without imports or types. A false hit costs repeated runs, a
+missed one lets a flaky failure count as deterministic.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,7 @@ ExecutedLines: TypeAlias = "Mapping[tuple[str, int, str], tuple[int, int]]"
 """Depth and executed lines (as bits) of functions, by path, first line and name."""
 
 _ORDERS = frozenset({"set", "frozenset", "hash", "id"})
+"""Calls whose results, or the order of whose elements, differ between processes."""
 _MORE_CHANCE = _ORDERS | frozenset(
     {"monotonic", "perf_counter", "sleep", "getpid"}
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
@@ -28,8 +34,9 @@ _MORE_CHANCE = _ORDERS | frozenset(
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _CERTAIN = frozenset({"builtins.ModuleNotFoundError", "builtins.SyntaxError"})
-"""Errors of an import that come again each time, whatever else the module does."""
+"""Import errors that recur on every run, whatever else the module does."""
 _LARGEST = 1 << 20
+"""Size in bytes of a source file above which it is not parsed."""
 
 
 def depends_on_chance(
@@ -37,8 +44,8 @@ def depends_on_chance(
 ) -> bool:
     """Return whether code executed by a failing test involves chance.
 
-    ``executed`` are the product lines that each test executed, if a confirmation recorded them;
-    otherwise the functions that a test names count as executed.
+    ``executed`` are the product lines that each test executed, if a confirmation recorded them. For a test
+    without a recording, the functions that it names count as executed.
     """
     kinds = {piece.exceptions[0].qualified, *piece.exceptions[0].bases} if piece.exceptions else set[str]()
     if piece.kind is EvidenceKind.COLLECTION and not _CERTAIN.isdisjoint(kinds):
@@ -65,14 +72,17 @@ def depends_on_chance(
 
 
 def test_depends_on_chance(nodeid: str, root: Path) -> bool:
-    """Return whether a test, or anything that it uses in its file, involves chance."""
+    """Return whether a test, or anything that it uses in its file, involves chance.
+
+    Functions are followed by their names: calls, attributes, and parameters, which may be fixtures.
+    """
     file, _, rest = nodeid.partition("::")
     tree = _parsed(root / file)
     functions = {} if tree is None else _functions_of(tree)
-    waiting = [rest.rpartition("::")[2].partition("[")[0]]
+    pending = [rest.rpartition("::")[2].partition("[")[0]]
     seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
+    while pending:
+        name = pending.pop()
         if name in seen:
             continue
         seen.add(name)
@@ -81,14 +91,18 @@ def test_depends_on_chance(nodeid: str, root: Path) -> bool:
                 return True
             match node:
                 case ast.Name(id=other) | ast.Attribute(attr=other) | ast.arg(arg=other):
-                    waiting.append(other)
+                    pending.append(other)
                 case _:
                     pass
     return False
 
 
 def _function_draws(path: Path, line: int) -> bool:
-    """Return whether the innermost function around a line (or module-level code) involves chance."""
+    """Return whether the innermost function around a line involves chance.
+
+    Outside of functions, all code of the module that is in no function counts. A file that is too large to
+    be parsed is assumed to involve chance.
+    """
     tree = _parsed(path)
     if tree is None:
         return path.is_file() and path.stat().st_size > _LARGEST
@@ -96,12 +110,12 @@ def _function_draws(path: Path, line: int) -> bool:
     around = [node for node in functions if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
     if around:
         return any(map(_is_chance, ast.walk(max(around, key=lambda node: node.lineno))))
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
         if _is_chance(node):
             return True
-        waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _FUNCTION)]
+        pending += [each for each in ast.iter_child_nodes(node) if not isinstance(each, _FUNCTION)]
     return False
 
 
@@ -140,6 +154,7 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def _parsed(path: Path) -> ast.Module | None:
+    """Return the syntax tree of a file; ``None`` if it is missing, too large, or no valid Python."""
     try:
         return _tree_of(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
     except OSError:
@@ -156,9 +171,9 @@ def _tree_of(source: bytes) -> ast.Module | None:
 
 @cache
 def _names_of_chance() -> frozenset[str]:
-    """Return names whose calls are nondeterministic.
+    """Return the last components of the names of nondeterministic calls.
 
-    Only last name components are compared, so ambiguous ones are left out.
+    Imports are not resolved, so names that mean something else in other modules are left out.
     """
     from planner.catalog.impure_calls import CHANCE, CLOCK, GENERATORS
 
@@ -167,6 +182,7 @@ def _names_of_chance() -> frozenset[str]:
 
 
 def _is_chance(node: ast.AST, *, with_sets: bool = True) -> bool:
+    """Return whether a node is a nondeterministic call, or with ``with_sets`` a set."""
     match node:
         case ast.Set() | ast.SetComp():
             return with_sets

@@ -1,4 +1,8 @@
-"""Command criteria other than pytest: run as argument vectors, interpreted by the tool catalog."""
+"""Command criteria other than pytest: run as argument vectors, interpreted by the tool catalog.
+
+No shell takes part. An exit status of 0 alone is no pass: the tool's output must not show that nothing was
+checked. :mod:`planner.catalog.output` knows the output of each tool, and reads its findings.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,8 @@ def run_command(
     """Run a command in the root and judge it by exit status and output.
 
     ``env`` is the complete environment, by default this process's; the command's own variables are
-    added. Success that proves nothing is ``failed``; a missing program is ``inconclusive``.
+    added. ``watch`` is called regularly, see :func:`run_process`. Success that proves nothing is
+    ``failed``, as is an exceeded limit; a missing program, or module of ``python -m``, is ``inconclusive``.
     """
     environment = {**(os.environ if env is None else env), **dict(command.env)}
     program = find_program(command.argv[0], root, environment.get("PATH"))
@@ -58,8 +63,10 @@ def run_command(
 
 
 def find_program(name: str, root: Path, search_path: str | None = None) -> str | None:
-    """Return the absolute path of a program: this interpreter for ``python``, else one installed beside
-    it or on the search path.
+    """Return the path of a program, or ``None`` if there is none.
+
+    A name with ``/`` is relative to ``root``. ``python`` and ``python3`` are this interpreter. Other
+    programs are looked up beside this interpreter, then on ``search_path`` (by default this process's).
     """
     if "/" in name:
         path = root.absolute() / name
@@ -75,11 +82,13 @@ def _is_program(path: Path) -> bool:
 
 
 _NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE)
+"""Message of the interpreter if ``python -m`` does not find a module, or one that the module imports."""
 
 
 def _judge(
     command: Command, process: ProcessResult, root: Path, timeout_seconds: float, check_id: str
 ) -> Judgement:
+    """Judge a process that was started and has ended."""
     tool = command.tool
     missing_module = _module_that_is_missing(command, process)
     if missing_module:
@@ -117,7 +126,10 @@ def _not_passed(
     findings: tuple[Finding, ...] = (),
     **more: Any,
 ) -> Judgement:
-    """Return the judgement of a failed command, or (inconclusive) of one whose program is missing."""
+    """Return the judgement of a failed command, or (inconclusive) of one whose program is missing.
+
+    ``process`` is ``None`` if none was started; ``more`` are further fields of the evidence.
+    """
     stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
     stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
     if process is not None:
@@ -152,7 +164,10 @@ def _not_passed(
 
 
 def _module_that_is_missing(command: Command, process: ProcessResult) -> str | None:
-    """Return the tool's own module if ``python -m`` did not find it."""
+    """Return the tool's own module if ``python -m`` did not find it.
+
+    A missing module of the project is a failure of the command instead.
+    """
     if "-m" not in command.argv or process.exit_code != 1:
         return None
     module = command.argv[command.argv.index("-m") + 1]
@@ -162,6 +177,7 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
 
 
 def _headline(findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str) -> str:
+    """Return the first finding, else the last line of the output, else the reason."""
     if findings:
         first = findings[0]
         place = ":".join(str(part) for part in (first.path, first.line) if part is not None)
@@ -172,6 +188,7 @@ def _headline(findings: tuple[Finding, ...], stdout: str, stderr: str, reason: s
 
 def _relative(findings: tuple[Finding, ...], root: Path) -> tuple[Finding, ...]:
     """Return the findings with paths relative to the root where they lie below it."""
+    # Tools print paths as they were given the root, or resolved.
     bases = tuple(dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/")))
     shown: list[Finding] = []
     for finding in findings:

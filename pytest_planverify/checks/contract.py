@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_REASON = 1_000
+"""Limit of a reason, in characters."""
 MAX_NAMED = 10
 """Number of broken promises named in addition to the first."""
 
@@ -25,16 +26,17 @@ MAX_NAMED = 10
 def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     """Compare a module's source with its contract. Never raises.
 
-    A broken promise is ``failed``; what only running the code could decide is ``inconclusive``.
+    A broken promise is ``failed``, as is a contract that cannot be read. If all differences are ones
+    that only running the code could decide, the verdict is ``inconclusive``.
     """
     try:
         differences = compare_contract(read_contract_file(Path(path), root=root), root)
     except ContractFileError as error:
-        said = f"the contract cannot be used: {'; '.join(error.faults)}"
-        differences = (ContractDifference(problem="unreadable", message=clean(said, limit=MAX_REASON)),)
+        text = f"the contract cannot be used: {'; '.join(error.faults)}"
+        differences = (ContractDifference(problem="unreadable", message=clean(text, limit=MAX_REASON)),)
     except OSError as error:
-        said = f"the contract {path} cannot be checked: {error}"
-        differences = (ContractDifference(problem="unreadable", message=clean(said, limit=MAX_REASON)),)
+        text = f"the contract {path} cannot be checked: {error}"
+        differences = (ContractDifference(problem="unreadable", message=clean(text, limit=MAX_REASON)),)
     if not differences:
         return Judgement(verdict=Verdict.PASSED)
     return Judgement(
@@ -45,6 +47,7 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
 
 
 def _reason(differences: Sequence[ContractDifference]) -> str:
+    """Return the first difference in full, with the number and some names of the others."""
     first, *others = differences
     if not others:
         return first.message
@@ -73,6 +76,7 @@ def _evidence(difference: ContractDifference, path: str, check_id: str) -> Evide
 
 
 def _syntax_error(difference: ContractDifference) -> list[ExceptionFact]:
+    """Return the syntax error of a module that cannot be parsed; empty for other differences."""
     if difference.exception is None:
         return []
     type_, message = difference.exception

@@ -1,7 +1,8 @@
 """pytest commands of another interpreter: run there, and judged by a report that pytest can write.
 
-This plugin cannot be loaded there. The witness is pytest-json-report if installed, else pytest's own
-JUnit XML.
+This plugin cannot be loaded there, so there is no worker, no journal and no evidence from inside. The
+witness is pytest-json-report if installed, else pytest's own JUnit XML, else the exit status alone. The
+report and the way the process ended must agree: a pass needs both, and at least one test that passed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import JudgedCommand
 
 COLLECTION_ERRORS = 2
+"""pytest's exit status after collection errors; also that of an interrupted session."""
 USAGE_ERROR = 4
+"""pytest's exit status for a command line that it does not understand."""
 
 
 def run_foreign(
@@ -49,7 +52,13 @@ def run_foreign(
     folder: Path,
     watch: Callable[[], None] | None = None,
 ) -> tuple[Judgement, Witness]:
-    """Run the command and judge it by the best available witness."""
+    """Run the command; return its judgement and the witness that it rests on.
+
+    The command is run again with the next witness if pytest refused the option of the first one. Without
+    any report the exit status is the witness. Reports are written to ``folder``; ``watch`` is called
+    regularly, see :func:`run_process`.
+    """
+    # Options of pytest-json-report are set below, and the second attempt must do without them.
     plain = [word for word in args if not word.startswith("--json-report")]
     report, xml = folder / "foreign.json", folder / "foreign.xml"
     attempts = (
@@ -64,31 +73,33 @@ def run_foreign(
             result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
             return _not_started(judged, launcher, args, error), Witness.EXIT_CODE
-        said: Judgement | None = None
+        reported: Judgement | None = None
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, ET.ParseError):
-            said = read(file, judged)
-        if said is not None:
-            return _judge(judged, result, said), witness
-        if result.exit_code != USAGE_ERROR:
+            reported = read(file, judged)
+        if reported is not None:
+            return _judge(judged, result, reported), witness
+        if result.exit_code != USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
             break
     assert result is not None
-    return _judge(judged, result, _said((), (), [])), Witness.EXIT_CODE
+    return _judge(judged, result, _report_judgement((), (), [])), Witness.EXIT_CODE
 
 
-def _judge(judged: JudgedCommand, result: ProcessResult, said: Judgement) -> Judgement:
+def _judge(judged: JudgedCommand, result: ProcessResult, reported: Judgement) -> Judgement:
     """Judge the command by how it ended and by its report."""
-    judgement = replace(said, duration_ms=result.duration_ms, exit_code=result.exit_code)
-    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in said.tests)
-    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in said.evidence)
+    judgement = replace(reported, duration_ms=result.duration_ms, exit_code=result.exit_code)
+    proving = sum(test.outcome in (TestOutcome.PASSED, TestOutcome.XPASSED) for test in reported.tests)
+    uncollected = any(piece.kind is EvidenceKind.COLLECTION for piece in reported.evidence)
+    # pytest exits with 2 or 4 after collection errors; without any, these are failures of another kind.
     explained = (0, 1, COLLECTION_ERRORS, USAGE_ERROR) if uncollected else (0, 1)
-    rerun = tuple(test for test in said.tests if test.outcome.is_red)
+    # In a successful session without evidence these are tests that pytest-rerunfailures ran again.
+    rerun = tuple(test for test in reported.tests if test.outcome.is_red)
     if (
         result.timed_out
         or result.exit_code not in explained
-        or (result.exit_code == 1 and not said.evidence)
+        or (result.exit_code == 1 and not reported.evidence)
     ):
-        judgement.evidence = (*said.evidence, _process_evidence(judged, result))
-    elif result.exit_code == 0 and not said.evidence and rerun:
+        judgement.evidence = (*reported.evidence, _process_evidence(judged, result))
+    elif result.exit_code == 0 and not reported.evidence and rerun:
         judgement.verdict = Verdict.FLAKY
         judgement.reason = "passed only when it was run again"
         answers = tuple(Confirmation(where="alone", passed=passed) for passed in (False, True))
@@ -103,10 +114,10 @@ def _judge(judged: JudgedCommand, result: ProcessResult, said: Judgement) -> Jud
             )
             for test in rerun
         )
-    elif result.exit_code == 0 and not said.evidence and proving:
+    elif result.exit_code == 0 and not reported.evidence and proving:
         judgement.verdict = Verdict.PASSED
-    elif not said.evidence:
-        judgement.evidence = (_vacuous(judged, said.tests),)
+    elif not reported.evidence:
+        judgement.evidence = (_vacuous(judged, reported.tests),)
     if judgement.verdict is Verdict.FAILED and judgement.evidence:
         judgement.reason = judgement.evidence[0].headline
     return judgement
@@ -115,6 +126,7 @@ def _judge(judged: JudgedCommand, result: ProcessResult, said: Judgement) -> Jud
 def _not_started(
     judged: JudgedCommand, launcher: Sequence[str], args: Sequence[str], error: OSError
 ) -> Judgement:
+    """Return the judgement of a command whose interpreter cannot be started: inconclusive."""
     reason = f"{launcher[0]} cannot be started: {error.strerror or error}"
     fact = CommandFact(argv=(*launcher, *args), tool="pytest", purpose="test", found=False)
     evidence = judged.evidence(EvidenceKind.COMMAND, reason, command=fact)
@@ -122,8 +134,9 @@ def _not_started(
 
 
 def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
+    """Return evidence of how the session ended, for an end that its tests do not explain."""
     name, late = result.signal, result.timed_out
-    said = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
     how = (
         f"passed its limit of {judged.limit_seconds:g} s"
         if late
@@ -131,7 +144,7 @@ def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
     )
     return judged.evidence(
         EvidenceKind.SESSION,
-        f"the command {how}" + (f": {said[-1].strip(' =')}" if said else ""),
+        f"the command {how}" + (f": {lines[-1].strip(' =')}" if lines else ""),
         phase=Phase.SESSION,
         stdout_tail=result.stdout[-8_000:],
         stderr_tail=result.stderr[-8_000:],
@@ -144,6 +157,7 @@ def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
 
 
 def _vacuous(judged: JudgedCommand, tests: Sequence[TestResult]) -> Evidence:
+    """Return evidence that a session without failures had no passing test either."""
     reasons = tuple(dict.fromkeys(test.reason for test in tests if test.reason))
     xfailed = any(test.outcome is TestOutcome.XFAILED for test in tests)
     return judged.evidence(
@@ -161,7 +175,10 @@ _JSON_OUTCOMES = {outcome.value: outcome for outcome in TestOutcome} | {"rerun":
 
 
 def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
-    """Parse a file of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is invalid."""
+    """Parse a report of pytest-json-report. Raises ``ValueError`` or ``KeyError`` if it is invalid.
+
+    The end of the command is not considered yet.
+    """
     data: dict[str, Any] = json.loads(file.read_text("utf-8"))
     tests: list[TestResult] = []
     evidence: list[Evidence] = []
@@ -192,10 +209,10 @@ def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
     ]
     if "summary" not in data:
         raise ValueError("no report of pytest-json-report")
-    return _said(tests, evidence, properties)
+    return _report_judgement(tests, evidence, properties)
 
 
-def _said(
+def _report_judgement(
     tests: Sequence[TestResult], evidence: Sequence[Evidence], properties: list[tuple[str, Any]]
 ) -> Judgement:
     """Return the judgement by a report alone, before the end of the command is considered."""
@@ -207,6 +224,7 @@ def _said(
 def _reported(
     judged: JudgedCommand, kind: EvidenceKind, phase: Phase, nodeid: str, entry: Mapping[str, Any]
 ) -> Evidence:
+    """Return the evidence for one failed phase or collector; ``entry`` is its part of the JSON report."""
     crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
     marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
@@ -231,7 +249,7 @@ _PLACE = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):(?P<line>\d+):(?: in (?P<func
 
 
 def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame, ...]:
-    """Return the frames in a failure report, outermost first; else the crash location."""
+    """Return the frames in a failure report, outermost first, or the crash location if it shows none."""
     file, _, names = nodeid.partition("::")
     test = names.rpartition("::")[2].partition("[")[0]
     frames = tuple(
@@ -251,6 +269,7 @@ def _frames(longrepr: str, crash: Mapping[str, Any], nodeid: str) -> tuple[Frame
 
 
 def _side(path: str, test_file: str) -> Side:
+    """Return the owner of a file by its path alone: pytest prints files of the project relatively."""
     if "site-packages/" in path or Path(path).is_absolute() or path.startswith(".."):
         return Side.THIRD_PARTY
     is_test = path == test_file or is_test_module(path) or path.endswith("conftest.py")
@@ -258,14 +277,15 @@ def _side(path: str, test_file: str) -> Side:
 
 
 def _exception(message: str, frames: tuple[Frame, ...]) -> ExceptionFact:
+    """Parse ``TYPE: TEXT``. A message without a type is that of an assertion, whose type pytest omits."""
     name, separator, text = message.partition(":")
     if not separator or not name.replace(".", "").replace("_", "").isalnum():
         name, text = "AssertionError", message
     calls = "".join(f'  File "{each.path}", line {each.line}, in {each.function}\n' for each in frames)
     # Extracts further facts from the message, such as the name of a missing module.
-    told = read_traceback(f"Traceback (most recent call last):\n{calls}{name}: {text.strip()}")
-    if told is not None:
-        return told.model_copy(update={"frames": frames})
+    parsed = read_traceback(f"Traceback (most recent call last):\n{calls}{name}: {text.strip()}")
+    if parsed is not None:
+        return parsed.model_copy(update={"frames": frames})
     return ExceptionFact(type=name.rpartition(".")[2], qualified=name, message=text.strip(), frames=frames)
 
 
@@ -274,6 +294,7 @@ _JUNIT_OUTCOMES = {
     "error": TestOutcome.ERROR,
     "skipped": TestOutcome.SKIPPED,
 }
+"""Outcomes by the child element of a test case; a case without any of them has passed."""
 
 
 _JUNIT_PHASES = {
@@ -285,7 +306,10 @@ _JUNIT_PHASES = {
 
 
 def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
-    """Parse pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is invalid."""
+    """Parse pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is invalid.
+
+    The end of the command is not considered yet.
+    """
     root = ET.fromstring(file.read_bytes())
     if root.tag not in ("testsuites", "testsuite"):
         raise ValueError("no JUnit XML")
@@ -294,6 +318,7 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
     properties: list[tuple[str, Any]] = []
     for case in root.iter("testcase"):
         classname, name = case.get("classname") or "", str(case.get("name"))
+        # Only the format xunit1 has the file; otherwise it is derived from the class name.
         place = case.get("file") or classname.replace(".", "/") + ".py"
         nodeid = f"{place}::{name}" if classname else name
         found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
@@ -316,16 +341,16 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
             phase = next(
                 (phase for begin, phase in _JUNIT_PHASES.items() if message.startswith(begin)), None
             )
-            crash = {
-                "message": message if phase is None else ""
-            }  # for other phases it only names the phase
+            # Outside of the call phase the message only names the phase.
+            crash = {"message": message if phase is None else ""}
             kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
             entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
-    return _said(tests, evidence, properties)
+    return _report_judgement(tests, evidence, properties)
 
 
 def _number(text: str | None) -> Any:
+    """Return the number in a text, or the text: JUnit XML has properties as text only."""
     try:
         return float(text or "")
     except ValueError:

@@ -1,7 +1,7 @@
-"""Intermediate process between this one and a program that it starts, as shield against its children.
+"""Intermediate process between this one and a program that it starts, to shield this one from the program.
 
-A started program may kill, stop or signal its parent. The intermediate process takes that instead,
-waits, and exits in the same way.
+A started program may kill, stop or signal its parent. It then hits the intermediate process, which waits
+for the program and ends in the same way.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ import sys
 from typing import NoReturn
 
 _UNKNOWN = 70
-"""Exit status if the real one is unknown."""
-_DEAF_TO = (signal.SIGINT, signal.SIGTERM)
+"""Exit status if neither an exit status nor a signal can be passed on."""
+_IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def can_fork() -> bool:
-    """Return whether forking is safe: not on Windows, nor on macOS with its system libraries."""
+    """Return whether forking is safe: not on Windows, nor on macOS with its system libraries.
+
+    The environment variable ``PLANVERIFY_NO_FORK`` disables forking.
+    """
     return hasattr(os, "fork") and sys.platform != "darwin" and "PLANVERIFY_NO_FORK" not in os.environ
 
 
 def stand_between() -> None:
-    """Fork, return in the child, and wait for it here. To be called right before executing another
-    program.
+    """Fork, return in the child, and wait for the child here; never return in this process.
 
-    Session and process group remain those of this process.
+    To be called right before another program is executed. Session and process group remain those of this
+    process.
     """
     child = os.fork()
     if child == 0:
         return
     os.closerange(0, 1 << 16)  # readers must see the streams end with the program
-    for number in _DEAF_TO:
+    # Whoever ends the program signals its whole session; this process must survive to pass on the status.
+    for number in _IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     while True:
         with contextlib.suppress(InterruptedError):
@@ -42,7 +46,7 @@ def stand_between() -> None:
 
 
 def leave_as(code: int | None, number: int | None) -> NoReturn:
-    """Exit with a status, or by the same signal."""
+    """End this process with the exit status ``code``, or by the signal ``number``."""
     if number is not None:
         with contextlib.suppress(ImportError, ValueError, OSError):
             import resource

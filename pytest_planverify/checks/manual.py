@@ -1,4 +1,7 @@
-"""Manual criteria, answered by people in a file beside the outcomes."""
+"""Manual criteria, answered by people in a file beside the outcomes.
+
+An answer belongs to one wording of its question: after the question has changed, it has to be given again.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ ANSWERS_FILE = ".planverify/answers.json"
 """File of answers, relative to the plan's root."""
 
 MAX_BYTES = 16 * 1024 * 1024
+"""Size of the file above which it is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +62,20 @@ def read_answers(root: Path) -> AnswersOnFile:
 def check_manual(
     spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile
 ) -> Judgement:
-    """Return the judgement of a question: ``yes`` passes, ``no`` fails, no answer is ``needs_human``."""
-    asked = clean(spec.question, limit=500)
+    """Return the judgement of a question: ``yes`` passes, ``no`` fails, no answer is ``needs_human``.
+
+    The last answer counts. If all answers are to an earlier wording of the question, it is ``stale``.
+    """
+    question = clean(spec.question, limit=500)
     given = [
         answer
         for answer in answers.answers.answers
         if (answer.plan, answer.todo_id, answer.check_id) == (plan_id, todo_id, check_id)
     ]
+    # Answers to an earlier wording do not count, but they are reported.
     current = [answer for answer in given if answer.question == spec.question]
     if current:
-        return _answered(current[-1], asked, check_id)
+        return _answered(current[-1], question, check_id)
     check = "" if check_id == "manual[0]" else f" --check {check_id}"
     how = f"answer: planner answer PLAN {todo_id} yes|no{check} --by NAME"
     if given:
@@ -76,14 +84,14 @@ def check_manual(
     trouble = f"{clean(answers.problem, limit=300)}; " if answers.problem else ""
     return Judgement(
         verdict=Verdict.NEEDS_HUMAN,
-        reason=f"{trouble}{spec.role.value} is asked: {asked} {how}",
+        reason=f"{trouble}{spec.role.value} is asked: {question} {how}",
     )
 
 
-def _answered(answer: Answer, asked: str, check_id: str) -> Judgement:
+def _answered(answer: Answer, question: str, check_id: str) -> Judgement:
     if answer.answer == "yes":
         return Judgement(verdict=Verdict.PASSED)
     note = f": {answer.note}" if answer.note else ""
     reason = clean(f"{answer.by} answered no{note}", limit=500)
-    evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{asked} {reason}")
+    evidence = Evidence(kind=EvidenceKind.MANUAL, check_id=check_id, headline=f"{question} {reason}")
     return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))

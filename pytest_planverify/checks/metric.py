@@ -1,4 +1,4 @@
-"""Metric criteria: numbers that tests record."""
+"""Metric criteria: numbers that tests record, as properties or by the ``planverify`` fixture."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
 
 
 def _is_number(value: object) -> bool:
+    """Return whether a value is a finite number; ``bool`` is a subclass of ``int``, but not one."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
@@ -74,5 +75,5 @@ def _shown(value: object) -> str:
     try:
         return clean(repr(value), limit=100)
     except Exception as error:
-        # repr() of arbitrary values may raise, also for integers of too many digits.
+        # repr() of arbitrary values may raise, even of an integer, if it has too many digits.
         return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"

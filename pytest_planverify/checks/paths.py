@@ -15,11 +15,14 @@ MAX_SIBLINGS = 5_000
 
 
 class OutsideRoot(Exception):
-    """The path leads out of the root."""
+    """Raised for a path that leads out of the root."""
 
 
 def resolve_under(root: Path, path: str | Path) -> Path:
-    """Return the resolved path. Raises :class:`OutsideRoot`, or ``OSError`` if it cannot be resolved."""
+    """Return ``path``, relative to ``root``, as absolute path without symbolic links.
+
+    Raises :class:`OutsideRoot`, or ``OSError`` if it cannot be resolved.
+    """
     try:
         base = root.resolve()
         resolved = (base / path).resolve()
@@ -42,7 +45,10 @@ def file_sha256(path: Path) -> str:
 
 
 def names_like(root: Path, path: str) -> tuple[str, ...]:
-    """Return existing siblings with names similar to a missing path, relative to the root."""
+    """Return up to three existing paths similar to a missing one, all relative to the root.
+
+    If folders of the path are missing, too, the outermost of them is compared with its siblings.
+    """
     try:
         wanted = root / path
         folder = wanted.parent

@@ -1,4 +1,8 @@
-"""Running of argument vectors under a time limit, and termination of whole process trees."""
+"""Running of argument vectors under a time limit, and termination of whole process trees.
+
+A command may leave processes behind, in sessions of their own or after its own end. They are found by three
+signs: descent, session or group, and a token in the environment, which children inherit.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +37,13 @@ class AwakeClock:
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        self._looked = time.monotonic()
+        self._last_reading = time.monotonic()
 
     def seconds(self) -> float:
         """Return the seconds counted so far; must be called many times a second."""
-        looked = time.monotonic()
-        self._seconds += min(looked - self._looked, LONGEST_GAP)
-        self._looked = looked
+        now = time.monotonic()
+        self._seconds += min(now - self._last_reading, LONGEST_GAP)
+        self._last_reading = now
         return self._seconds
 
 
@@ -65,7 +69,7 @@ class ProcessResult:
     """End and output of a process."""
 
     exit_code: int | None
-    """``None`` if a signal ended it."""
+    """``None`` if a signal ended it, or if it exceeded its limit."""
     signal: str | None = None
     """Name of the signal, for example ``SIGSEGV``."""
     timed_out: bool = False
@@ -88,10 +92,11 @@ def run_process(
 
     ``watch`` is called regularly meanwhile; an exception from it ends the process and propagates.
     ``on_output`` receives the output as it arrives, in reader threads. ``grace_seconds`` is the time
-    from SIGTERM to SIGKILL. Everything that the process started has ended when this returns, in any
-    case. Raises ``OSError`` or ``ValueError`` if the program cannot be started.
+    from SIGTERM to SIGKILL. Everything that the process started has ended when this returns: after a normal
+    exit, after an exceeded limit, and after an interruption. Raises ``OSError`` or ``ValueError`` if the
+    program cannot be started.
     """
-    token = f"{os.getpid()}-{uuid.uuid4().hex}"  # contains our process id, for cleanup after a kill
+    token = f"{os.getpid()}-{uuid.uuid4().hex}"  # our process id for end_processes_of()
     started = time.monotonic()
     # No "with": it would close pipes that a thread still reads if an escaped process holds them. A
     # restarted read would then take bytes from whatever reuses the descriptor.
@@ -115,8 +120,8 @@ def run_process(
     finally:
         end_process_tree(process.pid, token=token, grace_seconds=grace_seconds)
         process.wait()
-        give_up = time.monotonic() + STREAM_SECONDS
-        texts = [stream.finish(give_up) for stream in streams]
+        deadline = time.monotonic() + STREAM_SECONDS
+        texts = [stream.finish(deadline) for stream in streams]
     code = process.returncode
     return ProcessResult(
         exit_code=code if code >= 0 and ended else None,
@@ -132,20 +137,20 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
     """End a process with its descendants, group and session: SIGTERM, then SIGKILL.
 
     With the ``token`` of :func:`run_process`, processes that left the session end, too. The process
-    itself is not reaped, so its parent can read the exit status. Without the process this does nothing.
+    itself is not reaped, so its parent can read the exit status. Does nothing if no such process is alive.
     """
     members = _members(pid, token)
     if not members:
         return
     for member in members:
         _send(member, signal.SIGTERM)
-    give_up = time.monotonic() + grace_seconds
-    while members and time.monotonic() < give_up:
+    deadline = time.monotonic() + grace_seconds
+    while members and time.monotonic() < deadline:
         members = [member for member in members if _is_alive(member)]
         if members:
             time.sleep(0.01)
-    give_up = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
-    while time.monotonic() < give_up:
+    deadline = time.monotonic() + 10 * max(grace_seconds, GRACE_SECONDS)
+    while time.monotonic() < deadline:
         # Searched again each time, as a process may start others while it is being ended.
         members = _members(pid, token)
         if not members:
@@ -156,7 +161,10 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
 
 
 def end_processes_of(pid: int) -> None:
-    """Kill all that :func:`run_process` started in a process that was itself killed, by sessions."""
+    """Kill everything that :func:`run_process` started in the process ``pid``, which was killed itself.
+
+    Whole sessions are killed, so that processes without the token are included.
+    """
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(TOKEN_VARIABLE, "").startswith(f"{pid}-"):
@@ -168,9 +176,9 @@ def end_processes_of(pid: int) -> None:
 
 
 def end_descendants(pid: int, *, seconds: float = 5.0) -> None:
-    """Kill all descendants of a process, but not the process itself."""
-    give_up = time.monotonic() + seconds
-    while time.monotonic() < give_up:
+    """Kill all descendants of a process, but not the process itself; give up after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
         try:
             members = [each for each in psutil.Process(pid).children(recursive=True) if _is_alive(each)]
         except psutil.Error:
@@ -193,9 +201,10 @@ def signal_name(number: int) -> str:
 def _wait_for_end(
     process: subprocess.Popen[bytes], timeout_seconds: float, watch: Callable[[], None] | None
 ) -> bool:
-    """Return whether the process ended within the limit; where possible it is not reaped yet.
+    """Return whether the process ended within the limit; where the platform permits, it is not reaped yet.
 
-    Until it is reaped, its id cannot be reused by a process that must not be killed.
+    Until it is reaped, its id cannot be reused by a process that must not be killed. Exceptions of
+    ``watch`` propagate.
     """
     ended = threading.Event()
 
@@ -218,7 +227,7 @@ def _wait_for_end(
 
 
 def _members(pid: int, token: str | None) -> list[psutil.Process]:
-    """Return all living processes of the tree, without this process and its ancestors."""
+    """Return all living processes of the tree, but never this process or one of its ancestors."""
     spared = {os.getpid()}
     with contextlib.suppress(psutil.Error):
         spared.update(parent.pid for parent in psutil.Process().parents())
@@ -235,6 +244,7 @@ def _members(pid: int, token: str | None) -> list[psutil.Process]:
 
 
 def _belongs(process: psutil.Process, pid: int, token: str | None) -> bool:
+    """Return whether a process is of the session or group ``pid``, or has the token in its environment."""
     with contextlib.suppress(psutil.Error, OSError):
         if pid in (os.getsid(process.pid), os.getpgid(process.pid)):
             return True
@@ -244,6 +254,7 @@ def _belongs(process: psutil.Process, pid: int, token: str | None) -> bool:
 
 
 def _is_alive(process: psutil.Process) -> bool:
+    """Return whether a process runs; a zombie does not, nor does another process with the same id."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -272,9 +283,12 @@ class _Stream:
         self._thread = threading.Thread(target=self._read, name="planverify-read", daemon=True)
         self._thread.start()
 
-    def finish(self, give_up: float) -> str:
-        """Return the output up to its end, or what has arrived at the time ``give_up`` (monotonic)."""
-        self._thread.join(timeout=max(0.0, give_up - time.monotonic()))
+    def finish(self, deadline: float) -> str:
+        """Return the output up to its end, or what has arrived by ``deadline`` (monotonic seconds).
+
+        The thread then stops reading at the next chunk.
+        """
+        self._thread.join(timeout=max(0.0, deadline - time.monotonic()))
         self._is_finished = True
         tail = b"".join(tuple(self._tail))
         surplus = max(0, len(tail) - TAIL_BYTES)
@@ -290,6 +304,7 @@ class _Stream:
                     self._on_output(_decode(chunk))
 
     def _keep(self, chunk: bytes) -> None:
+        """Store a chunk; drop the oldest chunks that the tail does not need."""
         room = HEAD_BYTES - len(self._head)
         self._head += chunk[:room]
         rest = chunk[room:] if room else chunk
@@ -297,6 +312,7 @@ class _Stream:
             return
         self._tail.append(rest)
         self._tail_size += len(rest)
+        # Whole chunks only; finish() cuts the rest.
         while self._tail_size - len(self._tail[0]) >= TAIL_BYTES:
             oldest = self._tail.popleft()
             self._tail_size -= len(oldest)

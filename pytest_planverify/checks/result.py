@@ -1,4 +1,4 @@
-"""Input and output of checks: the judged command, and the judgement with its evidence."""
+"""Input and output of checks: the command to be judged, and the judgement with its evidence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Judgement:
     events: tuple[AuditEvent, ...] = ()
     """Audit events of its tests."""
     forgiven: bool = False
-    """Pre-existing failures were disregarded, so the session's exit status has no meaning."""
+    """Whether pre-existing failures were disregarded, so that the session's exit status has no meaning."""
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     runs: int = 1
     """Number of runs, including confirmations."""
@@ -42,7 +42,7 @@ class Judgement:
 
     @property
     def is_red(self) -> bool:
-        """Return whether it counts as failed."""
+        """Return whether the verdict counts as failed."""
         return self.verdict.is_red
 
 
@@ -67,7 +67,7 @@ class CheckRun:
     evidence: tuple[Evidence, ...] = ()
     properties: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     rests_on: RestsOn | None = None
-    """Files that the verdict depends on; ``None`` if unknown, which means all."""
+    """Files that the verdict depends on; ``None`` if they are unknown, so that all files count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +85,21 @@ class JudgedCommand:
     """Its ``-k``, ``-m`` and ``--deselect`` options as text."""
     contract_path: str | None = None
     view: Callable[[Judgement], Judgement] | None = None
-    """Adjusts a judgement by comparison with the baseline."""
+    """Adjusts a judgement by comparison with the baseline; ``None`` if there is no comparison."""
 
     def seen(self, judgement: Judgement) -> Judgement:
-        """Return the judgement after comparison with the baseline."""
+        """Return the judgement after comparison with the baseline; unchanged if there is none."""
         return judgement if self.view is None else self.view(judgement)
 
     def evidence(self, kind: EvidenceKind, headline: str, **more: Any) -> Evidence:
-        """Return evidence for the criterion."""
+        """Return evidence for the criterion; ``more`` are its further fields."""
         return Evidence(kind=kind, check_id=self.check_id, headline=headline, **more)
 
     def read_back(self, raw: Mapping[str, Any], **more: Any) -> Evidence:
-        """Parse facts that a session recorded into evidence; ``more`` is added by the parent."""
+        """Return evidence from facts that a worker recorded; ``more`` are fields that the parent adds.
+
+        Raises ``pydantic.ValidationError`` if the facts are invalid.
+        """
         return Evidence.model_validate(
             {**raw, "check_id": self.check_id, "contract_path": self.contract_path, **more}
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Number of files that a reason names."""
 
+# Folders and files that tools write, wherever they lie; see is_cache().
 _CACHES = frozenset(
     {".git", ".hg", ".planverify", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
     | {".hypothesis", ".venv", ".tox", ".nox", ".benchmarks", "htmlcov"}
@@ -52,7 +53,7 @@ class Ground(NamedTuple):
 def violations(
     authors: Sequence[Author], grounds: Iterable[Ground], touched: Mapping[Path, Collection[str]]
 ) -> Iterator[Violation]:
-    """Yield the violations: all of them have the same reason, which names all files.
+    """Yield the violations; all of them have the same reason, on all files together.
 
     ``touched`` are the changed files by root, relative to it. A file that no allowlist grants may be the
     work of any author, so each author with an allowlist is blamed, or each author if none has one.

@@ -105,16 +105,15 @@ class BudgetWatch:
         """Raise :class:`BudgetExceeded` if ``used`` exceeds the limit of that name in the budget."""
         limit = getattr(self._budget, name)
         if limit is not None and used > limit:
-            from planner.model.evidence import (
-                BudgetFact,  # imported late, to start the first worker sooner
-            )
+            # Imported late, to start the first worker sooner.
+            from planner.model.evidence import BudgetFact
 
             raise BudgetExceeded(
                 BudgetFact(name=name, limit=limit, used=used, examples=tuple(examples[:_EXAMPLES]))
             )
 
     def _check_memory(self, limit: float) -> None:
-        """Check the memory of all child processes against ``limit``, in MiB."""
+        """Check the memory of all child processes, except our own, against ``limit``, in MiB."""
         import psutil
 
         try:

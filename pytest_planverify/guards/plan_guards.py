@@ -90,8 +90,7 @@ class Guards:
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
 
     def look(self) -> None:
-        """Read the tree and the own files, which must happen before any project code runs."""
-
+        """Read the tree and our own files, which must happen before any project code runs."""
         root = self._flat.loaded.root
         self._own = OwnFiles(root, (part.path for part in self._flat.parts))
         if self._kept is not None:
@@ -190,7 +189,6 @@ class Guards:
 
     def _inspect_root(self, root: Path, changed: Changes, *, limited: bool) -> None:
         """Determine the changed files of one root; with ``limited``, those that the allowlist judges."""
-
         differing = since(root, self._flat, self._kept, self._commit)
         if differing is not None:
             changed.are(differing.files)
@@ -223,14 +221,13 @@ class Guards:
 
     def remember(self) -> None:
         """Store the new files that this run left, so that the next run blames no todo for them."""
-
         for root, before in self._before.items():
             after = self._changes[root].new_files()
             if after or before:
                 remember(self._home, root, before, after)
 
     def _limited_roots(self) -> set[Path]:
-        """Return the roots with protected files; all roots if any todo has an allowlist."""
+        """Return the roots with protected files; all roots if any possible author has an allowlist."""
         roots = {part.root for part in self._flat.parts if part.plan.metadata.protected_files}
         if any(author.allowed_files is not None for author in self._authors()):
             roots |= set(self._changes)
@@ -313,6 +310,7 @@ class OwnFiles:
         self._home = root / ".planverify"
         self._plans = tuple(plans)
         self._before = self._stamps()
+        # An agent may write a file that a reader takes for a record; no file of ours has these names.
         names = sorted(os.listdir(self._home)) if self._home.is_dir() else []
         self._imitations = [
             f".planverify/{name}"
@@ -332,6 +330,7 @@ class OwnFiles:
             yield _signal(f"{path} looks like a record of ours, and none of ours has that name", path)
 
     def _stamps(self) -> dict[str, str]:
+        """Return a text that changes with each existing file's content, by path relative to the root."""
         files = [*self._plans, *(self._home / name for name in _RECORD_FILES)]
         # Temporary files belong to a concurrent run of another plan, which may be writing records.
         files += [
@@ -409,7 +408,8 @@ def since(
     """Return the files that differ below one root of a plan; ``None`` if its earlier state is unknown.
 
     The baseline ``kept`` covers the plan's top root and all roots below it. Any other root is compared
-    with ``commit``, the revision that the run is compared with, or else with a baseline of its own.
+    with ``commit``, the revision that the run is compared with, or, if none was given, with a baseline of
+    its own.
     """
     from pytest_planverify.baseline import load_baseline
     from pytest_planverify.baseline.work_tree import WorkTree
@@ -484,6 +484,7 @@ def remember(home: Path, root: Path, before: Collection[str], after: Iterable[st
 
 
 def _read(home: Path) -> dict[str, dict[str, str]]:
+    """Return the digests of left files by root and path; empty if the record is missing or malformed."""
     try:
         data: Any = json.loads((home / LEFT_BY_RUNS).read_bytes())
         roots = cast("dict[str, Any]", dict(data["roots"]))
@@ -493,4 +494,5 @@ def _read(home: Path) -> dict[str, dict[str, str]]:
 
 
 def _digest_left(path: Path) -> str | None:
+    """Return the digest of a file that a run left; a symbolic link never counts as left by a run."""
     return None if path.is_symlink() else _digest(path)

@@ -30,14 +30,16 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.guards.hygiene import Grants
 
-# If both report the same file, the signal of the run is dropped.
 _EQUIVALENT = {
     "hook-added": ("outcome-hook", "judge-changed"),
     "patches-judge": ("fixture-overridden", "outcome-hook"),
     "test-vanished": ("test-deleted", "test-deselected", "judge-removed"),
     "test-skipped-since": ("test-skipped", "test-xfailed", "test-deleted"),
 }
-"""Signs of the tree comparison that report the same act as a sign of the run."""
+"""Signs of the tree comparison that report the same act as a sign of the run.
+
+If both are reported for the same file, the signal of the run is dropped.
+"""
 _DECIDING = re.compile(
     r"pytest_(runtest|pyfunc_call|collect|ignore_collect|pycollect|make_collect_report|deselected|itemcollected"
     r"|generate_tests|fixture|sessionfinish|report_teststatus|report_to_|report_from_|assertrepr_compare"
@@ -178,7 +180,8 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
     """Yield contradictions in what sessions report about themselves.
 
     Forged or missing records, a missing inventory, a successful exit status in spite of failures, and tests
-    that passed although their function was not called. Contradictions that the baseline had are left out.
+    that passed although their function was not called. Missing records, such an exit status and such tests
+    are left out if the baseline has them, too.
     """
     if forged := sum(each.forged for each in shown.sessions):
         yield _signal("records-touched", f"lines of the journal ({forged}) were not written by its session")
@@ -210,8 +213,8 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
 def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
     """Yield hooks that can decide results, in product or forbidden files that did not implement them.
 
-    A hook that moved from another file is no signal. Files outside of the root are ignored, because users
-    may load plugins from anywhere.
+    A hook that moved from another file is no signal, nor is one in a file that is unchanged or accepted.
+    Files outside of the root are ignored, because users may load plugins from anywhere.
     """
     before = {(each.hook, _without_location(each.file)) for each in ground.inventory.hooks}
     files = {(each.hook, _without_location(each.file)): each.file for each in now.hooks}
@@ -237,7 +240,11 @@ def _without_location(file: str) -> str:
 
 
 def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]:
-    """Yield judging functions that were replaced, unless at the baseline, too, or by an unchanged file."""
+    """Yield judging functions that were replaced.
+
+    Those that were replaced at the baseline, too, are left out, and replacements by an installed library or
+    by a file that is unchanged or accepted.
+    """
     is_environment = environment_files()
     before = {each.name for each in ground.inventory.patched}
     for each in now.patched:
@@ -254,7 +261,7 @@ def _missing_tests(shown: Shown, flat: FlatPlan, ground: FileGround) -> Iterator
     """Yield tests of the baseline that a command no longer collects, and failing ones that are now skipped.
 
     Tests of files that could not be collected are left out, and missing tests of files that may have been
-    changed legitimately.
+    changed legitimately. If a person has accepted a change of the selection, no missing test is a signal.
     """
     accepted = ground.selection_was_accepted()
     unread = {name.partition("::")[0] for each in shown.sessions for name in each.collection_failures}

@@ -112,7 +112,7 @@ _JUDGES_IF_IMPORTED = frozenset(
     }
 )  # fmt: skip
 _LATE = ("numpy.testing", "numpy.testing._private.utils", "pandas.testing", "pandas._testing")
-"""Judging modules that only some projects import; watched from their first appearance."""
+"""Judging modules that only some projects import; watched from the first comparison that finds them."""
 _OFTEN_PATCHED = frozenset(
     {"_", "print", "open", "input", "exit", "quit", "help", "copyright", "credits", "license"}
     | {"breakpoint", "__build_info__"}

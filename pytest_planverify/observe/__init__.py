@@ -1,4 +1,8 @@
-"""Code that runs inside a worker. It observes the session and writes records; it never judges."""
+"""Code that runs inside a worker. It observes the session and writes records; it never judges.
+
+Nothing here may import pydantic or other libraries of the parent: the project under test may itself be one
+of them.
+"""
 
 from __future__ import annotations
 

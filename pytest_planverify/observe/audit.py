@@ -2,6 +2,11 @@
 
 An audit hook can never be removed. It returns immediately for irrelevant events, writes relevant ones
 to the journal (each distinct event once, with a count), and refuses what the plan denies.
+
+Two questions are decided for each event. What was accessed: connections, processes and writes are read
+from the event's arguments by :mod:`pytest_planverify.guards.sandbox_policy`. Who caused it: the stack is
+searched for the project's code (section "origin of an event"), so that accesses of pytest, of its plugins
+and of this package are neither recorded nor refused.
 """
 
 from __future__ import annotations
@@ -42,9 +47,7 @@ conftests.
 """
 
 MOST_EVENTS = 2_000
-"""Limit of distinct events that one process records. Denied events are refused and recorded beyond it,
-too.
-"""
+"""Limit of distinct events that one process records; denied events are recorded beyond it, too."""
 
 _PHASES = {
     "pytest_runtest_setup": "setup",
@@ -59,11 +62,13 @@ _TOOLS = ("execnet", "xdist", "coverage", "pytest_cov", "pytest_timeout", "pytes
 """Plugins that use processes, threads or files for the session itself."""
 
 _PROJECT, _PYTEST, _PLUGGY, _TOOL, _OURS, _OTHER = range(6)
+"""Owners of a file."""
 
 _OUTERMOST = ("run_worker", "_serve_group", "leave_interpreter")
 """Our own functions around a session; frames outside of them belong to whoever started the run."""
 
 Key = tuple[str, str, str | None, str | None, str | None, bool]
+"""Members by which events are distinct: kind, target, node id, project file, phase, denied."""
 
 
 class Audit:
@@ -71,6 +76,7 @@ class Audit:
 
     def __init__(self) -> None:
         self.worker = ""
+        """Id of the xdist worker that this process is; empty in the controlling process."""
         self.nodeid: str | None = None
         """Node id of the running test, or of the last one."""
         self.flush: Callable[[], None] = lambda: None
@@ -83,7 +89,7 @@ _audit: Audit | None = None
 
 
 def watch(spec: WorkerSpec) -> Audit:
-    """Install the audit hook in this process."""
+    """Install the audit hook in this process, for the worker of ``spec``; to be called once."""
     global _audit
     _audit = Audit()
     _install(_audit, spec)
@@ -97,35 +103,34 @@ def watching() -> Audit | None:
 
 def watch_worker() -> None:
     """Install the audit hook in this xdist worker, with the spec from the environment."""
-    judges_at_start()
+    judges_at_start()  # takes the reference state before any conftest can change it
     text = os.environ.pop(WORKER_VARIABLE)
     if os.environ.get("PYTEST_XDIST_WORKER") and _audit is None:
         watch(WorkerSpec.from_json(text)).worker = os.environ["PYTEST_XDIST_WORKER"]
 
 
 def _install(audit: Audit, spec: WorkerSpec) -> None:
-    """Add the audit hook. All functions that it uses are bound here, out of reach of monkeypatches in
-    tests.
-    """
+    """Add the audit hook. All functions that it uses are bound here, unreachable for monkeypatches."""
+    # Both as written, like the files of stack frames, and resolved, like the paths of accesses.
     roots = tuple(dict.fromkeys((spec.root, *(each.root for each in spec.sandbox))))
     roots = tuple(dict.fromkeys((*roots, *(resolve_path(root) or root for root in roots))))
-    others = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
-    nodeid_of, remember_thread = _threads(audit)
-    origin_of, note = origin_finder(roots), _noting(audit, spec, roots)
+    scratch = (str(Path(spec.journal).parent), *_basetemp(spec.args), *temporary_folders())
+    nodeid_of, remember_thread = _thread_attribution(audit)
+    origin_of, note = origin_finder(roots), _event_recorder(audit, spec, roots)
     is_granted, strict = grants_of(spec.sandbox), denies_anything(spec.sandbox)
     frame_of, ident, refusal = sys._getframe, get_ident, PermissionError
     subprocess = os.path.join(os.path.dirname(os.__file__), "subprocess.py")
-    busy: set[int] = set()
+    busy: set[int] = set()  # threads that execute the hook
 
-    def tell(reached: Reached, origin: Origin, nodeid: str | None) -> bool:
-        """Record an event; return whether the plan denies it."""
+    def record_access(reached: Reached, origin: Origin, nodeid: str | None) -> bool:
+        """Record an access; return whether the plan denies it."""
         denied = strict and not is_granted(reached)
         note(reached, origin, nodeid, denied)
         return denied
 
-    def look(event: str, found: Sequence[Reached]) -> str | None:
-        """Record events; return the first denied target, if any."""
-        frame = frame_of(2)
+    def record_event(event: str, found: Sequence[Reached]) -> str | None:
+        """Record all accesses of an event; return the first denied target, if any."""
+        frame = frame_of(2)  # the audited call: past this function and the hook
         if event == "os.posix_spawn" and frame.f_code.co_filename == subprocess:
             return None  # subprocess.Popen has raised an event of its own before
         origin = origin_of(frame)
@@ -133,30 +138,31 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
             return None
         refused = None
         for reached in found:
-            if tell(reached, origin, nodeid_of(origin)):
+            if record_access(reached, origin, nodeid_of(origin)):
                 refused = refused or reached.target
         return refused
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
-        reader = read(event)
+        # The interpreter raises events of many other kinds, as for each import; those end here.
+        reader = reader_of(event)
         if reader is None:
             return
-        __tracebackhide__ = True
+        __tracebackhide__ = True  # the refusal is shown at the line of the test that caused it
         thread = ident()
         # The hook's own file access raises events, too.
         if thread in busy:
             return
         busy.add(thread)
         try:
-            if (note := noting(event)) is not None:
+            if (note := file_handler_of(event)) is not None:
                 try:
                     note(args)
-                except Exception:  # unknown which file it was; the event itself is still judged
-                    unread()
+                except Exception:  # the file is unknown, but the event is still compared with the grants
+                    lose_track()
             found = reader(args)
-            refused = look(event, found) if found else None
+            refused = record_event(event, found) if found else None
         except Exception:  # invalid arguments: the audited call will raise by itself
-            if strict:
+            if strict:  # an event that cannot be read must not pass as granted
                 raise
             return
         finally:
@@ -164,28 +170,30 @@ def _install(audit: Audit, spec: WorkerSpec) -> None:
         if refused is not None:
             raise refusal(errno.EACCES, f"the plan denies it: {refused}")
 
-    table = readers(outside_of([*roots, *(resolve_path(each) or each for each in others)]))
+    table = readers(outside_of([*roots, *(resolve_path(each) or each for each in scratch)]))
     table["_thread.start_new_thread"] = table["_thread.start_joinable_thread"] = remember_thread
     audit.files = ReadFiles(roots)
-    notes, unread = audit.files.notes(), audit.files.lose_track
-    # Events that only matter for the set of read files are not recorded.
-    read, noting = {**dict.fromkeys(notes, _nothing), **table}.get, notes.get
+    notes, lose_track = audit.files.notes(), audit.files.lose_track
+    # Events that only matter for the set of read files have a reader that finds no access.
+    reader_of, file_handler_of = {**dict.fromkeys(notes, _no_access), **table}.get, notes.get
     sys.addaudithook(hook)
 
 
-def _nothing(args: tuple[Any, ...]) -> tuple[Reached, ...]:
+def _no_access(args: tuple[Any, ...]) -> tuple[Reached, ...]:
+    """Return no access: the reader of events that are not recorded."""
     return ()
 
 
-def _threads(
+def _thread_attribution(
     audit: Audit,
 ) -> tuple[Callable[[Origin], str | None], Callable[[tuple[Any, ...]], tuple[Reached, ...]]]:
-    """Return a function that finds the test of the current thread, and the reader of thread-start
-    events.
+    """Return a function that finds the test of the current thread, and the reader of thread-start events.
 
-    Work of a thread is attributed to the test that started it, even if another test runs by then.
+    Work of a thread is attributed to the test that started it, even if another test runs by then. The same
+    holds for the threads that such a thread starts.
     """
     ident, main = get_ident, threading.main_thread()
+    # By thread object: numeric ids are reused. Weak, so that threads of tests can still be collected.
     started = weakref.WeakKeyDictionary[Any, "str | None"]()
     # threading.current_thread() may create a dummy thread, and so change what the test sees.
     alive = cast("dict[int, threading.Thread]", threading._active)  # type: ignore[attr-defined]
@@ -206,10 +214,14 @@ def _threads(
     return nodeid_of, remember
 
 
-def _noting(
+def _event_recorder(
     audit: Audit, spec: WorkerSpec, roots: tuple[str, ...]
 ) -> Callable[[Reached, Origin, str | None, bool], None]:
-    """Return a function that records events: a new one immediately, the count of repeated ones on flush."""
+    """Return a function that records accesses: new ones immediately, counts of repeated ones on flush.
+
+    The file of the access is recorded outside of tests and in fixtures of a wider scope only; otherwise the
+    node id leads to it.
+    """
     journal, pid = _Journal(spec), os.getpid
     counts: dict[Key, int] = {}
     repeated: set[Key] = set()
@@ -242,23 +254,25 @@ def _noting(
 class _Journal:
     """The run's journal for audit events, reopened if tests closed its descriptor.
 
-    Unsigned, as forked children of tests write here, too. A forged event could only incriminate its
-    author.
+    Unsigned, as forked children of tests write here, too. A forged record could only incriminate
+    its author.
     """
 
     def __init__(self, spec: WorkerSpec) -> None:
         self._open = lambda: JournalWriter(spec.journal, spec.worker_id)
         self._dumps, self._fstat = json.dumps, os.fstat
         self._writer = self._open()
-        self._same = self._identity()
+        self._file_id = self._identity()
 
     def write(self, **facts: object) -> None:
-        if self._identity() != self._same:
+        """Append one ``audit_event`` record."""
+        if self._identity() != self._file_id:
             self._writer = self._open()
-            self._same = self._identity()
+            self._file_id = self._identity()
         self._writer.write_raw("audit_event", self._dumps(facts, default=str)[1:-1])
 
     def _identity(self) -> tuple[int, ...]:
+        """Return inode and device behind the descriptor; empty if it is closed."""
         try:
             return self._fstat(self._writer.descriptor)[1:3]
         except OSError:
@@ -278,13 +292,13 @@ def spec_for_workers(spec: WorkerSpec) -> str:
 
 
 def _basetemp(args: tuple[str, ...]) -> list[str]:
-    """Return the folder of ``--basetemp`` on the command line, if given."""
+    """Return the absolute folders of ``--basetemp`` on the command line."""
     found = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--basetemp"]
     found += [word.partition("=")[2] for word in args if word.startswith("--basetemp=")]
     return [os.path.abspath(folder) for folder in found]
 
 
-# -- whose doing it is ---------------------------------------------------------------------------------
+# -- origin of an event --------------------------------------------------------------------------------
 
 
 class Origin(NamedTuple):
@@ -293,6 +307,7 @@ class Origin(NamedTuple):
     in_test: bool
     """Caused during a test's setup, call or teardown."""
     phase: str | None = None
+    """``setup``, ``call`` or ``teardown``; ``None`` outside of a test."""
     path: str | None = None
     """Outermost project file on the stack: the test file or conftest that is imported or was called."""
     fixture: object = None
@@ -300,17 +315,18 @@ class Origin(NamedTuple):
 
 
 def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin | None]:
-    """Return a function from the innermost frame to the :class:`Origin`, or ``None`` for a tool's own
-    doing.
+    """Return a function that maps the innermost frame of an event to its :class:`Origin`.
 
-    The innermost frame of a known owner decides. Files below ``roots`` belong to the project. Frames
-    outside of the session are ignored.
+    It returns ``None`` for events that pytest, a plugin or this package caused. The innermost frame of a
+    known owner decides. Files below ``roots`` belong to the project, unless they are installed packages.
+    Frames outside of the session are ignored.
     """
     owners, known = _owners(roots), dict[str, int]()
 
     def owner_of(file: str) -> int:
         owner = known.get(file)
         if owner is None:
+            # A virtual environment may lie below the root; its packages are not the project's.
             installed = "/site-packages/" in file or "/dist-packages/" in file
             candidates = (each for start, each in owners if file.startswith(start))
             owner = next((each for each in candidates if not (each == _PROJECT and installed)), _OTHER)
@@ -321,7 +337,12 @@ def origin_finder(roots: tuple[str, ...]) -> Callable[[FrameType | None], Origin
 
 
 def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin | None:
-    counts: bool | None = None
+    """Walk the stack outwards once and collect everything that :class:`Origin` needs.
+
+    What pytest calls for the project counts as the project's even without a frame of it, as a fixture that
+    is a function of a library: pluggy has then called a hook in one of the modules that run tests.
+    """
+    by_project: bool | None = None
     phase: str | None = None
     path: str | None = None
     in_test = tool = framework = False
@@ -330,16 +351,17 @@ def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin |
     while frame is not None:
         code = frame.f_code
         owner = owner_of(code.co_filename)
+        # Whoever started the run (a shell, or a test of this very package) causes nothing in the session.
         if owner == _OURS and code.co_name in _OUTERMOST:
             break
         if owner == _PROJECT:
             path = code.co_filename
-            counts = True if counts is None else counts
+            by_project = True if by_project is None else by_project
         elif owner == _PLUGGY:
-            if counts is None and inner is not None:
+            if by_project is None and inner is not None:
                 file = inner.f_code.co_filename
                 runs_project = owner_of(file) == _PYTEST and file.endswith(_RUNS_THE_PROJECT)
-                counts = runs_project and not tool
+                by_project = runs_project and not tool
         elif owner == _TOOL:
             tool = True
         elif owner == _PYTEST:
@@ -348,20 +370,25 @@ def _origin(owner_of: Callable[[str], int], frame: FrameType | None) -> Origin |
             if name in _PHASES:
                 phase = _PHASES[name]
             in_test = in_test or name in _RUNS_A_TEST
+            # Set-up and teardown of a fixture: only their frames name the fixture's definition.
             if fixture is None and name == "pytest_fixture_setup":
                 fixture = frame.f_locals.get("fixturedef")
             elif fixture is None and name == "finish" and code.co_filename.endswith("fixtures.py"):
                 fixture = frame.f_locals.get("self")
         frame, inner = frame.f_back, frame
-    if counts is None:
-        counts = not (tool or framework)
-    if not counts:
+    if by_project is None:  # no owner on the stack, as in a thread of the standard library
+        by_project = not (tool or framework)
+    if not by_project:
         return None
     wide = None if fixture is None or getattr(fixture, "scope", "function") == "function" else fixture
     return Origin(in_test, phase if in_test else None, path, wide)
 
 
 def _owners(roots: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """Return owners by the beginning of a file's path; the first match decides.
+
+    This package comes first, so that it is recognized even below a root of the plan.
+    """
     ours = ((f"{_folder('pytest_planverify')}{part}/", _OURS) for part in ("observe", "session"))
     project = ((f"{root.rstrip('/')}/", _PROJECT) for root in roots)
     tools = ((_folder(name), _TOOL) for name in _TOOLS)
@@ -373,6 +400,7 @@ def _folder(name: str) -> str:
     module = sys.modules.get(name)
     file = getattr(module, "__file__", None)
     if file is None:
+        # Not imported yet, as tools are loaded after the hook is installed; looked for where pytest is.
         beside = os.path.dirname(os.path.dirname(str(sys.modules["_pytest"].__file__)))
         return f"{beside}/{name}/" if os.path.isdir(f"{beside}/{name}") else f"{beside}/{name}.py"
     return os.path.dirname(file) + "/" if os.path.basename(file) == "__init__.py" else file

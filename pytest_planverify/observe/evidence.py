@@ -3,6 +3,10 @@
 Facts have the fields of :mod:`planner.model.evidence`, but are plain data: a session must not import
 pydantic, as the project under test may itself be pydantic. The parent parses them. The inspected
 objects belong to the tests, so each access may raise or block: see :func:`guarded`.
+
+Everything is bounded (lengths of texts, numbers of frames, exceptions and names), as a test can raise an
+error of any size. Nothing here judges: categories and owners are decided in
+:mod:`pytest_planverify.diagnosis`.
 """
 
 from __future__ import annotations
@@ -32,44 +36,56 @@ if TYPE_CHECKING:
     from pytest_planverify.observe.project_map import ProjectMap
 
 
-_PLAIN_MODULES = frozenset(
+_PURE_MODULES = frozenset(
     {"__future__", "abc", "collections", "copy", "dataclasses", "decimal", "enum", "fractions", "functools",
      "itertools", "math", "operator", "pytest", "random", "re", "statistics", "string", "textwrap",
      "typing", "unittest"}
 )  # fmt: skip
 """Standard modules without side effects: they read no files and start no processes."""
 
-_REACHING = {"__import__", "breakpoint", "compile", "eval", "exec", "globals", "input", "open", "vars"}
-_PLAIN_BUILTINS = frozenset(dir(builtins)) - _REACHING
+_IMPURE_BUILTINS = {
+    "__import__",
+    "breakpoint",
+    "compile",
+    "eval",
+    "exec",
+    "globals",
+    "input",
+    "open",
+    "vars",
+}
+"""Builtins through which code can reach files, or names that its own text does not show."""
+_PURE_BUILTINS = frozenset(dir(builtins)) - _IMPURE_BUILTINS
 _DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_self_contained(source: str | bytes, function: str, owner: str | None = None) -> bool:
-    """Return whether a test function (of class ``owner``, if given) depends on nothing but its own
-    file.
+    """Return whether a test function depends on nothing but its own file.
 
-    All names that it uses, directly or through functions of the file, must be bound in the file, or be
-    builtins or names of side-effect-free standard modules. ``False`` in doubt. Never raises.
+    ``source`` is the file's text, ``owner`` the name of the test's class, if any. All names that the test
+    uses, directly or through functions of the file, must be bound in the file, or be builtins or names of
+    side-effect-free standard modules. The failure of such a test cannot be the product's fault. ``False``
+    in doubt. Never raises.
     """
     bound = _bindings(source)
-    waiting = list(bound.get(owner or function, ()))
-    if not waiting or not _is_given_values(waiting, function):
+    pending = list(bound.get(owner or function, ()))
+    if not pending or not _has_only_decorator_arguments(pending, function):
         return False
     seen: set[ast.stmt] = set()
-    while waiting:
-        statement = waiting.pop()
+    while pending:
+        statement = pending.pop()
         if statement in seen:
             continue
         seen.add(statement)
-        if not all(_PLAIN_MODULES.issuperset(each) for each in _imported(statement)):
+        if not all(_PURE_MODULES.issuperset(each) for each in _imported_packages(statement)):
             return False
         inside = set(_bound_names(statement, within=True))
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in inside:
-                if node.id not in bound and node.id not in _PLAIN_BUILTINS:
+                if node.id not in bound and node.id not in _PURE_BUILTINS:
                     return False
-                waiting.extend(bound.get(node.id, ()))
+                pending.extend(bound.get(node.id, ()))
     return True
 
 
@@ -87,8 +103,11 @@ def _bindings(source: str | bytes) -> dict[str, list[ast.stmt]]:
     return bound
 
 
-def _is_given_values(statements: list[ast.stmt], function: str) -> bool:
-    """Return whether the test's arguments come from its decorators only, not from fixtures."""
+def _has_only_decorator_arguments(statements: list[ast.stmt], function: str) -> bool:
+    """Return whether the test's arguments come from its decorators only, not from fixtures.
+
+    A decorator lists argument names in its first argument, as ``pytest.mark.parametrize("a,b", ...)``.
+    """
     for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, _FUNCTION) and node.name == function:
             calls = (each for each in node.decorator_list if isinstance(each, ast.Call) and each.args)
@@ -102,7 +121,8 @@ def _is_given_values(statements: list[ast.stmt], function: str) -> bool:
     return False
 
 
-def _imported(statement: ast.stmt) -> Iterator[set[str]]:
+def _imported_packages(statement: ast.stmt) -> Iterator[set[str]]:
+    """Yield the top-level packages of each import; ``.``, which is no pure module, for a relative one."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Import):
             yield {alias.name.partition(".")[0] for alias in node.names}
@@ -111,8 +131,9 @@ def _imported(statement: ast.stmt) -> Iterator[set[str]]:
 
 
 def _bound_names(statement: ast.stmt, *, within: bool = False) -> Iterator[str]:
-    """Yield the names that a statement binds at module level, with ``within`` also those in nested
-    scopes.
+    """Yield the names that a statement binds at module level.
+
+    With ``within`` also those that it binds in nested scopes: parameters and local variables.
     """
     if isinstance(statement, _DEFINITION):
         yield statement.name
@@ -134,10 +155,15 @@ def _bound_names(statement: ast.stmt, *, within: bool = False) -> Iterator[str]:
 Answer = TypeVar("Answer")
 
 LONGEST_MESSAGE = 4_000
+"""Default limit, in characters, of a recorded text."""
 LONGEST_CHAIN = 10
+"""Number of exceptions that are followed along causes and contexts."""
 MOST_LEAVES = 20
+"""Number of members of an exception group that are recorded."""
 FIRST_FRAMES, LAST_FRAMES = 10, 40
+"""Numbers of outermost and innermost frames that are kept of a deep traceback."""
 _MESSAGE_SECONDS = 1.0
+"""Time limit of a ``__str__`` that the project defines."""
 _LONGEST_RENDERING = 8_000
 _LONGEST_OUTPUT = 4_000
 _LONGEST_HEADLINE = 300
@@ -145,10 +171,10 @@ _LONGEST_SOURCE = 300
 _MOST_FIXTURES = 500
 _MOST_NAMES = 200
 _MOST_SUBJECTS = 5
-_LIMIT = re.compile(r"^Timeout \(?>(?P<seconds>\d+(?:\.\d+)?)s\)?")
+_TIMEOUT_MESSAGE = re.compile(r"^Timeout \(?>(?P<seconds>\d+(?:\.\d+)?)s\)?")
 _PHASES = {phase.value: phase for phase in Phase}
-_PLAIN = (str, int, float, bool, bytes, type(None))
-_ENVELOPES = frozenset(
+_PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
+_WRAPPERS = frozenset(
     {"CollectError", "ConftestImportFailure", "PytestUnhandledThreadExceptionWarning"}
     | {"PytestUnraisableExceptionWarning"}
 )
@@ -173,14 +199,14 @@ def test_evidence(
     item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport, project: ProjectMap
 ) -> Facts:
     """Return the facts of a failed setup, call or teardown of a test."""
-    project = _with_module_of(item, project)
-    error = call.excinfo.value if call.excinfo is not None else None
+    project = _with_test_file_of(item, project)
+    error = call.excinfo.value if call.excinfo is not None else None  # none for a strict xpass
     facts = _evidence(
         EvidenceKind.TEST,
         _PHASES.get(str(report.when)),
         error,
         project,
-        **_reported(report, error, project),
+        **_report_facts(report, error, project),
         duration_seconds=call.duration,
         fixtures=_names(getattr(item, "fixturenames", ())),
         known_fixtures=_known_fixtures(error),
@@ -194,6 +220,7 @@ def test_evidence(
 
 
 def _is_self_contained(item: pytest.Item) -> bool:
+    """Apply :func:`is_self_contained` to a collected item. May raise ``OSError``."""
     if not isinstance(item, pytest.Function):
         return False
 
@@ -201,14 +228,14 @@ def _is_self_contained(item: pytest.Item) -> bool:
     return is_self_contained(item.path.read_bytes(), item.originalname, owner)
 
 
-test_evidence.__test__ = False  # type: ignore[attr-defined]  # its name begins like a test's
+test_evidence.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it by its name
 
 
 def collection_evidence(
     collector: pytest.Collector, report: pytest.CollectReport, project: ProjectMap
 ) -> Facts:
     """Return the facts of a failed collection, from the error in the report's ``call``."""
-    project = _with_module_of(collector, project)
+    project = _with_test_file_of(collector, project)
     call = cast("pytest.CallInfo[Any] | None", getattr(report, "call", None))
     error = call.excinfo.value if call is not None and call.excinfo is not None else None
     return _evidence(
@@ -216,7 +243,7 @@ def collection_evidence(
         Phase.COLLECT,
         error,
         project,
-        **_reported(report, error, project),
+        **_report_facts(report, error, project),
         duration_seconds=call.duration if call is not None else None,
     )
 
@@ -229,6 +256,10 @@ def startup_evidence(error: BaseException, project: ProjectMap) -> Facts:
 def _evidence(
     kind: EvidenceKind, phase: Phase | None, error: BaseException | None, project: ProjectMap, **more: Any
 ) -> Facts:
+    """Return the facts of any failure; ``more`` are the fields that only its kind has.
+
+    Without an error, the first line of pytest's own report is the headline.
+    """
     chain, leaves = exception_facts(error, project) if error is not None else ((), ())
     lines = (line.strip() for line in str(more.get("longrepr", "")).splitlines())
     return Facts(
@@ -245,10 +276,13 @@ def _evidence(
     )
 
 
-def _reported(
+def _report_facts(
     report: pytest.TestReport | pytest.CollectReport, error: BaseException | None, project: ProjectMap
 ) -> dict[str, Any]:
-    """Return a report's text and captured output, and facts on the product's part in the error."""
+    """Return a report's text and captured output, and the product's functions that the test names.
+
+    Of long texts the end is kept: pytest shows the error last.
+    """
     try:
         rendering = str(report.longrepr or "")
     except Exception as failure:  # rendering calls repr() of test objects
@@ -268,7 +302,10 @@ def _reported(
 
 
 def headline(error: Facts) -> str:
-    """Return the one-line summary of an error: ``AssertionError: assert 32.1 == 28.5``."""
+    """Return the one-line summary of an error: ``AssertionError: assert 32.1 == 28.5``.
+
+    If the assertion has a message of its own, the compared values follow it in parentheses.
+    """
     lines = [line for line in error.message.splitlines() if line.strip()]
     first = lines[0].strip() if lines else ""
     compared = next((line.strip() for line in lines[1:] if line.startswith("assert ")), "")
@@ -276,8 +313,11 @@ def headline(error: Facts) -> str:
     return readable(f"{error.type}: {text}" if text else error.type, _LONGEST_HEADLINE)
 
 
-def _with_module_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
-    """Mark the file of a collected node as a test file, except for doctests of product modules."""
+def _with_test_file_of(node: pytest.Item | pytest.Collector, project: ProjectMap) -> ProjectMap:
+    """Return the map with the file of a collected node as a test file, whatever its name.
+
+    Doctests are excepted, which are collected from product modules, and so are packages.
+    """
     is_python = isinstance(node, (pytest.Function, pytest.Class, pytest.Module))
     if is_python and not isinstance(node, pytest.Package):
         real = os.path.realpath(node.path)
@@ -290,12 +330,13 @@ def _timeout_of(chain: tuple[Facts, ...]) -> float | None:
     """Return the limit in seconds if pytest-timeout raised the error, else ``None``."""
     frames = chain[0].frames[-5:] if chain else ()
     if any(each.module == "pytest_timeout" or each.path.endswith("pytest_timeout.py") for each in frames):
-        found = _LIMIT.match(chain[0].message)
+        found = _TIMEOUT_MESSAGE.match(chain[0].message)
         return float(found["seconds"]) if found else None
     return None
 
 
 def _names(names: Iterable[object]) -> tuple[str, ...]:
+    """Return the fixture names that are texts, clipped and bounded."""
     return tuple(readable(name, 200) for name in names if isinstance(name, str))[:_MOST_FIXTURES]
 
 
@@ -310,7 +351,7 @@ def _known_fixtures(error: Any) -> tuple[str, ...]:
             found = {definition.argname for definition in manager._get_all_fixture_defs_for_node(node)}
         else:
             found = set(manager._arg2fixturedefs)
-    except AttributeError:  # private API of pytest: without it no nearest name is suggested
+    except AttributeError:  # pytest's private API has changed: no similar name is suggested
         return ()
     return tuple(sorted(_names(found)))
 
@@ -321,8 +362,9 @@ def _known_fixtures(error: Any) -> tuple[str, ...]:
 def exception_facts(
     error: BaseException, project: ProjectMap
 ) -> tuple[tuple[Facts, ...], tuple[Facts, ...]]:
-    """Return facts on the chain of exceptions, the surfacing one first, and on the leaves of all groups
-    in it.
+    """Return facts on the chain of exceptions, and on the leaves of all exception groups in it.
+
+    The first of the chain is the exception that surfaced, the next ones are its causes or contexts.
     """
     chain = chain_of(error)
     leaves = [leaf for link in chain for leaf in _leaves_of(link)]
@@ -350,9 +392,9 @@ def _leaves_of(exception: BaseException) -> tuple[BaseException, ...]:
     """Return the leaves of a nested exception group; empty for other exceptions."""
     leaves: list[BaseException] = []
     seen = {id(exception)}
-    waiting = deque(_members(exception))
-    while waiting and len(leaves) < MOST_LEAVES:
-        member = waiting.popleft()
+    pending = deque(_members(exception))
+    while pending and len(leaves) < MOST_LEAVES:
+        member = pending.popleft()
         if id(member) in seen:
             continue
         seen.add(id(member))
@@ -360,14 +402,17 @@ def _leaves_of(exception: BaseException) -> tuple[BaseException, ...]:
         member = member if inner is None else inner
         members = _members(member)
         if members:
-            waiting.extend(members)
+            pending.extend(members)
         else:
             leaves.append(member)
     return tuple(leaves)
 
 
 def _fact(exception: BaseException, project: ProjectMap) -> Facts:
-    """Return all facts on one exception. Never raises."""
+    """Return all facts on one exception. Never raises.
+
+    A reader of :data:`_READERS` may replace the message and the frames by better ones.
+    """
     kind = type(exception)
     frames = tuple(_frames_of(exception.__traceback__, project))
     details = guarded(lambda: _details(exception, project), cast("dict[str, Any]", {}))
@@ -375,7 +420,7 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
     return Facts(
         type=readable(kind.__name__, 200),
         qualified=_qualified(kind),
-        bases=tuple(_qualified(base) for base in kind.__mro__[1:-1]),
+        bases=tuple(_qualified(base) for base in kind.__mro__[1:-1]),  # without itself and object
         message=details.pop("message", None) or message_of(exception),
         frames=own_frames or frames,
         **details,
@@ -385,9 +430,11 @@ def _fact(exception: BaseException, project: ProjectMap) -> Facts:
 def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> Iterator[Facts]:
     """Yield a traceback's frames, outermost first; of a deep one only the first and last frames.
 
-    Leading frames of pytest are dropped: they are always the same and would be most of the record.
+    Leading frames of pytest are dropped: they are always the same, and would be two thirds of a large
+    journal.
     """
     entries = list(_entries(traceback))
+    # Only up to the first frame of another side: pytest's frames further inside belong to the failure.
     codes = ((entry.tb_frame.f_code, entry.tb_frame.f_globals) for entry in entries)
     sides = (project.side(code.co_filename, _module_name(names)) for code, names in codes)
     del entries[: next((at for at, side in enumerate(sides) if side is not Side.FRAMEWORK), 0)]
@@ -405,19 +452,20 @@ def _entries(traceback: types.TracebackType | None) -> Iterator[types.TracebackT
 
 def message_of(exception: BaseException) -> str:
     """Return ``str(exception)``, clipped; safe against a misbehaving ``__str__``."""
-    plain = isinstance(type(exception).__str__, (types.WrapperDescriptorType, types.MethodDescriptorType))
-    if plain and all(type(argument) in _PLAIN for argument in exception.args):
+    # No thread for most exceptions: with a builtin __str__ and plain arguments no code of the tests runs.
+    is_safe = isinstance(type(exception).__str__, (types.WrapperDescriptorType, types.MethodDescriptorType))
+    if is_safe and all(type(argument) in _PLAIN_TYPES for argument in exception.args):
         return readable(guarded(lambda: str(exception), ""))
-    return readable(_within_limit(lambda: str(exception)))
+    return readable(_with_time_limit(lambda: str(exception)))
 
 
 def _wrapped(exception: BaseException) -> BaseException | None:
-    """Return the exception inside a wrapper."""
+    """Return the exception inside a wrapper of pytest or doctest; ``None`` if it is no wrapper."""
     name = _qualified(type(exception))
     if name == "doctest.UnexpectedException":
         info = getattr(exception, "exc_info", None)
         inner = cast("tuple[object, ...]", info)[1] if isinstance(info, tuple) else None
-    elif name.startswith(("_pytest.", "pytest.")) and name.rpartition(".")[2] in _ENVELOPES:
+    elif name.startswith(("_pytest.", "pytest.")) and name.rpartition(".")[2] in _WRAPPERS:
         inner = getattr(exception, "cause", None) or exception.__cause__
     else:
         return None
@@ -425,6 +473,7 @@ def _wrapped(exception: BaseException) -> BaseException | None:
 
 
 def _members(exception: BaseException) -> tuple[BaseException, ...]:
+    """Return the direct members of an exception group, or of the multiple failures of a doctest."""
     if isinstance(exception, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", exception)
         return group.exceptions
@@ -434,16 +483,22 @@ def _members(exception: BaseException) -> tuple[BaseException, ...]:
     return ()
 
 
-# -- what exceptions of some types say besides their message -----------------------------------------
+# -- readers of single exception types ---------------------------------------------------------------
 
 
 def _details(exception: BaseException, project: ProjectMap) -> dict[str, Any]:
+    """Return the further facts that the reader of the nearest known base class finds. May raise."""
     readers = (_READERS.get(_qualified(base)) for base in type(exception).__mro__)
     reader = next(filter(None, readers), None)
     return {} if reader is None else reader(exception, project)
 
 
 def _import_error(exception: ImportError, project: ProjectMap) -> dict[str, Any]:
+    """Return the module that is missing, or the one that lacks a name.
+
+    ``path`` is where a missing module of the project exists, though it cannot be imported; ``place`` is the
+    file that would have to be created.
+    """
     name = exception.name if isinstance(exception.name, str) else None
     if isinstance(exception, ModuleNotFoundError):
         own = name is not None and name.partition(".")[0] in project.first_party | project.test_packages
@@ -464,10 +519,12 @@ def _import_error(exception: ImportError, project: ProjectMap) -> dict[str, Any]
 
 
 def _attribute_error(exception: AttributeError, project: ProjectMap) -> dict[str, Any]:
+    """Return the missing attribute, the type of the object that lacks it, and who owns that type."""
     if not isinstance(exception.name, str):
         return {}
     value = exception.obj
     if isinstance(value, types.ModuleType):
+        # By vars(): attribute access could call the module's own __getattr__.
         module = str(vars(value).get("__name__", "?"))
         shown, file = f"module {module}", vars(value).get("__file__")
     else:
@@ -485,10 +542,11 @@ def _attribute_error(exception: AttributeError, project: ProjectMap) -> dict[str
 
 
 def _syntax_error(exception: SyntaxError, project: ProjectMap) -> dict[str, Any]:
+    """Return the place of a syntax error; ``path`` is in angle brackets if it names no file."""
     filename = exception.filename
     if not isinstance(filename, str) or filename.startswith("<"):
         return {"path": filename if isinstance(filename, str) else None, "line": exception.lineno}
-    if not Path(filename).is_file():  # a name that the compiling code made up
+    if not Path(filename).is_file():  # a name that was invented for compile()
         return {"path": f"<{readable(filename)}>", "line": exception.lineno}
     return {
         "message": readable(exception.msg),
@@ -499,6 +557,7 @@ def _syntax_error(exception: SyntaxError, project: ProjectMap) -> dict[str, Any]
 
 
 def _os_error(exception: OSError, project: ProjectMap) -> dict[str, Any]:
+    """Return the error number and the path, relative to the root if it lies below."""
     name: Any = exception.filename
     if isinstance(name, bytes):
         name = name.decode("utf-8", "backslashreplace")
@@ -514,7 +573,10 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
-    """Return the owner of the function that a call did not fit, looked up by the name in the message."""
+    """Return which function a call did not fit, and who owns it.
+
+    The error itself has no reference to the function; it is looked up by the name in the message.
+    """
     callee = callee_of(message_of(exception))
     entries = list(_entries(exception.__traceback__))
     for value in _callables(entries[-1].tb_frame, callee) if callee and entries else ():
@@ -527,7 +589,11 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
-    """Yield functions with that qualified name that the frame's code can refer to."""
+    """Yield functions with that qualified name that the frame's code can refer to.
+
+    Methods are looked up in the classes of the frame's values, by ``getattr_static``: descriptors of the
+    project must not be executed.
+    """
     owner, _, name = qualname.rpartition(".")
     for value in _named_values(frame, [*_named_globals(frame), *_local_values(frame)]):
         if isinstance(value, types.FunctionType) and value.__qualname__ == qualname:
@@ -541,6 +607,7 @@ def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
 
 
 def _doctest_failure(exception: Any, project: ProjectMap) -> dict[str, Any]:
+    """Return the example that failed, with its file and line, and what it printed instead."""
     test, example = exception.test, exception.example
     wanted, got = str(example.want).strip() or "nothing", str(exception.got).strip() or "nothing"
     return {
@@ -552,12 +619,16 @@ def _doctest_failure(exception: Any, project: ProjectMap) -> dict[str, Any]:
 
 
 def _fixture_lookup(exception: Any, project: ProjectMap) -> dict[str, Any]:
+    """Return the missing fixture, and as only frame the test or fixture that requests it.
+
+    pytest raises the error in its own code, so that the traceback shows nothing of the project.
+    """
     name, stack = exception.argname, exception.fixturestack
-    asking = stack[-1].func if stack else exception.request._pyfuncitem.obj
-    code = _code_of(asking)
+    requester = stack[-1].func if stack else exception.request._pyfuncitem.obj
+    code = _code_of(requester)
     frames: tuple[Facts, ...] = ()
     if code is not None:
-        frames = (_frame(code, code.co_firstlineno, getattr(asking, "__globals__", {}), project),)
+        frames = (_frame(code, code.co_firstlineno, getattr(requester, "__globals__", {}), project),)
     message = exception.msg or f"fixture '{name}' not found"
     return {"name": str(name) if name else None, "message": readable(message), "frames": frames}
 
@@ -572,12 +643,14 @@ _READERS: dict[str, Callable[[Any, ProjectMap], dict[str, Any]]] = {
     "doctest.DocTestFailure": _doctest_failure,
     "_pytest.fixtures.FixtureLookupError": _fixture_lookup,
 }
+"""Readers by qualified name of the exception; a reader serves the derived classes, too."""
 
 
 # -- frames, and what they name ----------------------------------------------------------------------
 
 
 def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], project: ProjectMap) -> Facts:
+    """Return the facts on one frame; ``names`` are its globals. Never raises."""
     filename, module = code.co_filename, _module_name(names)
     source = guarded(lambda: linecache.getline(filename, line or 0, names).strip(), "")
     return Facts(
@@ -591,13 +664,18 @@ def _frame(code: types.CodeType, line: int | None, names: dict[str, Any], projec
 
 
 def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, ...]:
-    """Return the definitions of the product functions and classes that the raising test frame names."""
+    """Return the definitions of the product functions and classes that the raising test frame names.
+
+    That frame is the innermost one in a test file. Empty if the error did not pass through any.
+    """
     raising: types.FrameType | None = None
+    # No break: the last match is the innermost.
     for frame in (entry.tb_frame for entry in _entries(exception.__traceback__)):
         if project.side(frame.f_code.co_filename, _module_name(frame.f_globals)) is Side.TEST:
             raising = frame
     if raising is None:
         return ()
+    # A local instance counts as its class.
     values = [
         *_named_values(raising, _named_globals(raising)),
         *(v if isinstance(v, (type, types.FunctionType)) else type(v) for v in _local_values(raising)),
@@ -607,7 +685,7 @@ def subjects_of(exception: BaseException, project: ProjectMap) -> tuple[Facts, .
 
 
 def definition(value: object, project: ProjectMap) -> Facts | None:
-    """Return where a product function or class is defined; ``None`` for anything else."""
+    """Return where a product function or class is defined; ``None`` for anything else. May raise."""
     code = _code_of(value)
     if code is None:
         return None
@@ -625,6 +703,7 @@ def definition(value: object, project: ProjectMap) -> Facts | None:
 
 
 def _named_globals(frame: types.FrameType) -> list[object]:
+    """Return the global values that the frame's code refers to."""
     names = frame.f_code.co_names[:_MOST_NAMES]
     return [frame.f_globals[name] for name in names if name in frame.f_globals]
 
@@ -635,6 +714,7 @@ def _local_values(frame: types.FrameType) -> list[object]:
 
 def _named_values(frame: types.FrameType, values: Iterable[object]) -> Iterator[object]:
     """Yield the values, and for modules among them the attributes that the frame's code names."""
+    # For "import shop", the code names both shop and, as an attribute of it, the function that it calls.
     names = frame.f_code.co_names[:_MOST_NAMES]
     for value in values:
         yield value
@@ -644,6 +724,7 @@ def _named_values(frame: types.FrameType, values: Iterable[object]) -> Iterator[
 
 def _code_of(value: object) -> types.CodeType | None:
     """Return the code object of a function, method, or a class's first function. May raise."""
+    # A class has no code of its own; its functions lie in the same file.
     if isinstance(value, type):
         members = (vars(value).get("__init__"), *vars(value).values())
         return next((m.__code__ for m in members if isinstance(m, types.FunctionType)), None)
@@ -665,7 +746,10 @@ def _qualified(kind: type) -> str:
 
 
 def readable(text: object, limit: int = LONGEST_MESSAGE) -> str:
-    """Return text without lone surrogates, clipped to ``limit``: every encoder accepts it."""
+    """Return text without lone surrogates, clipped to ``limit`` characters: every encoder accepts it.
+
+    Anything but a string is returned as an empty one.
+    """
     string = text if isinstance(text, str) else ""
     if len(string) > limit:
         string = f"{string[:limit]}… ({len(string)} characters)"
@@ -673,16 +757,17 @@ def readable(text: object, limit: int = LONGEST_MESSAGE) -> str:
 
 
 def guarded(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
-    """Return ``ask()``, or ``otherwise`` if it raises, so that one bad object costs one fact only."""
+    """Return ``ask()``, or ``otherwise`` if it raises: an object that raises costs its own fact only."""
     try:
         return ask()
     except Exception:
         return otherwise
 
 
-def _within_limit(ask: Callable[[], str]) -> str:
-    """Call ``ask`` in a thread with a time limit: a ``__str__`` that never returns must not block the
-    run.
+def _with_time_limit(ask: Callable[[], str]) -> str:
+    """Call ``ask`` in a thread with a time limit: a ``__str__`` that never returns must not block the run.
+
+    The thread cannot be stopped; it is a daemon, so it does not keep the process alive.
     """
     answers: list[str] = []
 

@@ -43,7 +43,8 @@ def planverify(request: pytest.FixtureRequest) -> PlanverifyFixture:
 class SuitePropertyRecorder:
     """Replacement of pytest's ``record_testsuite_property`` in a worker.
 
-    The original only writes to the JUnit file, and nothing on xdist workers.
+    The original writes to the JUnit file only, and nothing on xdist workers. This one also records the
+    value for the plan's ``metrics``.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -51,10 +52,10 @@ class SuitePropertyRecorder:
 
     @pytest.fixture(scope="session")
     def record_testsuite_property(self, request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-        """Record a number for the whole suite."""
+        """Return a function that records a property of the whole suite, by name and value."""
         from _pytest.junitxml import xml_key
 
-        xml = request.config.stash.get(xml_key, None)
+        xml = request.config.stash.get(xml_key, None)  # None unless --junitxml is given
 
         def record(name: str, value: object) -> None:
             self._recorder.record_metric(name, value)

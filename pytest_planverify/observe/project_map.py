@@ -1,4 +1,9 @@
-"""Ownership of files: product, tests, libraries, standard library, or test framework."""
+"""Ownership of files: product, tests, libraries, standard library, or test framework.
+
+The diagnosis rests on it: who has to act depends on whose code raised an error. The map is built from
+names of files and folders, without importing or executing anything, and is bounded, as a root can be any
+folder of the machine.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +30,11 @@ _FRAMEWORK = frozenset(
 _TEST_FOLDERS = frozenset({"tests", "test"})
 _LIBRARIES = ("site-packages", "dist-packages")
 _NOT_CODE = frozenset({"build", "dist", "docs", "node_modules", "venv", "env", "htmlcov"})
+"""Folders that are no packages, though Python files lie in them."""
 _MOST_ENTRIES = 2_000
+"""Number of names of a folder that are considered."""
 _OWN_FOLDER = str(Path(__file__).resolve().parents[1])
+# Both as configured and resolved, as the interpreter may be installed behind a symbolic link.
 _STDLIB = tuple(
     each + os.sep
     for key in ("stdlib", "platstdlib")
@@ -36,7 +44,10 @@ _STDLIB = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectMap:
-    """Names and files that decide the side of a file."""
+    """Names and files that decide the side of a file.
+
+    Immutable but for its caches, which are filled on demand.
+    """
 
     root: Path
     """Absolute, resolved root; paths below it are shown relative to it."""
@@ -53,10 +64,9 @@ class ProjectMap:
 
     @classmethod
     def discover(cls, root: Path | str, *, planned: Iterable[str] = ()) -> ProjectMap:
-        """Inspect the root, its ``src`` and its test folders, no deeper.
+        """Inspect the root, its ``src`` and ``lib``, and its test folders, no deeper.
 
-        ``planned`` are expected paths below the root; their top-level names count as first-party before
-        they exist.
+        ``planned`` are expected paths below the root; their top-level names count before they exist.
         """
         top = Path(os.path.realpath(root))
         found = [each for folder in (top, top / "src", top / "lib") for each in _modules(folder)]
@@ -65,15 +75,20 @@ class ProjectMap:
         tests = {name for name, is_folder in found if name and _is_test_name(name, is_folder)}
         tests.update(name for folder in _TEST_FOLDERS for name in _importable_beside_tests(top / folder))
         product.update(_declared(top / "pyproject.toml"))
+        # A name that both the product and the tests provide belongs to the product.
         return cls(root=top, first_party=frozenset(product), test_packages=frozenset(tests - product))
 
     def with_tests(self, files: Iterable[str | os.PathLike[str]]) -> ProjectMap:
-        """Return a copy in which these files count as tests."""
+        """Return a copy in which these files count as tests; the map itself if they already do."""
         known = self.test_files | {os.path.realpath(file) for file in files}
         return self if known == self.test_files else replace(self, test_files=known, _sides={})
 
     def side(self, filename: str, module: str | None = None) -> Side:
-        """Return the side of a file; ``module`` decides for code without a file."""
+        """Return the side of a file; ``filename`` is as in a code object.
+
+        ``module`` decides for code without a file, whose name is in angle brackets, and for files whose
+        folder does not decide.
+        """
         key = (filename, module or "")
         side = self._sides.get(key)
         if side is None:
@@ -92,8 +107,9 @@ class ProjectMap:
         return shown
 
     def locate(self, module: str) -> str | None:
-        """Return the path of a project module relative to the root, importable or not; ``None`` if
-        unknown.
+        """Return the path of a project module relative to the root, whether or not it can be imported.
+
+        ``None`` if there is no such module.
         """
         tail = module.replace(".", os.sep)
         for folder in ("", "src", "lib", "tests", "test"):
@@ -111,6 +127,11 @@ class ProjectMap:
         return _is_test_file(name) or not _TEST_FOLDERS.isdisjoint(folders)
 
     def _decide(self, filename: str, module: str) -> Side:
+        """Return the side without the cache.
+
+        The order is essential: installed packages may lie below the root, in a virtual environment, and the
+        project itself may be installed as a library.
+        """
         if filename.startswith("<"):
             return self._decide_without_file(filename, module)
         real = os.path.realpath(filename)
@@ -129,6 +150,7 @@ class ProjectMap:
         return self._by_module(module) or Side.THIRD_PARTY
 
     def _decide_without_file(self, filename: str, module: str) -> Side:
+        """Return the side of generated code: that of the module in whose namespace it runs."""
         if filename.startswith("<frozen "):
             return Side.STDLIB
         if filename.startswith("<doctest "):
@@ -173,7 +195,11 @@ def _is_test_file(name: str) -> bool:
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Yield importable names in a folder with whether each is a folder; bounded."""
+    """Yield importable names in a folder, each with whether it is a folder itself; bounded.
+
+    A folder counts from one Python file on, as packages need no ``__init__.py``; virtual environments are
+    left out.
+    """
     for name in _entries(folder):
         if name.endswith(".py") and name[:-3].isidentifier() and name != "setup.py":
             yield name[:-3], False
@@ -192,8 +218,9 @@ def _entries(folder: Path) -> list[str]:
 
 
 def _importable_beside_tests(folder: Path) -> Iterator[str]:
-    """Yield helper modules, and packages if the folder itself is not a package: inside of one they are
-    not top-level.
+    """Yield the names of helper modules in a test folder, and of packages if the folder is none itself.
+
+    Packages inside of a package are not top-level.
     """
     is_package = (folder / "__init__.py").exists()
     for name, is_folder in _modules(folder):
@@ -202,6 +229,7 @@ def _importable_beside_tests(folder: Path) -> Iterator[str]:
 
 
 def _planned_name(path: str) -> tuple[str, bool]:
+    """Return the top-level name of a planned path, and whether it is a folder; empty if it is no module."""
     parts = path.replace("\\", "/").removeprefix("./").split("/")
     if parts[0] in ("src", "lib") and len(parts) > 1:
         parts = parts[1:]

@@ -1,7 +1,11 @@
 """Record of the project files that a worker reads, by audit events of its interpreter.
 
 A verdict is valid as long as these files are unchanged. If the events do not suffice, that is recorded:
-a started process may read anything, and native code may read data files past the interpreter.
+a started process may read anything, and native code may read data files past the interpreter. An unknown
+read makes the verdict depend on all files of the project. In doubt a file or a reason is recorded: too
+many only cost a repeated run, a missing one would keep a verdict that no longer holds.
+
+The files of imported modules are added at the end, from ``sys.modules``.
 
 All functions used here are bound when the session begins, as tests may monkeypatch those of ``os``.
 """
@@ -26,6 +30,7 @@ MOST_FILES = 5_000
 """Above this number the verdict is taken to depend on all files of the project."""
 
 _MOST_OPENED = 50_000
+"""Number of distinct opened paths, of any kind, that are remembered."""
 _EMPTYING = os.O_TRUNC | os.O_EXCL
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/run/")
 _BYTECODE = f".{sys.implementation.cache_tag}"
@@ -39,6 +44,7 @@ _OPENING_BY_PYTHON = frozenset(
 """Packages whose extension modules open files only through the interpreter, or not at all."""
 
 _NATIVE = ("sqlite3.connect", "ctypes.dlopen")
+"""Events after which files may be opened past the interpreter."""
 
 
 class ReadFiles:
@@ -48,13 +54,16 @@ class ReadFiles:
         """Files below ``roots`` count, even if a root lies in a temporary folder."""
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
         self._opened: set[str] = set()
+        """Paths opened for reading, or for reading and writing, as yet unfiltered."""
         self._emptied: set[str] = set()
         """Files written before they were read: the worker's own output."""
         self._unknown: str | None = None
+        """Why the set of files is incomplete; ``None`` if it is complete."""
         self._native = False
+        """Native code may have read further files."""
 
     def notes(self) -> dict[str, Callable[[tuple[Any, ...]], None]]:
-        """Return the handlers by name of audit event."""
+        """Return the handlers by name of audit event. They may raise for invalid arguments."""
         return {
             **dict.fromkeys(_STARTING, lambda _: self._lose("it started a process")),
             **dict.fromkeys(_CONNECTING, lambda _: self._lose("it opened a connection")),
@@ -65,20 +74,24 @@ class ReadFiles:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return the members of the ``files_read`` record."""
+        """Return the members of the ``files_read`` record: ``files`` and ``native``, or ``unknown``.
+
+        ``unknown`` is the reason why the files are not known, ``native`` whether native code may have read
+        further ones.
+        """
+        # Filtered here and not for each event: opening files must cost as little as possible.
         temporary = (f"{folder.rstrip('/')}/" for folder in temporary_folders())
         self._foreign = (*_SYSTEM, f"{sys.base_prefix}/", *temporary)
         modules = list(_files_of(new_modules()))
-        opened = filter(
-            None, map(self._project_file, tuple(self._opened))
-        )  # copied, as a thread may still add entries
+        # The set is copied, as a thread may still add entries.
+        opened = filter(None, map(self._project_file, tuple(self._opened)))
         files = {*filter(_is_first_party, modules), *opened}
         if _before.has_project:
             self._unknown = self._unknown or "the project was imported before the worker began"
         if len(files) > MOST_FILES:
             self._unknown = self._unknown or "it read too many files"
         try:
-            "".join(files).encode()
+            "".join(files).encode()  # raises for lone surrogates
         except UnicodeEncodeError:
             self._unknown = self._unknown or "it read a file whose name is no text"
         if self._unknown is not None:
@@ -94,8 +107,9 @@ class ReadFiles:
         self._unknown = reason
 
     def _open(self, args: tuple[Any, ...]) -> None:
+        """Process an ``open`` event: note files that are read, unless the worker wrote them before."""
         path, mode, flags = args
-        if isinstance(path, int):
+        if isinstance(path, int):  # a descriptor: the file was noted when that was opened
             return
         if flags & _EMPTYING and flags & WRITING:
             name = _absolute(path)
@@ -110,25 +124,32 @@ class ReadFiles:
                     self._opened.clear()
 
     def _resolved(self, path: Any, mode: object) -> str:
-        """Return the absolute path, or an empty text if unknown: events of ``os.open`` omit ``dir_fd``."""
+        """Return the absolute path; empty if there is no file to note.
+
+        Events of ``os.open``, which have no mode, omit ``dir_fd``, so a relative path may be relative to a
+        folder that is held open instead of to the working directory.
+        """
         name = _absolute(path)
         if mode is None and name != path:
+            # Frame 3 is the caller of open(): past this function, _open and the audit hook.
             if sys._getframe(3).f_code.co_filename.endswith(("/shutil.py", "/os.py")):
-                return ""  # relative to a directory descriptor
+                return ""  # shutil.rmtree and os.fwalk open folders only, by directory descriptors
             if not lexists(name):
                 self._unknown = "it opened a file below a folder that is held open"
         return name
 
     def _start(self, args: tuple[Any, ...]) -> None:
-        if args[0] != "uname":  # platform asks it for the kind of machine
+        """Process a ``subprocess.Popen`` event."""
+        if args[0] != "uname":  # the module platform runs it; it reads no files of the project
             self._unknown = "it started a process"
 
     def _note_native(self, args: tuple[Any, ...]) -> None:
         self._native = True
 
     def _project_file(self, path: str) -> str | None:
-        """Return the project file behind an opened path, mapping bytecode to its source; ``None`` for
-        others.
+        """Return the project file behind an opened path; ``None`` for others.
+
+        Bytecode is mapped to the source instead of which it is read.
         """
         if _is_installed(path):
             return None
@@ -147,7 +168,11 @@ class ReadFiles:
 
 
 class _Before(NamedTuple):
-    """The modules that were loaded when the worker was prepared."""
+    """The modules that were loaded when the worker was prepared.
+
+    ``has_project`` is whether files of the project are among them, ``has_native`` whether extension modules
+    are that may read files past the interpreter.
+    """
 
     names: frozenset[str] = frozenset()
     has_project: bool = False
@@ -158,7 +183,7 @@ _before = _Before()
 
 
 def note_modules() -> None:
-    """Remember the loaded modules before the project's are imported."""
+    """Remember the loaded modules, before those of the project are imported."""
     global _before
     modules = list(_files_of(sys.modules.items()))
     _before = _Before(
@@ -170,8 +195,10 @@ def new_modules() -> list[tuple[str, ModuleType]]:
     """Return modules loaded since :func:`note_modules`, in order of import.
 
     Only the tail of ``sys.modules`` is visited: touching the server's modules would copy their memory
-    pages. Reloaded old names are included.
+    pages.
     """
+    # sys.modules is in order of insertion, so the walk backwards ends once all new names are found. Old
+    # names that were loaded again stand among them, and are passed over.
     found: list[tuple[str, ModuleType]] = []
     least = len(sys.modules) - len(_before.names)
     for name, module in reversed(sys.modules.items()):
@@ -192,7 +219,10 @@ def _files_of(modules: Iterable[tuple[str, object]]) -> Iterator[str]:
 
 
 def _is_installed(file: str) -> bool:
-    """Return whether the path, as written, lies in a folder of installed packages."""
+    """Return whether the path, as written, lies in a folder of the interpreter or of installed packages.
+
+    A path with ``..`` may lead out of that folder again, so it does not count.
+    """
     return environment_files()(file) and "/../" not in file
 
 

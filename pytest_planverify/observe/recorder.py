@@ -1,14 +1,18 @@
 """Recorder: the plugin of a worker's session. It narrows the selection, observes, and writes records.
 
 It is registered in the session's process and, with pytest-xdist, in each xdist worker. xdist workers
-select tests and capture evidence; only the controlling process writes results.
+select tests and capture evidence, which travels to the controlling process as an attribute of the report;
+only the controlling process writes results.
+
+Nearly all hooks are ``tryfirst`` or wrappers: records must be written before a plugin of the project can
+stop the hook, and reports are read after all plugins that may change them.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
-from json import dumps  # as it is now: a test may have replaced it while its failure is reported
+from json import dumps  # bound early: a test may have replaced it while its failure is reported
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +40,8 @@ WORKER_INPUT = "planverify"
 class Recorder:
     """Plugin that observes one worker's session for the parent.
 
-    A server registers it before forking; :meth:`begin` then gives it the spec and the journal in the
-    worker.
+    A server registers it before forking, so hooks may be called before there is a spec. :meth:`begin` sets
+    the spec and the journal in the worker.
     """
 
     spec: WorkerSpec
@@ -58,7 +62,7 @@ class Recorder:
     # -- configuration ---------------------------------------------------------------------------
 
     def begin(self, spec: WorkerSpec, journal: JournalWriter, worker: str = "") -> None:
-        """Start observing, in the worker."""
+        """Start observing, in the worker; ``worker`` is the id of an xdist worker."""
         self.spec, self.journal, self.worker = spec, journal, worker
         self._root = Path(spec.root)
         self._nodeids = NodeIds(spec.root, spec.root)
@@ -66,7 +70,10 @@ class Recorder:
             self.adopt(self._config)
 
     def adopt(self, config: pytest.Config) -> None:
-        """Set the configuration, which in a forked worker was created by the server."""
+        """Set the configuration, which in a forked worker was created by the server.
+
+        Called before or after :meth:`begin`; the second of both calls creates the ledger of results.
+        """
         self._config = config
         if hasattr(self, "spec"):
             self._nodeids = NodeIds(str(config.rootpath), self.spec.root)
@@ -80,7 +87,10 @@ class Recorder:
                 config.option.collectonly = True
 
     def watch_for_crashes(self) -> None:
-        """Enable faulthandler, so that a fatal signal leaves stacks in the worker's file."""
+        """Enable faulthandler, so that a fatal signal leaves stacks in the worker's file.
+
+        May be called repeatedly.
+        """
         if self._stacks is None:
             name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
             self._stacks = open(name, "w")  # noqa: SIM115  # it is written to until the process ends
@@ -88,10 +98,12 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
+        """Pass the spec to an xdist worker; its plugin reads it from there once it is configured."""
         node.workerinput[WORKER_INPUT] = self.spec.to_json()
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_xdist_setupnodes(self) -> None:
+        """Pass to xdist workers what they need earlier, to audit the loading of conftests."""
         os.environ[WORKER_VARIABLE] = spec_for_workers(self.spec)
 
     @pytest.hookimpl(tryfirst=True)
@@ -104,10 +116,14 @@ class Recorder:
         return self._nodeids.of(item.nodeid)
 
     def write_executed(self, nodeid: str, functions: object, ran: object) -> None:
-        """Record the product functions that a test executed."""
+        """Record the product functions that a test executed.
+
+        ``functions`` describes, by number, those that no earlier record has; ``ran`` are the executed ones.
+        """
         self._write("executed", nodeid=nodeid, functions=functions, ran=ran)
 
     def _write(self, kind: str, **facts: object) -> None:
+        """Write a record of this process, be it the controlling one or an xdist worker."""
         self.journal.write(kind, worker=self.worker, **facts)
 
     # -- collection ------------------------------------------------------------------------------
@@ -116,8 +132,10 @@ class Recorder:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Record a file before it is imported, and errors and skips of collectors afterwards."""
         nodeid = self._nodeids.of(collector.nodeid)
         if isinstance(collector, pytest.File):
+            # If the process dies or hangs in the import, this record is all that names the file.
             self._write("file_collecting", nodeid=nodeid)
         report = yield
         if isinstance(collector, pytest.Session) and (missing := getattr(collector, "_notfound", None)):
@@ -135,6 +153,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
+        """Record the start of the collection, and a usage error in it, which pytest itself only prints."""
         self._write("collection_started")
         try:
             return (yield)
@@ -146,6 +165,7 @@ class Recorder:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
+        """Narrow the selection after all other plugins, and record which tests remain."""
         self._write("files_collected")
         yield
         narrowed = narrow(config, items, self.spec.narrowing)
@@ -162,7 +182,7 @@ class Recorder:
 
     @property
     def fixture_path(self) -> str | None:
-        """Path of the criterion's data file, or ``None``."""
+        """Absolute path of the criterion's data file, or ``None``."""
         return self.spec.fixture_path if hasattr(self, "spec") else None
 
     def record_metric(self, name: str, value: object) -> None:
@@ -171,9 +191,11 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Record the start of a test, and afterwards a failure that no report has shown."""
         nodeid = self._nodeids.of(item.nodeid)
         if self.audit is not None:
             self.audit.nodeid = nodeid
+        # Written for each test, so as text, without the work of encoding a dictionary.
         body = f'"nodeid": {dumps(nodeid)}'
         if self.worker:
             body += f', "worker": "{self.worker}", "pid": {os.getpid()}'
@@ -199,7 +221,9 @@ class Recorder:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Take the evidence of a failure as soon as its report is made."""
         report = yield
+        # After a failed phase the byte stays: if the process dies while it reports, the phase was this one.
         if call.when == "setup" and report.outcome == "passed":
             board.put(CALL)
         if report.outcome == "failed" or report.outcome == "rerun":  # type: ignore[comparison-overlap]
@@ -213,6 +237,7 @@ class Recorder:
     def _evidence_of(
         self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
     ) -> str | None:
+        """Return the evidence as JSON; ``None`` if it cannot be taken. Never raises."""
         from pytest_planverify.observe.evidence import guarded, test_evidence
 
         return guarded(lambda: dumps(test_evidence(item, call, report, self.project), default=str), None)
@@ -243,7 +268,7 @@ class Recorder:
         """Process a report last, after all plugins that may have changed it."""
         try:
             yield
-        finally:
+        finally:  # also if one of these plugins has raised
             if not self.worker and self._ledger is not None:
                 self._ledger.add(report)
             if report.outcome != "passed":
@@ -255,10 +280,12 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
+        """Record an error of pytest itself or of a plugin, clipped at its beginning."""
         self._write("internal_error", text=str(excrepr)[-20_000:])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Record that the session was stopped: by an interrupt, or by ``pytest.exit``."""
         from pytest_planverify.observe.evidence import guarded, startup_evidence
 
         evidence = guarded(lambda: startup_evidence(excinfo.value, self.project), None)
@@ -267,6 +294,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
+        """Record the end of the session after all other plugins, with the final exit status."""
         yield
         if self.audit is not None:
             self.audit.flush()

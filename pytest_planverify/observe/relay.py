@@ -1,7 +1,8 @@
 """Plugin that writes a worker's reports to a file, for replay in the reporting session.
 
 One JSON line per record, in order of events: what pytest-xdist would send to its controller, that is
-test reports, failed collection reports and warnings.
+test reports, collection reports that did not pass, and warnings. The reporters of the user's plugins then
+see each test once, in a session of their own (:mod:`pytest_planverify.reports.reporter_session`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
 _UNSENT = ("node",)
-"""Attributes of reports that are only valid in their own process."""
+"""Attributes of reports that are only valid in their own process: the connection to an xdist worker."""
 
 _KNOWN = ("location", "keywords", "outcome", "when", "sections", "duration", "start", "stop", "wasxfail")
 """Attributes to fall back to if a report cannot be serialized completely."""
@@ -63,19 +64,23 @@ class Relay:
             close_file(descriptor)
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
+        """Write that a test starts."""
         self._write("start", nodeid=nodeid, location=location)
 
     @pytest.hookimpl(trylast=True)  # after plugins that modify reports
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the report of a phase."""
         self._write("report", data=self._serialized(report))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Write a failed or skipped collection."""
         if not report.passed:
             self._write("collect", data=self._serialized(report))
 
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: object
     ) -> None:
+        """Write a warning; its category by name, as classes of the project cannot be serialized."""
         category = warning_message.category
         self._write(
             "warning",
@@ -91,19 +96,22 @@ class Relay:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
+        """Write the suite properties, which no report contains."""
         from _pytest.junitxml import xml_key
 
-        xml: Any = self._config.stash.get(xml_key, None)  # fixtures write there instead of into reports
+        # record_testsuite_property writes into the object that pytest keeps for its JUnit file.
+        xml: Any = self._config.stash.get(xml_key, None)
         properties: list[tuple[str, str]] = [] if xml is None else xml.global_properties
         for name, value in properties:
             self._write("suite_property", name=name, value=value)
 
     def _serialized(self, report: pytest.TestReport | pytest.CollectReport) -> dict[str, Any]:
+        """Return a report as pytest-xdist transfers it, or at least its plain attributes and its text."""
         try:
             data: dict[str, Any] | None = self._config.hook.pytest_report_to_serializable(
                 config=self._config, report=report
             )
-        except Exception:  # a plugin's own kind of longrepr
+        except Exception:  # a plugin's own kind of longrepr that pytest cannot serialize
             data = None
         if data is None:
             data = {name: value for name, value in vars(report).items() if name in _KNOWN}

@@ -1,7 +1,8 @@
 """Translation of a session's reports into journal records, at the start and the end of each test.
 
 A failing phase is written as soon as it is reported, so that a process that dies in the teardown does
-not take the failure with it.
+not take the failure with it. The outcome of a test is known after its last phase only; the ledger keeps
+unfinished tests until then.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def writable(value: object) -> Any:
 
 
 class NodeIds:
-    """Converts node ids relative to pytest's rootdir into ones relative to the plan's root."""
+    """Converts node ids relative to pytest's rootdir into ones relative to the plan's root.
+
+    The two differ if the ini file lies above the root, or in a folder below it. If neither contains the
+    other, node ids are not converted.
+    """
 
     def __init__(self, rootdir: str, root: str) -> None:
         self._strip = ""
@@ -56,7 +61,9 @@ class _Running:
     """The reports so far of an unfinished test."""
 
     duration: float = 0.0
+    """Seconds, of all phases and attempts."""
     outcome: str = ""
+    """Empty until a report decides it."""
     reason: str = ""
     reruns: int = 0
 
@@ -106,27 +113,35 @@ class ResultLedger:
             self._finish(report, running)
 
     def _fail(self, report: pytest.TestReport, running: _Running) -> None:
+        """Apply a failed report and write the failure.
+
+        A report without a phase is made by pytest-xdist for the test in which a worker crashed.
+        """
         if report.when not in ("setup", "call", "teardown"):
             running.outcome = "crashed"
         elif running.outcome in ("", "passed", "xpassed", "skipped", "xfailed"):
+            # The first failure decides: an error in teardown does not replace a failed call.
             running.outcome = "failed" if report.when == "call" else "error"
         self._failure(report)
 
     def _skip(self, report: pytest.TestReport, running: _Running) -> None:
+        """Apply a skipped report, which is also what an expected failure (xfail) is reported as."""
         expected = getattr(report, "wasxfail", None)
         if not running.outcome or running.outcome == "passed":
             running.outcome = "xfailed" if expected is not None else "skipped"
         running.reason = running.reason or (str(expected) if expected else skip_reason(report.longrepr))
 
     def _failure(self, report: pytest.TestReport, attempt: int | None = None) -> None:
+        """Write a failure; ``attempt`` is its number if the test is rerun."""
         evidence = getattr(report, EVIDENCE, None)
         self._journal.write_raw(
             "test_failure",
             f'"nodeid": {dumps(self._nodeids.of(report.nodeid))}, "when": {dumps(report.when)}, '
-            f'"attempt": {dumps(attempt)}, "evidence": {evidence or dumps(_bare(report))}',
+            f'"attempt": {dumps(attempt)}, "evidence": {evidence or dumps(_minimal_facts(report))}',
         )
 
     def _finish(self, report: pytest.TestReport, running: _Running) -> None:
+        """Write the end of a test and forget it."""
         nodeid = report.nodeid
         self._running.pop(nodeid, None)
         if not running.outcome:
@@ -147,12 +162,12 @@ class ResultLedger:
 
 
 def skip_reason(longrepr: object) -> str:
-    """Return the skip reason from a report's ``longrepr``."""
+    """Return the skip reason from a report's ``longrepr``: a tuple of file, line and reason, or a text."""
     text = longrepr[-1] if isinstance(longrepr, tuple) else longrepr or ""  # pyright: ignore
     return str(text).removeprefix("Skipped: ")  # pyright: ignore
 
 
-def _bare(report: pytest.TestReport) -> dict[str, Any]:
+def _minimal_facts(report: pytest.TestReport) -> dict[str, Any]:
     """Return the minimal facts of a report without evidence, for example of a crashed xdist worker."""
     text = str(report.longrepr)[-20_000:] if report.longrepr else ""
     return {

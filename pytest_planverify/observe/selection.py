@@ -1,4 +1,8 @@
-"""Selection of tests: the narrowing that a user requests for a run, and similar names for a missing one."""
+"""Selection of tests: narrowing by the user's options, and similar names for a missing test or path.
+
+A worker runs its command's own ``-k``, ``-m`` and ``--deselect``, so those of the user are applied after
+the collection.
+"""
 
 from __future__ import annotations
 
@@ -20,45 +24,55 @@ if TYPE_CHECKING:
 
 
 def narrow(config: pytest.Config, items: list[pytest.Item], narrowing: Narrowing) -> list[str]:
-    """Deselect items that the user of this run did not request; return their node ids."""
+    """Deselect items that the user of this run did not request; return their node ids.
+
+    ``items`` is changed in place. Selection follows the rules of pytest's own options.
+    """
     keyword = Expression.compile(narrowing.keyword) if narrowing.keyword else None
     markexpr = Expression.compile(narrowing.markexpr) if narrowing.markexpr else None
 
-    def is_wanted(item: pytest.Item) -> bool:
+    def is_requested(item: pytest.Item) -> bool:
         if keyword is not None and not keyword.evaluate(KeywordMatcher.from_item(item)):
             return False
         if markexpr is not None and not markexpr.evaluate(MarkMatcher.from_markers(item.iter_markers())):
             return False
         return not item.nodeid.startswith(narrowing.deselect) if narrowing.deselect else True
 
-    dropped = [item for item in items if not is_wanted(item)]
+    dropped = [item for item in items if not is_requested(item)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-        gone = set(map(id, dropped))
-        items[:] = [item for item in items if id(item) not in gone]
+        dropped_ids = set(map(id, dropped))
+        items[:] = [item for item in items if id(item) not in dropped_ids]
     return [item.nodeid for item in dropped]
 
 
 def alike_names(text: str, root: Path) -> list[str]:
-    """Return similar test names in the file of a node id that was not found."""
+    """Return up to three similar test names in the file of a node id that was not found.
+
+    Names are those after the file: ``test_a`` or ``TestB::test_a``. ``root`` is the folder that the node id
+    is relative to.
+    """
     base, _, parameters = text.partition("[")
     file, *names = base.split("::")
     wanted = "::".join(names) + (f"[{parameters}" if parameters else "")
-    return _alike(wanted, _names_in(Path(os.path.abspath(root / file))), cutoff=0.5)
+    return _similar_names(wanted, _tests_defined_in(Path(os.path.abspath(root / file))), cutoff=0.5)
 
 
-def _alike(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
-    """Return the most similar names, ignoring the common prefix of tests."""
-    bare = {_bare(name): name for name in sorted(names, reverse=True)}
-    return [bare[each] for each in difflib.get_close_matches(_bare(wanted), bare, n=3, cutoff=cutoff)]
+def _similar_names(wanted: str, names: Iterable[str], *, cutoff: float) -> list[str]:
+    """Return the up to three most similar names, ignoring the common prefix and suffix of tests.
+
+    These would make any two names of tests look similar. ``cutoff`` is the least similarity, from 0 to 1.
+    """
+    bare = {_strip_test(name): name for name in sorted(names, reverse=True)}
+    return [bare[each] for each in difflib.get_close_matches(_strip_test(wanted), bare, n=3, cutoff=cutoff)]
 
 
-def _bare(name: str) -> str:
+def _strip_test(name: str) -> str:
     return name.replace("test_", "").removesuffix(".py").removesuffix("_test")
 
 
-def _names_in(path: Path) -> set[str]:
-    """Return the test functions and methods defined in a file, from its text."""
+def _tests_defined_in(path: Path) -> set[str]:
+    """Return the test functions and methods that a file defines; it is parsed, not imported."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -74,7 +88,10 @@ def _names_in(path: Path) -> set[str]:
 
 
 def alike_paths(path: Path) -> list[str]:
-    """Return similar names beside a missing path, most similar first."""
+    """Return up to three similar names beside a missing path, most similar first.
+
+    If its folder is missing, too, names in the nearest existing folder are compared.
+    """
     folder = path.parent
     while not folder.is_dir():
         folder = folder.parent
@@ -82,4 +99,4 @@ def alike_paths(path: Path) -> list[str]:
         names = [entry.name for entry in os.scandir(folder)]
     except OSError:
         return []
-    return _alike(path.name, names, cutoff=0.6)
+    return _similar_names(path.name, names, cutoff=0.6)

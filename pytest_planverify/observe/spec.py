@@ -1,4 +1,7 @@
-"""Instructions for one worker: plain data that crosses a pipe, a file or an xdist channel."""
+"""Instructions for one worker: plain data that crosses a pipe, a file or an xdist channel.
+
+They are written by the parent and contain everything that a worker must know; it never reads the plan.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,16 @@ HARMLESS_PLUGINS = frozenset(
         "requests_mock", "respx", "typeguard", "xdist",
     }
 )  # fmt: skip
-"""Plugins whose configuration and session start do not depend on the individual command."""
+"""Plugins whose configuration and session start do not depend on the individual command.
+
+Only these may be configured in a server, once for all commands of a group. Names are those of top-level
+modules.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
-    """The user's selection for this run. Tests outside of it count as not run, never as passed or
-    failed.
-    """
+    """The user's selection for this run: tests outside of it are not run, neither passed nor failed."""
 
     keyword: str | None = None
     markexpr: str | None = None
@@ -44,8 +49,10 @@ class Start:
     probe: tuple[str, ...] = ()
     """Positional arguments of one of the commands, from which pytest determines rootdir and ini file."""
     rootdir: str = ""
+    """pytest's rootdir and ini file, determined by the parent; commands with others start another group."""
     inifile: str | None = None
     env: tuple[tuple[str, str], ...] = ()
+    """Environment variables of the commands, as pairs of name and value."""
     as_module: bool = False
     """Started as ``python -m pytest``: the working directory is on ``sys.path``."""
     script_paths: tuple[str, ...] = ()
@@ -57,15 +64,13 @@ class Start:
 
     @property
     def key(self) -> Start:
-        """The value without optional optimizations, for comparison."""
+        """The value without what does not change a session: two starts with equal keys share a server."""
         return dataclasses.replace(self, probe=(), modules=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSpec:
-    """Instructions for the worker of one criterion: a pytest session with exactly its command's
-    arguments.
-    """
+    """Instructions for the worker of one criterion: a session with exactly the arguments of its command."""
 
     worker_id: str
     """Id of the worker within the run."""
@@ -77,9 +82,11 @@ class WorkerSpec:
     selections: tuple[str, ...] = ()
     """The positional ones among them."""
     keyword: str | None = None
+    """The command's own ``-k``, ``-m`` and ``--deselect``; those of the user are in ``narrowing``."""
     markexpr: str | None = None
     deselect: tuple[str, ...] = ()
     journal: str
+    """Absolute path of the run's journal."""
     key: str = ""
     """Secret key that signs the worker's records."""
     log: str | None
@@ -96,7 +103,7 @@ class WorkerSpec:
     limit_seconds: float | None = None
     """The criterion's limit, enforced as soft limit; ``None`` under a debugger."""
     fixture_path: str | None = None
-    """Absolute path of the data file that the criterion names."""
+    """Absolute path of the data file that the criterion names, if any."""
     narrowing: Narrowing = Narrowing()
     collect_only: bool = False
     confirming: bool = False
@@ -119,16 +126,16 @@ class WorkerSpec:
 
     @classmethod
     def from_json(cls, text: str) -> WorkerSpec:
-        """Parse the output of :meth:`to_json`."""
-        data = _frozen(json.loads(text))
+        """Parse the output of :meth:`to_json`; the result equals the original."""
+        data = _arrays_to_tuples(json.loads(text))
         data["start"] = Start(**data["start"])
         data["narrowing"] = Narrowing(**data["narrowing"])
         data["sandbox"] = tuple(Sandbox(**each) for each in data["sandbox"])
         return cls(**data)
 
 
-def _frozen(value: Any) -> Any:
+def _arrays_to_tuples(value: Any) -> Any:
     """Convert JSON arrays to tuples, recursively."""
     if isinstance(value, dict):
-        return {name: _frozen(each) for name, each in cast("dict[str, Any]", value).items()}
-    return tuple(map(_frozen, cast("list[Any]", value))) if isinstance(value, list) else value
+        return {name: _arrays_to_tuples(each) for name, each in cast("dict[str, Any]", value).items()}
+    return tuple(map(_arrays_to_tuples, cast("list[Any]", value))) if isinstance(value, list) else value

@@ -4,6 +4,9 @@ Only confirmations are recorded, and only tests that the parent selects. Python 
 ``sys.monitoring``, which reports each line once; older versions use a trace function that detaches from
 a function after enough calls. Nothing is recorded if another tracer is active: recording must never
 change a test's result.
+
+Set-up and call of a test are recorded, not its teardown. What runs after the failure, to render the
+compared values, is left out, as it executes ``__repr__`` and ``__eq__`` of the product.
 """
 
 from __future__ import annotations
@@ -29,18 +32,21 @@ _FREE_TOOLS = (4, 3)
 """Tool ids of ``sys.monitoring`` that are not reserved."""
 
 _LONGEST_STACK = 200
+"""Number of frames that are searched for callers."""
 _MOST_CALLS, _MOST_LINES = 30, 400
-"""Limits of calls per function, and of lines, that the trace function follows in one test."""
+"""Limits of calls and of executed lines per function that the trace function follows in one test."""
 
 
 _TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
+"""Names by which code uses tracing, searched in its source."""
 _LARGEST = 1 << 20
-_TELLS_OF_FAILURE = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
+"""Number of bytes of a source file that are searched."""
+_FAILURE_RENDERERS = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
 """Modules that render the values of a failed assertion; calls from there do not belong to the test."""
 
 
 class Ran(NamedTuple):
-    """A product function that was executed."""
+    """A product function that was executed, with its lines."""
 
     code: CodeType
     depth: int
@@ -49,7 +55,10 @@ class Ran(NamedTuple):
 
 
 class SpectrumRecorder:
-    """Plugin that records what each selected test executed."""
+    """Plugin that records what each selected test executed.
+
+    Functions are numbered in the order of their first execution; a record describes each only once.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -59,31 +68,34 @@ class SpectrumRecorder:
         self._read: set[str] = set()
         self._modules = 0
         self._ran: list[Ran] = []
-        self._is_wanted = self._was_watched = False
+        self._is_wanted = self._was_recorded = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Decide whether the test is recorded, and write its record at the end."""
         nodeid = self._recorder.nodeid_of(item)
-        if self._wanted and self._project_traces():
+        if self._wanted and self._project_traces():  # from here on, for all tests of the session
             self._wanted = frozenset[str]()
-        self._ran, self._is_wanted, self._was_watched = [], nodeid in self._wanted, False
+        self._ran, self._is_wanted, self._was_recorded = [], nodeid in self._wanted, False
         try:
             return (yield)
         finally:
-            if self._was_watched:  # an empty result is a fact, too
+            if self._was_recorded:  # that a test executed no function of the product is a fact, too
                 self._write(nodeid)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        __tracebackhide__ = True  # what a fixture raises goes through here, and is rendered by pytest
-        return (yield from self._watched())
+        # Errors of fixtures and tests pass through this frame; pytest would render it for each failure.
+        __tracebackhide__ = True
+        return (yield from self._record_phase())
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
-        __tracebackhide__ = True  # what a fixture raises goes through here, and is rendered by pytest
-        return (yield from self._watched())
+        __tracebackhide__ = True
+        return (yield from self._record_phase())
 
-    def _watched(self) -> Generator[None, object, object]:
+    def _record_phase(self) -> Generator[None, object, object]:
+        """Record the phase that runs inside of this generator, if the test is selected."""
         __tracebackhide__ = True
         probe = probe_of(self._is_product) if self._is_wanted else None
         started = probe is not None and probe.start()
@@ -91,10 +103,11 @@ class SpectrumRecorder:
             return (yield)
         finally:
             if probe is not None and started:
-                self._was_watched = True
+                self._was_recorded = True
                 self._ran += probe.stop()
 
     def _is_product(self, file: str) -> bool:
+        """Return whether a file belongs to the product, cached. Never raises."""
         known = self._sides.get(file)
         if known is None:
             try:
@@ -105,7 +118,7 @@ class SpectrumRecorder:
         return known
 
     def _project_traces(self) -> bool:
-        """Return whether project code uses tracing itself and might notice this tracer."""
+        """Return whether imported project code uses tracing itself and might notice this tracer."""
         if len(sys.modules) == self._modules:  # cached while nothing new is imported
             return False
         self._modules = len(sys.modules)
@@ -120,6 +133,10 @@ class SpectrumRecorder:
         return False
 
     def _write(self, nodeid: str) -> None:
+        """Write the functions that the test executed, each with its lines as a hexadecimal bit set.
+
+        The lowest bit is the function's first line.
+        """
         functions: dict[int, tuple[str, int, str]] = {}
         found: list[tuple[int, int, str]] = []
         for code, depth, lines in self._ran:
@@ -139,9 +156,10 @@ def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:
 
 
 class _Monitor:
-    """Recording by ``sys.monitoring``; a line seen once costs nothing afterwards.
+    """Recording by ``sys.monitoring``; a line seen once costs nothing for the rest of the phase.
 
-    ``start`` returns whether recording is possible, ``stop`` the executed product functions.
+    ``start`` returns whether recording is possible, ``stop`` the executed product functions. An instance
+    records once.
     """
 
     def __init__(self, is_product: Callable[[str], bool]) -> None:
@@ -154,34 +172,37 @@ class _Monitor:
     def start(self) -> bool:
         monitoring = self._monitoring
         free = [each for each in _FREE_TOOLS if monitoring.get_tool(each) is None]
+        # A profiler of the test would also see our callbacks, which are Python functions.
         if not free or sys.getprofile() is not None:
             return False
         self._tool, events = free[0], monitoring.events
         monitoring.use_tool_id(self._tool, _TOOL)
-        monitoring.register_callback(self._tool, events.PY_START, self._started)
-        monitoring.register_callback(self._tool, events.LINE, self._passed)
-        monitoring.restart_events()
+        monitoring.register_callback(self._tool, events.PY_START, self._on_start)
+        monitoring.register_callback(self._tool, events.LINE, self._on_line)
+        monitoring.restart_events()  # enables again what earlier tests have disabled by DISABLE
         monitoring.set_events(self._tool, events.PY_START | events.LINE)
         return True
 
     def stop(self) -> list[Ran]:
         monitoring, events = self._monitoring, self._monitoring.events
         if monitoring.get_tool(self._tool) != _TOOL:
-            return []  # the test freed our tool id
+            return []  # the test has freed our tool id, so lines may be missing
         monitoring.set_events(self._tool, events.NO_EVENTS)
+        # Callbacks outlive their tool id; the next user of the id would receive them.
         for event in (events.PY_START, events.LINE):
             monitoring.register_callback(self._tool, event, None)
         monitoring.free_tool_id(self._tool)
         return list(self._found.values())
 
-    def _started(self, code: CodeType, _offset: int) -> object:
-        if code.co_filename.endswith(_TELLS_OF_FAILURE):
+    def _on_start(self, code: CodeType, _offset: int) -> object:
+        if code.co_filename.endswith(_FAILURE_RENDERERS):
             self._has_failed = True
         elif not self._has_failed and self._is_product(code.co_filename) and id(code) not in self._found:
             self._found[id(code)] = Ran(code, _depth(sys._getframe(1), self._is_product), set())
         return self._monitoring.DISABLE
 
-    def _passed(self, code: CodeType, line: int) -> object:
+    def _on_line(self, code: CodeType, line: int) -> object:
+        # DISABLE ends the events of this one line, not those of the function.
         ran = self._found.get(id(code))
         if ran is not None and not self._has_failed:
             ran.lines.add(line)
@@ -196,7 +217,7 @@ class _Tracer:
         self._found: dict[int, Ran] = {}
         self._calls: dict[int, int] = {}
         self._has_failed = False
-        self._hook = self._trace
+        self._hook = self._trace  # one bound method, to be compared by identity
         self._locals: dict[int, Callable[..., Any]] = {}
 
     def start(self) -> bool:
@@ -207,17 +228,18 @@ class _Tracer:
 
     def stop(self) -> list[Ran]:
         if sys.gettrace() is not self._hook:
-            return []  # the test installed its own tracer
+            return []  # the test has installed its own tracer, so lines may be missing
         sys.settrace(None)
         return list(self._found.values())
 
     def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        """Handle a call: return the line tracer of a product function, while it has calls left."""
         code = frame.f_code
         key = id(code)
         calls = self._calls.get(key)
         if calls is None:
             calls = 0
-            if code.co_filename.endswith(_TELLS_OF_FAILURE):
+            if code.co_filename.endswith(_FAILURE_RENDERERS):
                 self._has_failed = True
             elif not self._has_failed and self._is_product(code.co_filename):
                 calls = _MOST_CALLS
@@ -231,6 +253,7 @@ class _Tracer:
 
 
 def _line_tracer(lines: set[int]) -> Callable[..., Any]:
+    """Return a local trace function that adds executed lines, up to a limit for all calls together."""
     left = _MOST_LINES
 
     def trace(frame: FrameType, event: str, _arg: object) -> Any:
@@ -246,7 +269,7 @@ def _line_tracer(lines: set[int]) -> Callable[..., Any]:
 
 
 def _depth(frame: FrameType, is_product: Callable[[str], bool]) -> int:
-    """Return the number of product functions on the stack above a frame."""
+    """Return the number of product functions among the callers of a frame, of the nearest ones only."""
     depth = 0
     caller = frame.f_back
     for _ in range(_LONGEST_STACK):

@@ -4,6 +4,8 @@ A dying process cannot write a record, but a byte in a mapped file is already th
 The soft limit raises pytest-timeout's failure on a signal from the parent, which ends the running test
 body while the session continues. Until then nothing is visible to tests, neither a timer nor a marker.
 Whatever it cannot interrupt (native code, fixtures, imports) the parent ends by killing the process.
+
+The parent's side is in :mod:`pytest_planverify.session.workers`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ SIGNAL: int | None = signal.SIGRTMIN + 11 if hasattr(signal, "SIGRTMIN") else No
 """Real-time signal of the soft limit; ``None`` on platforms without such signals."""
 
 NONE, SETUP, CALL, TEARDOWN = range(4)
+"""Values of a byte on the board; ``NONE`` before the first test."""
 
 PHASE_NAMES = {SETUP: "setup", CALL: "call", TEARDOWN: "teardown"}
 
@@ -43,9 +46,10 @@ def prepare_board(path: str | Path) -> None:
 
 
 class PhaseBoard:
-    """This process's byte on the board of the run."""
+    """This process's byte on the board of the run: a mapped file with one byte for each worker."""
 
     def __init__(self) -> None:
+        # Memory of its own until the board is open, so that put() needs no condition.
         self._memory: mmap.mmap | bytearray = bytearray(SLOTS)
         self._slot = 0
 
@@ -61,7 +65,7 @@ class PhaseBoard:
         self._memory = bytearray(SLOTS)
 
     def put(self, phase: int) -> None:
-        """Report the phase that begins."""
+        """Report the phase that begins, by a plain memory write: it must survive any death that follows."""
         self._memory[self._slot] = phase
 
 
@@ -70,15 +74,19 @@ board = PhaseBoard()
 
 
 class SoftLimits:
-    """Plugin that ends the body of a test at the soft limit."""
+    """Plugin that ends the body of a test at the soft limit.
+
+    Only the body: the signal would cut short a system call of a fixture, whose set-up would then pass.
+    """
 
     def __init__(self) -> None:
         self._limit = 0.0
         self._item: pytest.Item | None = None
 
     def listen(self, seconds: float) -> bool:
-        """Install the signal handler; ``seconds`` is the limit to report. Return whether it was
-        possible.
+        """Install the signal handler; return whether it was possible.
+
+        ``seconds`` is the limit to report; the time is measured by the parent.
         """
         self._limit = seconds
         if SIGNAL is None:
@@ -91,7 +99,7 @@ class SoftLimits:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Mark that a test body is running."""
+        """Mark that a test body is running, which the signal may end."""
         self._item = item
         try:
             return (yield)
@@ -99,6 +107,7 @@ class SoftLimits:
             self._item = None
 
     def _end_test(self, number: int, frame: object) -> None:
+        """Handle the signal: raise pytest-timeout's failure in the main thread; ignore it between tests."""
         __tracebackhide__ = True
         if self._item is not None:
             # Imported late, as pytest must import plugins first to rewrite their assertions.

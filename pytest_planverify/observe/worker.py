@@ -4,6 +4,10 @@ A worker either calls ``pytest.main`` from the beginning, or is forked by a serv
 pytest up to a point that does not depend on the project: configured, with plugins loaded and the
 session started, but without any conftest or test file. If a conftest implements a hook that the server
 has already called, the worker asks to be replaced by one that is forked earlier.
+
+Both ways end in :class:`Session`, and both write the same records. Servers are forked in
+:mod:`pytest_planverify.session.fork_server`; a cold start, with an interpreter of its own, begins in
+:mod:`pytest_planverify.session.cold_worker`.
 """
 
 from __future__ import annotations
@@ -75,8 +79,8 @@ _LATE_HOOKS = {
 
 
 def run_worker(spec: WorkerSpec) -> int:
-    """Run a complete session; return its exit status."""
-    _become(spec.start)
+    """Run a complete session in this process, without a server; return its exit status."""
+    _enter_environment(spec.start)
     note_modules()
     with _whole_session(spec, ModuleShelf()) as session:
         session.status = int(pytest.main(session.args, plugins=[session.steps]))
@@ -86,15 +90,16 @@ def run_worker(spec: WorkerSpec) -> int:
 def session_of_group(start: Start, level: Level, wait: Callable[[], WorkerSpec]) -> Session:
     """Prepare the session that a group of commands shares; return it in the workers.
 
-    ``wait`` blocks in the server and returns once in each forked worker, with that worker's spec.
-    Raises :class:`CannotServe`, in the server only.
+    ``wait`` blocks in the server and returns once in each forked worker, with that worker's spec. At the
+    level ``IMPORTED`` it is called here; at the other levels the returned session calls it from within
+    ``pytest.main``. Raises :class:`CannotServe`, in the server only.
     """
-    _become(start)
+    _enter_environment(start)
     shelf = ModuleShelf()
     if level is Level.IMPORTED:
-        _fill(shelf, start)
+        _fill_shelf(shelf, start)
         return _whole_session(wait(), shelf)
-    _redirect(os.devnull)
+    _redirect(os.devnull)  # what pytest prints at its start belongs to no single worker
     return Session(_Steps(shelf, level, start, wait), [*start.options, *start.probe])
 
 
@@ -114,8 +119,9 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
 
 
 def leave_interpreter() -> None:
-    """Do what the interpreter does at exit, as the forked process leaves by ``os._exit``: join threads,
-    run ``atexit`` callbacks.
+    """Join threads and run ``atexit`` callbacks, as the interpreter does at exit.
+
+    Forked processes leave by ``os._exit``, which does neither.
     """
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         with suppress(Exception):
@@ -125,7 +131,8 @@ def leave_interpreter() -> None:
 class _Steps:
     """Plugin that follows pytest's start up to the collection, and forks at the server's level.
 
-    It is registered without a name, so that no project can look it up.
+    Without ``wait`` it runs in a worker from the beginning and forks nothing. It is registered without a
+    name, so that no project can look it up.
     """
 
     def __init__(
@@ -139,6 +146,7 @@ class _Steps:
         self.journal: JournalWriter | None = None
         """Journal of the worker; ``None`` in a server."""
         self.failure: CannotServe | None = None
+        """Reason for giving up, kept because pytest reports exceptions of some hooks by itself."""
         self._shelf = shelf
         self._level = level
         self._start = start
@@ -146,6 +154,7 @@ class _Steps:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
+        """Register the recorder and its companions, before pytest parses options."""
         _register(pluginmanager, self.recorder)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -171,14 +180,14 @@ class _Steps:
     def pytest_load_initial_conftests(self, early_config: pytest.Config) -> Generator[None, object, object]:
         """Suppress the loading of conftests in a server."""
         known = early_config.known_args_namespace
-        given = known.noconftest
+        noconftest = known.noconftest
         if self._wait is not None:
             self._require_harmless(early_config, "pytest_load_initial_conftests", Level.IMPORTED)
             known.noconftest = True
         try:
             return (yield)
         finally:
-            known.noconftest = given
+            known.noconftest = noconftest
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
@@ -214,10 +223,13 @@ class _Steps:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> Generator[None]:
-        """Fork after all other plugins have started the session."""
+        """Fork after all other plugins have started the session.
+
+        By then the header is printed, for which the metadata of all plugins is read, once for all workers.
+        """
         yield
         if self._wait is not None and self._level is Level.STARTED:
-            if threading.active_count() > 1:
+            if threading.active_count() > 1:  # only the forking thread survives in the child
                 self._give_up(CannotServe(Level.PARSED, "a plugin has started a thread"))
             self._become_worker(session.config)
 
@@ -240,15 +252,17 @@ class _Steps:
         assert self._wait is not None
         assert self._start is not None
         try:
-            _fill(self._shelf, self._start)
+            _fill_shelf(self._shelf, self._start)
         except CannotServe as failure:
             self._give_up(failure)
         spec = self._wait()
         os.environ["PYTEST_VERSION"] = pytest.__version__
+        # Capturing is stopped around the redirection: it has saved the server's streams and would restore
+        # them later.
         capture: Any = config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
-        _begin(spec, self, self._shelf)
-        _take_arguments(config, spec)
+        _start_worker(spec, self, self._shelf)
+        _apply_arguments(config, spec)
         capture.start_global_capturing()  # the server's capture files would be shared by all workers
         self._load_conftests(config)
         capture.suspend_global_capture()
@@ -256,20 +270,25 @@ class _Steps:
         if reporter is not None:
             reporter._tw._file = sys.stdout
         if self._level is Level.STARTED:
+            # In the server both hooks were called without a spec, hence without effect.
             self.recorder.pytest_configure(config)
             self.pytest_configure(config)
-            _forget_exceptions(config)
+            _clear_collected_exceptions(config)
 
     def _load_conftests(self, config: pytest.Config) -> None:
-        """Load conftests as pytest does: captured, and under pytest's warning filters."""
+        """Load conftests as pytest does: captured, and under pytest's warning filters.
+
+        If one of them implements a hook that the server has already called, the worker asks for a
+        replacement and exits.
+        """
         manager = config.pluginmanager
         plugins = manager.get_plugins()
         before = set(map(id, plugins))
-        taking_part = {id(config), id(manager.getplugin("warnings"))}
-        done = [each for each in plugins if id(each) not in taking_part]
+        called_here = {id(config), id(manager.getplugin("warnings"))}
+        called_before = [each for each in plugins if id(each) not in called_here]
         # Only pytest's own implementation and the warnings plugin run now; all other implementations of
         # the hook have been called in the server.
-        load = manager.subset_hook_caller("pytest_load_initial_conftests", done)
+        load = manager.subset_hook_caller("pytest_load_initial_conftests", called_before)
         try:
             load(early_config=config, args=list(config.invocation_params.args), parser=config._parser)
         except BaseException as error:  # only an earlier level reports it as pytest does
@@ -281,8 +300,9 @@ class _Steps:
                         _restart(self.journal, Level(level - 1), f"a conftest has {hook}")
 
     def _require_harmless(self, config: pytest.Config, hook: str, level: Level) -> None:
-        """Give up if an unknown plugin implements a hook that the server would call once for all
-        workers.
+        """Give up if an unknown plugin implements a hook, which the server would call once for all workers.
+
+        ``level`` is the highest one that is then still possible.
         """
         for implementation in getattr(config.hook, hook).get_hookimpls():
             plugin = implementation.plugin
@@ -291,12 +311,16 @@ class _Steps:
                 self._give_up(CannotServe(level, f"the plugin {module} implements {hook}"))
 
     def _give_up(self, failure: CannotServe) -> NoReturn:
+        """Abort the start of pytest; :class:`Session` raises the failure again if pytest swallows it."""
         self.failure = failure
         raise failure
 
 
-def _fill(shelf: ModuleShelf, start: Start) -> None:
-    """Preload modules and take the reference state of tampering checks, right before the first fork."""
+def _fill_shelf(shelf: ModuleShelf, start: Start) -> None:
+    """Preload modules and take the reference state of tampering checks, right before the first fork.
+
+    Raises :class:`CannotServe` with the module that must not be preloaded.
+    """
     try:
         shelf.fill(start.modules)
     except Unfit as unfit:
@@ -310,20 +334,22 @@ class Session:
     """Context manager around a call of pytest that records how it ended.
 
     The caller makes the call itself, which keeps our frames off the stack: a test that recurses up to
-    the limit must get nearly as deep as when its command runs alone.
+    the limit must get nearly as deep as when its command runs alone. On exit it suppresses the error, after
+    recording it. In a server that has not forked it raises :class:`CannotServe` instead.
     """
 
     def __init__(self, steps: _Steps, args: Sequence[str]) -> None:
         self.steps = steps
         self.args = list(args)
         self.status = HARNESS_EXIT
+        """Exit status of pytest, set by the caller."""
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         journal = self.steps.journal
-        if journal is None:
+        if journal is None:  # still the server: only a worker has a journal
             reason = "pytest did not come to the point to be forked at"
             raise self.steps.failure or CannotServe(Level.IMPORTED, reason)
         if isinstance(error, SystemExit):
@@ -332,6 +358,7 @@ class Session:
         elif error is not None and not isinstance(error, CannotServe):
             text = "".join(traceback.format_exception(error))
             journal.write("internal_error", worker="", text=text[-20_000:])
+        # Tests may have closed the streams, or replaced them by objects without flush().
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
@@ -344,13 +371,14 @@ class Session:
 
 
 def _whole_session(spec: WorkerSpec, shelf: ModuleShelf) -> Session:
+    """Return the session of a worker that runs ``pytest.main`` from the beginning."""
     steps = _Steps(shelf)
-    _begin(spec, steps, shelf)
+    _start_worker(spec, steps, shelf)
     return Session(steps, spec.args)
 
 
-def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
-    """Turn this process into the worker of ``spec``."""
+def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
+    """Turn this process into the worker of ``spec``: streams, environment, journal and observers."""
     if spec.log is not None:
         _redirect(spec.log)
     os.environ.update(spec.env)
@@ -361,6 +389,7 @@ def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
         lambda reason: _restart(journal, None, reason),
         lambda name: journal.write("module_handed_out", name=name),
     )
+    # From here on the project's doings are recorded; nothing of it has been imported yet.
     steps.recorder.begin(spec, journal)
     steps.recorder.audit = watch(spec)
     steps.recorder.watch_for_crashes()
@@ -369,16 +398,21 @@ def _begin(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
 
 
 def _restart(journal: JournalWriter | None, level: Level | None, reason: str) -> NoReturn:
-    """Ask the parent for a replacement that starts earlier (``None``: without preloaded modules), and
-    exit.
+    """Ask the parent for a replacement that starts at an earlier level, and exit.
+
+    A ``level`` of ``None`` asks for one without preloaded modules.
     """
     assert journal is not None
     journal.write("restart", level=None if level is None else int(level), reason=reason)
     os._exit(RESTART_EXIT)
 
 
-def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
-    """Patch the configuration to what the worker's own arguments would have produced."""
+def _apply_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
+    """Patch the configuration to what the worker's own arguments would have produced.
+
+    The server has parsed the arguments of another command of its group: their options are equal, but not
+    the positional arguments, ``-k``, ``-m`` and ``--deselect``.
+    """
     option, known = config.option, config.known_args_namespace
     for namespace in (option, known):
         namespace.file_or_dir = list(spec.selections)
@@ -408,7 +442,7 @@ def _take_arguments(config: pytest.Config, spec: WorkerSpec) -> None:
         newest.cached_nodeids = set(cache.get("cache/nodeids", []))
 
 
-def _forget_exceptions(config: pytest.Config) -> None:
+def _clear_collected_exceptions(config: pytest.Config) -> None:
     """Clear the unraisable and thread exceptions that pytest collected in the server."""
     for module, name in (
         ("_pytest.unraisableexception", "unraisable_exceptions"),
@@ -421,6 +455,7 @@ def _forget_exceptions(config: pytest.Config) -> None:
 
 
 def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> None:
+    """Register the recorder by its name, and the plugins that belong to it without a name."""
     pluginmanager.register(recorder, RECORDER)
     pluginmanager.register(recorder.tampering)
     pluginmanager.register(recorder.soft_limits)
@@ -429,7 +464,7 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
         pluginmanager.register(SpectrumRecorder(recorder))
 
 
-def _become(start: Start) -> None:
+def _enter_environment(start: Start) -> None:
     """Change working directory, environment and ``sys.path`` to those of the group."""
     for name in ("evidence", "project_map"):  # before our package `planner` is removed below
         import_module(f"pytest_planverify.observe.{name}")
@@ -438,10 +473,11 @@ def _become(start: Start) -> None:
     env = dict(start.env)
     sys.path[:] = _search_path(sys.path, start, env)
     os.environ.update(env)
-    if env.keys() & {"TMPDIR", "TEMP", "TMP"}:
+    if env.keys() & {"TMPDIR", "TEMP", "TMP"}:  # forget the folder that was determined from the old ones
         tempfile.tempdir = None
     if "TZ" in env and hasattr(time, "tzset"):
-        time.tzset()
+        time.tzset()  # the C library reads the variable at its first use only
+    # As the interpreter sets it for ``python -m pytest`` and for the script ``pytest``.
     folder = os.path.dirname(sys.executable)
     sys.argv[:] = [pytest.__path__[0] + "/__main__.py" if start.as_module else f"{folder}/pytest"]
     from _pytest.assertion.rewrite import AssertionRewritingHook
@@ -455,20 +491,22 @@ def _become(start: Start) -> None:
 
 
 def _search_path(entries: Sequence[str], start: Start, env: dict[str, str]) -> list[str]:
-    """Return ``sys.path`` as the command alone would see it, without entries due to the start of this
-    run.
+    """Return ``sys.path`` as it would be if the command ran alone.
+
+    Entries that stem from how this run was started are replaced by those of the command: its folder and
+    its ``PYTHONPATH``.
     """
     kept = list(entries)
     for entry in start.script_paths:
         if entry in kept:
             kept.remove(entry)
     if "PYTHONPATH" in env:
-        before = _named_paths(os.environ.get("PYTHONPATH", ""))
-        kept = [*_named_paths(env["PYTHONPATH"]), *(entry for entry in kept if entry not in before)]
+        before = _split_search_path(os.environ.get("PYTHONPATH", ""))
+        kept = [*_split_search_path(env["PYTHONPATH"]), *(entry for entry in kept if entry not in before)]
     return [start.root, *kept] if start.as_module else [os.path.dirname(sys.executable), *kept]
 
 
-def _named_paths(text: str) -> list[str]:
+def _split_search_path(text: str) -> list[str]:
     return [os.path.abspath(entry) for entry in text.split(os.pathsep)] if text else []
 
 

@@ -243,7 +243,10 @@ class HygieneWatch:
                 yield signal
 
     def _is_red(self, nodeid: str) -> bool:
-        """Return whether a test failed at the baseline, or its file could not be collected."""
+        """Return whether a test failed at the baseline, or no test of its file is recorded there.
+
+        A file without a recorded test counts only if it judges a todo: it may not have been collectable.
+        """
         path = nodeid.partition("::")[0]
         return nodeid in self._red or (path not in self._collected and bool(self.grants.dependants(path)))
 

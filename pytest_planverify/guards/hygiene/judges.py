@@ -185,9 +185,8 @@ def _tests_of(
     ]
     # Skip statements at the level of a module or class, such as ``pytestmark``, apply to all of its tests.
     inherited |= _marks([each for each in body if not isinstance(each, (*_DEFINITIONS, *_IMPORTS))], module)
-    for each in {
-        each.name: each for each in _definitions(body)
-    }.values():  # later definitions replace earlier ones
+    # As in Python, later definitions replace earlier ones of the same name.
+    for each in {each.name: each for each in _definitions(body)}.values():
         if {each.name, f"{each.name}.__test__", "__test__"}.intersection(targets):
             continue  # deleted, rebound, or marked with __test__ = False
         marks = inherited | _marks(each.decorator_list, module)

@@ -66,7 +66,7 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
 
 
 def _is_lost(name: str, value: float | str, current: Mapping[str, float | str]) -> bool:
-    """Return whether a demand is missing in the current ones (``held``), or weaker there."""
+    """Return whether a demand is missing in the current ones, or weaker there."""
     if name.startswith("must_") and f"{name.partition(': ')[0]}: all" in current:
         return False  # "all" includes the test that was named before
     now = current.get(name)
