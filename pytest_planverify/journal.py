@@ -70,7 +70,7 @@ class JournalWriter:
         self._descriptor = _moved_to_high_number(_open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
         self._session = dumps(session)
         self._key = key.encode()
-        self._pid = os.getpid()
+        self._pid = self._numbered_in = os.getpid()
         self._written = 0
         self._pen = f"{self._pid}.{next(_PENS)}"
         if _ends_within_line(self._descriptor):
@@ -87,8 +87,13 @@ class JournalWriter:
         ``body`` may be empty. Forked children of tests may only write metrics and audit events; their other
         records are dropped, as results belong to the process of the session.
         """
-        if record not in _FROM_ANY_PROCESS and getpid() != self._pid:
-            return
+        if (pid := getpid()) != self._pid:
+            if record not in _FROM_ANY_PROCESS:
+                return
+            if pid != self._numbered_in:
+                # Continuing the inherited numbers would make the parent's next records look repeated.
+                self._numbered_in, self._written = pid, 0
+                self._pen = f"{pid}.{time.time_ns()}"
         line = f'{{"record": "{record}", "session": {self._session}, "at": {time.time():.6f}, {body}'
         line = line.rstrip(", ")  # of an empty body
         if self._key:

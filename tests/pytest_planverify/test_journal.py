@@ -8,10 +8,12 @@ import os
 from pathlib import Path
 
 import pytest
+from forked import in_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_planverify.journal import JournalTail, JournalWriter, read_journal
+from pytest_planverify.session.records import WorkerRecord
 
 ODD = 'é "quoted" \\ \x00 \x1b[31m \u2028 \n\r\t 🦜 \ud800'
 
@@ -103,6 +105,21 @@ def test_several_processes_may_append_at_once(tmp_path: Path):
     for number in range(4):
         own = [record["number"] for record in records if record["session"] == f"s{number}"]
         assert own == list(range(200))
+
+
+def test_what_a_forked_child_of_a_test_records_is_numbered_apart_from_its_parent(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    journal = JournalWriter(path, "s1", "key")
+    journal.write("test_started")
+    for _ in range(2):
+        in_fork(lambda: journal.write("metric"))
+    journal.write("test_finished")
+
+    record = WorkerRecord()
+    new = [each["record"] for each in read_journal(path) if record.follows(each)]
+
+    assert new == ["test_started", "metric", "metric", "test_finished"]
+    assert not record.journal_lost
 
 
 @settings(max_examples=60, deadline=None)
