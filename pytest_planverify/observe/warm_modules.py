@@ -173,8 +173,8 @@ class ModuleShelf:
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
         """Start serving imports in this worker.
 
-        ``restart`` is called with a reason, requests a replacement for a worker whose conditions differ,
-        and does not return. ``tell`` is called with the name of each module whose unit has extension
+        ``restart`` requests a replacement for a worker whose conditions differ, by a reason, and does not
+        return. ``tell`` is called with the name of each module whose unit has extension
         modules: if the worker dies, the parent can run it again without them.
         """
         self._restart, self._tell = restart, tell

@@ -234,6 +234,11 @@ class _Steps:
             self._become_worker(session.config)
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Tests begin: a replacement would run them again."""
+        self._shelf.collecting = False
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Skip Hypothesis's summary in sessions that did not use Hypothesis.
 

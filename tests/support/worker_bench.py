@@ -93,10 +93,19 @@ class Bench:
     @property
     def levels(self) -> set[int]:
         """How far the servers of this run went in the end, by what the next run is told."""
+        return {group["level"] for group in self._groups}
+
+    @property
+    def preloaded(self) -> set[str]:
+        """The modules that the servers of this run preload, by what the next run is told."""
+        return {name for group in self._groups for name in group["modules"]}
+
+    @property
+    def _groups(self) -> list[dict[str, Any]]:
         assert self.pool is not None
         self.pool.remember(replace_file)
-        data = json.loads((self.root / ".planverify/warm.json").read_bytes())
-        return {group["level"] for group in data["groups"].values()}
+        file = self.root / ".planverify/warm.json"
+        return list(json.loads(file.read_bytes())["groups"].values()) if file.exists() else []
 
     def close(self) -> None:
         if self.pool is not None:

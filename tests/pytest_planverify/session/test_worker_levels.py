@@ -210,3 +210,30 @@ def test_each_worker_begins_with_what_pytest_itself_has_imported_and_nothing_of_
 
     assert seen(bench.run("pytest test_x.py"))[0] == 0
     assert seen(bench.run("pytest test_y.py"))[0] == 0
+
+
+def test_a_test_that_imports_another_module_of_a_known_name_runs_only_once(bench: Bench):
+    # Its server is forked from here, so the package must be one that nothing has imported here.
+    name = next(each for each in ("sortedcontainers", "zict", "truststore") if each not in sys.modules)
+    bench.write(
+        {
+            "test_x.py": f"import {name}\ndef test_a(): pass\n",
+            f"other/{name}.py": "is_other = True\n",
+            "test_y.py": (
+                "def test_b(monkeypatch):\n"
+                "    with open('runs', 'a') as file: file.write('1')\n"
+                "    monkeypatch.syspath_prepend('other')\n"
+                f"    import {name}\n"
+                f"    assert {name}.is_other\n"
+            ),
+        }
+    )
+    # A server that preloads what the first worker reports takes over as soon as it is ready.
+    for _ in range(100):
+        if name in bench.preloaded:
+            break
+        bench.run("pytest test_x.py")
+    assert name in bench.preloaded
+
+    assert seen(bench.run("pytest test_y.py")) == (0, {"test_y.py::test_b": "passed"})
+    assert (bench.root / "runs").read_text() == "1"
