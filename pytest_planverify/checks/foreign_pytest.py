@@ -8,6 +8,7 @@ report and the way the process ended must agree: a pass needs both, and at least
 from __future__ import annotations
 
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from contextlib import suppress
@@ -63,7 +64,7 @@ def run_foreign(
     report, xml = folder / "foreign.json", folder / "foreign.xml"
     attempts = (
         (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report, read_json_report),
-        (Witness.JUNIT_XML, [f"--junitxml={xml}"], xml, read_junit),
+        (Witness.JUNIT_XML, [f"--junitxml={xml}", "-o", "junit_family=xunit1"], xml, read_junit),
     )
     result: ProcessResult | None = None
     for witness, extra, file, read in attempts:
@@ -306,9 +307,9 @@ _JUNIT_PHASES = {
 
 
 def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
-    """Parse pytest's JUnit XML. Raises ``ParseError`` or ``ValueError`` if it is invalid.
+    """Parse pytest's JUnit XML of the family xunit1, which has the file of each test.
 
-    The end of the command is not considered yet.
+    Raises ``ParseError`` or ``ValueError`` if it is invalid. The end of the command is not considered yet.
     """
     root = ET.fromstring(file.read_bytes())
     if root.tag not in ("testsuites", "testsuite"):
@@ -317,10 +318,7 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
     evidence: list[Evidence] = []
     properties: list[tuple[str, Any]] = []
     for case in root.iter("testcase"):
-        classname, name = case.get("classname") or "", str(case.get("name"))
-        # Only the format xunit1 has the file; otherwise it is derived from the class name.
-        place = case.get("file") or classname.replace(".", "/") + ".py"
-        nodeid = f"{place}::{name}" if classname else name
+        nodeid = _nodeid(case)
         found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
         outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
         if found is not None and found.get("type") == "pytest.xfail":
@@ -347,6 +345,20 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
             entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
     return _report_judgement(tests, evidence, properties)
+
+
+def _nodeid(case: ET.Element) -> str:
+    """Return the node id of a test case, of which JUnit XML has the parts.
+
+    Its class name is that of the file, with dots, and of the classes in it. A file that cannot be imported
+    has a case without a class name.
+    """
+    file, classname, name = case.get("file"), case.get("classname"), str(case.get("name"))
+    if file is None:
+        return name
+    path = file.replace(os.sep, "/")
+    classes = (classname or "").partition(path.removesuffix(".py").replace("/", "."))[2].split(".")
+    return "::".join([path, *filter(None, classes), name]) if classname else path
 
 
 def _number(text: str | None) -> Any:

@@ -61,6 +61,31 @@ def test_every_outcome_is_read_from_either_file(without: str, tmp_path: Path):
     assert judgement.reason
 
 
+NESTED = """
+import pytest
+
+class TestOuter:
+    class TestInner:
+        def test_passes(self): pass
+    @pytest.mark.parametrize("text", ["a.b", "c::d"])
+    def test_fails(self, text): assert text == ""
+"""
+
+
+@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+@pytest.mark.parametrize("without", ["", "json-report"])
+def test_tests_of_classes_have_the_node_ids_of_pytest(without: str, family: str, tmp_path: Path):
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
+
+    judgement, _ = run(tmp_path, NESTED, without=without)
+
+    assert [test.nodeid for test in judgement.tests] == [
+        "test_x.py::TestOuter::TestInner::test_passes",
+        "test_x.py::TestOuter::test_fails[a.b]",
+        "test_x.py::TestOuter::test_fails[c::d]",
+    ]
+
+
 @pytest.mark.parametrize("without", ["", "json-report"])
 @pytest.mark.parametrize(
     ("text", "verdict", "vacuous"),
@@ -85,6 +110,7 @@ def test_a_file_that_cannot_be_imported_is_a_failed_collection(without: str, tmp
 
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[0].kind is EvidenceKind.COLLECTION
+    assert judgement.evidence[0].nodeid == "test_x.py"
 
 
 def test_a_command_that_is_refused_is_judged_by_its_exit_status(tmp_path: Path):
