@@ -165,7 +165,9 @@ class Changes:
         for path, side in sides.items():
             text = _text_of(self._root / path, hunks.LARGEST)
             then = before.read(path) if before is not None and path in known else None
-            if then is not None and len(then) <= hunks.LARGEST:
+            # Of a file that is binary or too large now, not every former line was removed.
+            is_comparable = text is not None or not (self._root / path).exists()
+            if is_comparable and then is not None and len(then) <= hunks.LARGEST and b"\0" not in then:
                 diff = hunks.compare(then.decode("utf-8", "replace"), text or "")
             elif path in diffs:
                 diff = diffs[path]

@@ -184,6 +184,26 @@ def test_without_git_the_files_of_the_baseline_are_compared(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (BEFORE.encode(), b"\0" + BEFORE.encode()),
+        (b"\0" + BEFORE.encode(), BEFORE.encode()),
+        (BEFORE.encode(), BEFORE.encode() * 4_000),
+    ],
+    ids=["binary now", "binary before", "too large now"],
+)
+def test_a_file_that_cannot_be_compared_with_the_baseline_has_no_hunks(
+    then: bytes, now: bytes, tmp_path: Path
+):
+    (tmp_path / "shop.py").write_bytes(now)
+    changes = Changes(tmp_path)
+    before = HeldFiles({"shop.py": then})
+    changes.compare(before.digests(), {"shop.py": "other"})
+
+    assert changes.hunks(SIDES, before) == ()
+
+
 def test_without_git_and_baseline_nothing_is_known_to_have_changed(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE)
 
