@@ -310,6 +310,7 @@ class OwnFiles:
         self._home = root / ".planverify"
         self._plans = tuple(plans)
         self._before = self._stamps()
+        self._journals = {path: _size_and_time(path) for path in self._home.glob("runs/*/journal.jsonl")}
         # An agent may write a file that a reader takes for a record; no file of ours has these names.
         names = sorted(os.listdir(self._home)) if self._home.is_dir() else []
         self._imitations = [
@@ -347,15 +348,16 @@ class OwnFiles:
         }
 
     def _is_of_another_run(self, path: str) -> bool:
-        """Return whether an outcome file was written by a run of planverify.
+        """Return whether an outcome file was written by a concurrent run, which may do so.
 
-        A concurrent run may write outcomes; it is recognized by the journal in its own folder.
+        A run is concurrent if the journal in its folder has been made or has grown since the start.
         """
         try:
             run = str(json.loads((self._root / path).read_bytes())["run"]["run_id"])
         except (OSError, ValueError, KeyError, TypeError):
             return False
-        return "/" not in run and (self._home / "runs" / run / "journal.jsonl").is_file()
+        journal = self._home / "runs" / run / "journal.jsonl"
+        return "/" not in run and _size_and_time(journal) not in (None, self._journals.get(journal))
 
 
 def _signal(message: str, path: str) -> HygieneSignal:

@@ -358,6 +358,19 @@ def test_a_run_beside_this_one_may_write_its_outcomes(tmp_path: Path) -> None:
         assert [each.path for each in watch.signals()] == [".planverify/outcomes.json"]
 
 
+def test_outcomes_of_an_earlier_run_are_not_those_of_a_run_beside_this_one(tmp_path: Path) -> None:
+    home = tmp_path / ".planverify"
+    for run in ("ended", "running"):
+        (home / "runs" / run).mkdir(parents=True)
+        (home / "runs" / run / "journal.jsonl").write_text("1")
+    watch = own_files(tmp_path)
+    with (home / "runs" / "running" / "journal.jsonl").open("a") as journal:
+        journal.write("2")
+    for run, expected in (("running", []), ("ended", [".planverify/outcomes.json"])):
+        (home / "outcomes.json").write_text(f'{{"run": {{"run_id": "{run}"}}}}')
+        assert [each.path for each in watch.signals()] == expected
+
+
 def test_a_record_that_no_run_of_ours_writes_is_a_sign(tmp_path: Path) -> None:
     (tmp_path / ".planverify").mkdir()
     for name in ("journal.jsonl", "notes.txt", "planverify.db"):
