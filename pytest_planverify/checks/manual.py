@@ -5,6 +5,7 @@ An answer belongs to one wording of its question: after the question has changed
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,11 +61,12 @@ def read_answers(root: Path) -> AnswersOnFile:
 
 
 def check_manual(
-    spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile
+    spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile, *, alone: bool
 ) -> Judgement:
     """Return the judgement of a question: ``yes`` passes, ``no`` fails, no answer is ``needs_human``.
 
     The last answer counts. If all answers are to an earlier wording of the question, it is ``stale``.
+    ``alone`` says that the todo asks nothing else, so that an answer need not name the check.
     """
     question = clean(spec.question, limit=500)
     given = [
@@ -76,7 +78,8 @@ def check_manual(
     current = [answer for answer in given if answer.question == spec.question]
     if current:
         return _answered(current[-1], question, check_id)
-    check = "" if check_id == "manual[0]" else f" --check {check_id}"
+    # Without the check, an answer goes to every question of the todo. A shell may expand the brackets.
+    check = "" if alone else f" --check {shlex.quote(check_id)}"
     how = f"answer: planner answer PLAN {todo_id} yes|no{check} --by NAME"
     if given:
         reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"

@@ -241,7 +241,8 @@ def evaluate(
     if isinstance(spec, ArtifactSpec):
         found = check_artifact(spec, root, check_id=name)
     elif isinstance(spec, ManualSpec):
-        found = check_manual(spec, flat.loaded.plan.todo_list_id, todo.id, name, answers())
+        alone = len(todo.acceptance_criteria.manual) == 1
+        found = check_manual(spec, flat.loaded.plan.todo_list_id, todo.id, name, answers(), alone=alone)
     elif isinstance(spec, MetricSpec):
         values = recorded_values(before).get(spec.name, [])
         waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)

@@ -103,6 +103,20 @@ def test_an_open_question_waits_for_a_human(tmp_path: Path):
     assert "planner answer PLAN chart yes|no --by NAME" in run.output
 
 
+def test_each_of_several_questions_names_the_command_that_answers_it_alone(tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    questions = [{"question": text, "role": "human"} for text in (QUESTION, "Is the legend complete?")]
+    example.plan(todo("chart", "pytest test_it.py", manual=questions))
+    assert "planner answer PLAN chart yes|no --check 'manual[0]' --by NAME" in example.verify().output
+
+    told = planner("answer", "chart", "yes", "--check", "manual[0]", "--by", "Ada", cwd=example.root)
+
+    assert told.status == 0, told.err
+    run = example.verify()
+    expected = {"tests[0]": "passed", "manual[0]": "passed", "manual[1]": "needs_human"}
+    assert run.verdicts["chart"] == expected, str(run)
+
+
 @pytest.mark.parametrize(
     ("said", "verdict", "exit_code"),
     [("yes", "passed", 0), ("no", "failed", 1), ("The legend hides the peak.", "failed", 1)],

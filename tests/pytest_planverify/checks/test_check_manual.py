@@ -33,7 +33,8 @@ def ask(root: Path, *entries: dict[str, Any], question: str = QUESTION) -> Judge
     file = root / ANSWERS_FILE
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"schema_version": 1, "answers": list(entries), "later": 1}))
-    return check_manual(ManualSpec(question=question), "p", "t", "manual[0]", read_answers(root))
+    answers = read_answers(root)
+    return check_manual(ManualSpec(question=question), "p", "t", "manual[0]", answers, alone=True)
 
 
 def test_yes_passes_and_no_fails(tmp_path: Path) -> None:
@@ -69,7 +70,8 @@ def test_an_open_question_shows_the_command_that_answers_it(tmp_path: Path) -> N
 
 
 def test_no_answers_file_leaves_the_question_open(tmp_path: Path) -> None:
-    result = check_manual(ManualSpec(question=QUESTION), "p", "t", "manual[0]", read_answers(tmp_path))
+    answers = read_answers(tmp_path)
+    result = check_manual(ManualSpec(question=QUESTION), "p", "t", "manual[0]", answers, alone=True)
     assert result.verdict is Verdict.NEEDS_HUMAN
 
 
@@ -90,7 +92,7 @@ def test_a_broken_answers_file_never_passes(tmp_path: Path, content: str) -> Non
     (tmp_path / ANSWERS_FILE).write_text(content)
     answers = read_answers(tmp_path)
     assert answers.problem is not None
-    result = check_manual(ManualSpec(question=QUESTION), "p", "t", "manual[0]", answers)
+    result = check_manual(ManualSpec(question=QUESTION), "p", "t", "manual[0]", answers, alone=True)
     assert result.verdict is Verdict.NEEDS_HUMAN
     assert (result.reason or "").startswith(f"{ANSWERS_FILE} cannot be used")
 
