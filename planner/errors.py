@@ -158,8 +158,8 @@ class IllegalTransition(RefusedEvent):
         remedy: str | None = None,
     ) -> None:
         if remedy is None:
-            ways = ", ".join(reachable) or "nothing: it has come to its end"
-            remedy = f"after {before} comes {ways}"
+            ways = ", ".join(reachable) or "nothing, because it has ended"
+            remedy = f"after {before} can come {ways}"
         super().__init__(
             "illegal-transition", f"{whose} cannot go from {before} to {after} by {trigger}", remedy
         )

@@ -239,9 +239,9 @@ class Memory:
             if is_clear and surely_better(one, other) >= SURE:
                 best = better
             elif one.seen > 0 and one.rate > other.rate:
-                reasons.append(f"too little to prefer the {better} to the {default}")
+                reasons.append(f"too few cases to prefer the {better} to the {default}")
         confidence = round(standings[best].belief.rate, 4)
-        because = "; ".join(filter(None, reasons)) or "nothing like it is remembered"
+        because = "; ".join(filter(None, reasons)) or "no similar failure is known"
         return RoutingAdvice(best, confidence, because, best is not default)
 
     def _similar_todos(self, todo: Todo) -> list[tuple[float, PastTodo]]:
@@ -298,10 +298,10 @@ def _refusal(failure: Failure, todo: Todo, default: Role) -> str | None:
         failure.owner in (Owner.ENVIRONMENT, Owner.HARNESS) and category is not Category.IMPORT_ERROR
     )
     if default is Role.HUMAN or category.facts.family in NOT_MEMORYS or is_environment:
-        return f"who acts on {category} is not for memory to say"
+        return f"memory does not decide who acts on {category}"
     for word in (category, category.facts.routing_key):
         if word is not None and word in todo.failure_routing:
-            return f"the todo says itself who acts on {word}"
+            return f"the todo itself sets the role for {word}"
     return None
 
 

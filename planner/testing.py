@@ -131,7 +131,9 @@ def category_of(error_type: ErrorType) -> Category:
         if error_type == category or (facts.routing_key == error_type and not facts.overrides_key):
             return category
     known = ", ".join([*RoutingKey, *Category])
-    raise ValueError(f"'{error_type}' is no failure category and no routing key; write one of {known}")
+    raise ValueError(
+        f"'{error_type}' is neither a failure category nor a routing key; write one of {known}"
+    )
 
 
 def sample_failure(
@@ -147,7 +149,7 @@ def sample_failure(
             "repeatability": Repeatability.DETERMINISTIC,
             "confidence": 0.9,
             "rule": "injected",
-            "because": "A test said so.",
+            "because": "A test injected it.",
             "signature": sha256(f"{category} {todo.id} {message}".encode()).hexdigest()[:12],
             "routing_key": category.facts.routing_key,
             "target_agent": route(category, todo.failure_routing),

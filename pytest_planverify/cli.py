@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 \b
-planverify COMMAND --help says more about a command.
-Exit status: that of pytest --planverify where something is verified; 0 done or found,
-1 findings, 2 wrong usage, 3 a fault of planverify, 4 a file that cannot be read, 130 interrupted.
+planverify COMMAND --help describes a command.
+Exit status: that of pytest --planverify for verifications; otherwise 0 done or found,
+1 findings, 2 wrong usage, 3 a bug of planverify, 4 a file cannot be read, 130 interrupted.
 Start with: planverify init; planverify verify; planverify next
 """
 
 
 COMMANDS: dict[str, Entry] = {
-    "verify": Entry("", "Run the criteria of a plan: pytest --planverify. Also: planverify PLAN."),
-    "run": Entry("", "Carry a plan to done with coding agents."),
+    "verify": Entry("", "Verify a plan, as pytest --planverify does. Short: planverify PLAN."),
+    "run": Entry("", "Carry out a plan with coding agents."),
     "baseline": Entry(
-        "pytest_planverify.baseline.command", "Record what holds before the work; accept changes of tests."
+        "pytest_planverify.baseline.command", "Record the state before the work; accept changed tests."
     ),
-    "qualify": Entry("", "Check the checks: are they red before the work?"),
-    "report": Entry("", "Render the last outcomes: junit, sarif, markdown, …"),
-    "recover": Entry("", "Render the outcomes of a run that was killed."),
+    "qualify": Entry("", "Check whether the checks fail before the work."),
+    "report": Entry("", "Write reports of the last outcomes: junit, sarif, markdown, …"),
+    "recover": Entry("", "Write the outcomes of a killed run."),
     "undo": Entry("", "Undo the last run, or the last edit of the plan."),
-    "hook": Entry("", "Keep a coding agent from stopping before all is done."),
-    "mcp": Entry("", "Serve coding agents by the Model Context Protocol."),
+    "hook": Entry("", "Stop hook: let a coding agent stop only when all is done."),
+    "mcp": Entry("", "Run an MCP server for coding agents."),
 }
 """Commands that do not belong to ``planner``; those without a module are defined below."""
 
@@ -76,7 +76,7 @@ _GROUPED = [name for names in GROUPS.values() for name in names]
 class Program(LazyGroup):
     """The commands of both programs; the help texts of ``planner``'s are rewritten for ``planverify``."""
 
-    accepted = "command and no plan"
+    accepted = "command, not a plan"
     """What an unknown first word was expected to be, for the error message."""
     entries: Mapping[str, Entry] = {**PLANNER_COMMANDS, **COMMANDS}
 
@@ -115,7 +115,7 @@ app = program_app(
     "planverify",
     Program,
     epilog=EPILOG,
-    help="Proves that the todos of a plan are done, and says what comes next.",
+    help="Proves that the todos of a plan are done, and shows what comes next.",
 )
 
 
@@ -141,7 +141,7 @@ def verify(
         list[str] | None,
         typer.Argument(
             metavar="[PLAN[::TODO,...]] [OPTIONS OF PYTEST]",
-            help="Plans, todos of them, and any option that pytest --planverify takes.",
+            help="Plans, todos of plans, and any option of pytest --planverify.",
         ),
     ] = None,
 ) -> int:
@@ -167,19 +167,20 @@ def verify(
 
 
 @app.command(
-    epilog="Exit status: 0 every check is good, 1 some are not, 2 wrong usage, 4 the plan cannot be "
-    "verified."
+    epilog=(
+        "Exit status: 0 all checks are good, 1 some are not, 2 wrong usage, 4 the plan cannot be verified."
+    )
 )
 def qualify(
     plan: PlanArgument = None,
     runs: Annotated[
-        int, option("--runs N", "How often each check is run on the tree as it is.", min=1, max=100)
+        int, option("--runs N", "How often each check runs on the current tree.", min=1, max=100)
     ] = 3,
     todo: Annotated[
         list[str] | None,
         option(
             "--todo TODO",
-            "Qualify this todo only; may be given several times.",
+            "Qualify only this todo; may be repeated.",
             autocompletion=complete_todo,
         ),
     ] = None,
@@ -187,7 +188,7 @@ def qualify(
         Path | None,
         option(
             "--output PATH",
-            "Where the file goes. Default: qualification.json in the plan's folder below .planverify.",
+            "The file to write. Default: qualification.json in the plan's folder below .planverify.",
         ),
     ] = None,
 ) -> int:
@@ -210,7 +211,7 @@ def qualify(
         make_home(flat.loaded.root)
         output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
     if output.is_dir():
-        raise UsageMistake(f"--output {output}: it is a folder; name a file to write to")
+        raise UsageMistake(f"--output {output}: this is a folder; name a file")
     found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
     write_qualification(found, output)
     screen = Screen()
@@ -226,15 +227,17 @@ def qualify(
     said = ", ".join(f"{count} {quality}" for quality, count in sorted(counts.items()))
     screen.line(said or "no todo is open, so there is nothing to qualify")
     if found.skipped:
-        screen.paragraph(f"claimed already, and not qualified: {', '.join(found.skipped)}")
+        screen.paragraph(f"not qualified, because claimed already: {', '.join(found.skipped)}")
     screen.line(f"wrote {os.path.relpath(output)}")
     screen.show()
     return Status.FOUND if found.bad_checks else Status.OK
 
 
 @app.command(
-    epilog="Exit status: 0 completed, 1 halted with something broken, 2 wrong usage, 4 a file or an agent "
-    "that cannot be used, 11 a person is asked, 12 a budget is used up, 13 a security halt."
+    epilog=(
+        "Exit status: 0 completed, 1 halted with failures, 2 wrong usage, 4 a file or an agent that "
+        "cannot be used, 11 a person must decide, 12 a budget is used up, 13 a security halt."
+    )
 )
 def run(
     plan: PlanArgument = None,
@@ -242,23 +245,22 @@ def run(
         list[str] | None,
         option(
             "--agent [ROLE=]COMMAND",
-            "Who works: words with {brief}, {prompt}, {json}, {todo}, {role}, {root} or {result}, the "
-            "name of a well-known agent (aider, claude, codex, copilot, cursor, gemini, goose, opencode) "
-            "or manual. Several times, for roles. Default: [tool.planverify.agents] in pyproject.toml.",
+            "The agent: a command with {brief}, {prompt}, {json}, {todo}, {role}, {root} or {result}, "
+            "the name of a known agent (aider, claude, codex, copilot, cursor, gemini, goose, opencode) "
+            "or manual. May be repeated, for roles. Default: [tool.planverify.agents] in pyproject.toml.",
         ),
     ] = None,
-    resume: Annotated[bool, option("--resume", "Go on with the run that was cut off, or waits.")] = False,
-    restart: Annotated[bool, option("--restart", "Begin again, though a run is not over.")] = False,
+    resume: Annotated[bool, option("--resume", "Resume the run that was interrupted or waits.")] = False,
+    restart: Annotated[bool, option("--restart", "Start again, even if a run is not finished.")] = False,
     dirty: Annotated[
         str,
-        option("--dirty refuse|save", "What becomes of uncommitted work: save keeps it in git."),
+        option("--dirty refuse|save", "What to do with uncommitted changes: refuse, or save them in git."),
     ] = "refuse",
     jobs: Annotated[
         int | None,
         option(
             "-j, --jobs N",
-            "So many todos are worked on at the same time, each in a work tree of its own. "
-            "Default: 1, in your tree.",
+            "The number of todos to work on at once, each in its own work tree. Default: 1, in your tree.",
             min=1,
         ),
     ] = None,
@@ -270,35 +272,43 @@ def run(
         ),
     ] = "threads",
     turn_seconds: Annotated[
-        float | None, option("--max-turn-seconds SECONDS", "No turn takes longer.", min=1)
+        float | None, option("--max-turn-seconds SECONDS", "The longest time of a turn.", min=1)
     ] = None,
     only: Annotated[
         list[str] | None,
         option(
             "--only TODO",
-            "Carry out these todos, and what they depend on; a pattern may name several: 'phase-2*'.",
+            "Carry out only these todos and their dependencies; a pattern may name several: 'phase-2*'.",
         ),
     ] = None,
-    seconds: Annotated[float | None, option("--max-seconds N", "The run takes no longer.", min=1)] = None,
-    turns: Annotated[int | None, option("--max-turns N", "No more turns of work.", min=0)] = None,
-    tokens: Annotated[int | None, option("--max-tokens N", "As agents report them.", min=0)] = None,
-    new_files: Annotated[int | None, option("--max-new-files N", "No more files are made.", min=0)] = None,
+    seconds: Annotated[
+        float | None, option("--max-seconds N", "The longest time of the run.", min=1)
+    ] = None,
+    turns: Annotated[int | None, option("--max-turns N", "The greatest number of turns.", min=0)] = None,
+    tokens: Annotated[
+        int | None, option("--max-tokens N", "The greatest number of tokens, as agents report them.", min=0)
+    ] = None,
+    new_files: Annotated[
+        int | None, option("--max-new-files N", "The greatest number of new files.", min=0)
+    ] = None,
     attempts: Annotated[
-        int | None, option("--max-attempts N", "No more turns on one branch.", min=0)
+        int | None, option("--max-attempts N", "The greatest number of turns on a branch.", min=0)
     ] = None,
     depth: Annotated[
-        int | None, option("--max-branch-depth N", "No deeper branches of branches.", min=0)
+        int | None, option("--max-branch-depth N", "The greatest depth of nested branches.", min=0)
     ] = None,
-    brief_tokens: Annotated[int, option("--brief-tokens N", "No brief is longer.", min=200)] = 800,
+    brief_tokens: Annotated[
+        int, option("--brief-tokens N", "The greatest length of a brief.", min=200)
+    ] = 800,
     wait: Annotated[
         float,
         option(
             "--wait SECONDS",
-            "Where only a person can go on, wait so long for an answer from a page or a command.",
+            "If only a person can continue, wait this long for an answer from a page or a command.",
             min=0,
         ),
     ] = 0,
-    as_json: Annotated[bool, option("--json", "Print what happens as JSON, one object a line.")] = False,
+    as_json: Annotated[bool, option("--json", "Print events as JSON, one object per line.")] = False,
 ) -> int:
     """Carry a plan to done: agents work, verifications decide, until it is done or a person is needed.
 
@@ -339,11 +349,11 @@ def run(
 def undo(
     plan: PlanArgument = None,
     force: Annotated[
-        bool, option("--force", "Undo it though it was edited since; edits of a plan are lost.")
+        bool, option("--force", "Undo even if files were edited since; edits of a plan are lost.")
     ] = False,
     to: Annotated[
         str | None,
-        option("--to SNAPSHOT", "Put all files back as in a snapshot of an earlier undo."),
+        option("--to SNAPSHOT", "Restore all files from the snapshot of an earlier undo."),
     ] = None,
 ) -> int:
     """Undo what came last: the work of a run, or an edit of the plan by next --in-place.
@@ -364,11 +374,11 @@ def undo(
 
 
 @app.command(
-    epilog="Exit status: 0 written, 2 wrong usage, 4 there are no outcomes, or it cannot be written."
+    epilog="Exit status: 0 written, 2 wrong usage, 4 there are no outcomes, or the file cannot be written."
 )
 def report(
     asked: Annotated[
-        str, typer.Argument(metavar="FORMAT[=PATH]", help="PATH may be -, which is standard output.")
+        str, typer.Argument(metavar="FORMAT[=PATH]", help="PATH may be -, for standard output.")
     ],
     plan: PlanArgument = None,
 ) -> int:
@@ -385,14 +395,12 @@ def report(
 @app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
 def recover(
     plan: PlanArgument = None,
-    run: Annotated[
-        str | None, option("--run ID", "Which run. Default: the latest that has a journal.")
-    ] = None,
+    run: Annotated[str | None, option("--run ID", "The run. Default: the latest with a journal.")] = None,
     outcomes: Annotated[
         Path | None,
         option(
             "--outcomes PATH",
-            "Where the outcomes go, - is standard output. Default: where the run itself writes them.",
+            "The file to write; - is standard output. Default: the outcome file of the run.",
         ),
     ] = None,
 ) -> int:
@@ -404,11 +412,13 @@ def recover(
 
 AGENT_SECONDS = 540.0
 """Seconds a hook may take; coding agents allow ten minutes."""
-SecondsOption = Annotated[float, option("--max-seconds SECONDS", "A verification takes no longer.", min=1)]
+SecondsOption = Annotated[
+    float, option("--max-seconds SECONDS", "The longest time of a verification.", min=1)
+]
 
 
 @app.command(
-    epilog="Exit status: 0 the agent may stop, 2 it may not: standard error tells it what is not done."
+    epilog="Exit status: 0 the agent may stop, 2 it may not; standard error shows what is not done."
 )
 def hook(
     plan: TodosArgument = None,
@@ -416,10 +426,10 @@ def hook(
         str | None,
         option(
             "--install AGENT",
-            "Write the hook into the settings of this project: claude, codex, cursor or gemini.",
+            "Write the hook to the settings of this project: claude, codex, cursor or gemini.",
         ),
     ] = None,
-    times: Annotated[int, option("--times N", "Hold the agent so often without a pause.", min=1)] = 3,
+    times: Annotated[int, option("--times N", "How often to hold the agent in a row.", min=1)] = 3,
     seconds: SecondsOption = AGENT_SECONDS,
 ) -> int:
     """Verify the plan when a coding agent wants to stop; hold it back, and tell it what is not done.
@@ -433,12 +443,12 @@ def hook(
     return stop_hook(plan, times=times, seconds=seconds)
 
 
-@app.command(epilog="Exit status: 0 the agent has gone, 2 wrong usage, 4 the SDK is not installed.")
+@app.command(epilog="Exit status: 0 the agent has disconnected, 2 wrong usage, 4 the SDK is not installed.")
 def mcp(
     plan: PlanArgument = None,
     allow_approvals: Annotated[
         bool,
-        option("--allow-approvals", "Let agents decide what a person is asked; their name is recorded."),
+        option("--allow-approvals", "Let agents answer questions for a person; their name is recorded."),
     ] = False,
     seconds: SecondsOption = AGENT_SECONDS,
 ) -> int:
@@ -455,7 +465,7 @@ def mcp(
         if (error.name or "").partition(".")[0] not in ("mcp", "anyio"):
             raise
         raise PlannerError(
-            f"planverify mcp needs the MCP SDK, version 2 ({error.name} is not there); install it: "
+            f"planverify mcp needs the MCP SDK, version 2 ({error.name} is missing); install it: "
             "pip install 'pytest-planverify[mcp]'"
         ) from None
     serve(plan, allow_approvals=allow_approvals, seconds=seconds)

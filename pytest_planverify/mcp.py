@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     Watch = Callable[[], None]
 
 INSTRUCTIONS = """\
-Work is done when planverify has verified it, and not before. Ask next for what to do, brief for the
-instructions of one todo, verify for whether it is done. Edit no tests, no plan and nothing in .planverify
-to get a green."""
+Work is done when planverify has verified it, and not before. Call next for what to do, brief for the
+instructions of a todo, verify to check whether it is done. Do not edit tests, the plan or .planverify to
+make a check pass."""
 
 MOST_FAILURES = 10
 """Number of todos whose failures are returned as structured data."""
@@ -219,7 +219,7 @@ class PlanServer:
         except (OSError, ValueError):  # name too long, or a null byte
             is_below = False
         if word.startswith("-") or not is_below:
-            raise UsageMistake(f"{path}: names no file below {self._root}; name one that is there")
+            raise UsageMistake(f"{path}: there is no such file below {self._root}; name an existing file")
         return word
 
 
@@ -308,7 +308,7 @@ def _client(ctx: Context[Any, Any]) -> str:
 def _human_only(command: str) -> str:
     """Return the message that refuses a decision, with the command that a person can run instead."""
     return (
-        f"a person decides this, not an agent: let one run planverify {command} --by NAME, or start the "
+        f"a person must decide this: run planverify {command} --by NAME, or start the "
         "server with --allow-approvals"
     )
 

@@ -128,12 +128,12 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-isolate",
         action="store_true",
-        help="Start every command cold, in a new interpreter, instead of in a forked worker.",
+        help="Run every command in a new interpreter instead of a forked worker.",
     )
     group.addoption(
         "--planverify-keep-going",
         action="store_true",
-        help="Run and show the checks of todos whose dependencies failed, too; they stay blocked.",
+        help="Also run the checks of todos whose dependencies failed; they stay blocked.",
     )
     group.addoption(
         "--planverify-scope",
@@ -145,8 +145,10 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--planverify-outcomes",
         metavar="PATH",
-        help="Write the outcomes to PATH instead of .planverify/ under the plan's root; - is standard "
-        "output, and what is shown then goes to standard error.",
+        help=(
+            "Write the outcomes to PATH instead of .planverify/ under the plan's root; - is standard "
+            "output; the terminal output then goes to standard error."
+        ),
     )
     group.addoption(
         "--planverify-report",
@@ -161,35 +163,39 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N",
         type=int,
         default=DEFAULT_CONFIRMATIONS,
-        help="Run a failing check once more, or up to N times where chance is in its code, to tell flaky "
-        f"from deterministic; 0 runs nothing twice (default: {DEFAULT_CONFIRMATIONS}).",
+        help=(
+            "Run a failing check once more, or up to N times if its code uses random numbers or time, "
+            "to tell flaky from deterministic; 0 disables it (default: {DEFAULT_CONFIRMATIONS})."
+        ),
     )
     group.addoption(
         "--planverify-confirm-seconds",
         metavar="SECONDS",
         type=float,
         default=DEFAULT_CONFIRMATION_SECONDS,
-        help="How long all confirmations of the run may take together; what is left over then is said "
+        help="The total time for confirmations in seconds; unconfirmed checks are reported "
         f"(default: {DEFAULT_CONFIRMATION_SECONDS:g}).",
     )
     group.addoption(
         "--planverify-resume",
         action="store_true",
-        help="Go on with the plan's last run, if it was killed or interrupted: run only what it had not "
-        "judged, and what rests on files that have changed since.",
+        help=(
+            "Resume the last run of the plan, if it was killed or interrupted: run only what it had "
+            "not judged, and what depends on files that have changed since."
+        ),
     )
     group.addoption(
         "--planverify-baseline",
         metavar="REV",
-        help="Compare with what held at that git revision, which is verified in a temporary work tree, "
-        "instead of with the baseline that `planverify baseline` recorded.",
+        help=(
+            "Compare with that git revision, which is verified in a temporary work tree, instead of "
+            "with the baseline that `planverify baseline` recorded."
+        ),
     )
     group.addoption("--planverify-recording", action="store_true", help=argparse.SUPPRESS)
     group.addoption("--planverify-worked", default="", help=argparse.SUPPRESS)
     group.addoption("--planverify-baseline-file", type=Path, default=None, help=argparse.SUPPRESS)
-    parser.addini(
-        "planverify_plan", "The plans that --planverify verifies when none is given.", type="args"
-    )
+    parser.addini("planverify_plan", "The plans that --planverify verifies if none is given.", type="args")
 
 
 def take_over(early_config: pytest.Config, args: list[str]) -> None:
@@ -264,11 +270,11 @@ def read_settings(config: pytest.Config) -> Settings:
     confirmations = given.options["planverify_confirm"]
     if not 0 <= confirmations <= MAX_CONFIRMATIONS:
         raise pytest.UsageError(
-            f"--planverify-confirm: {confirmations} is no number from 0 to {MAX_CONFIRMATIONS}"
+            f"--planverify-confirm: {confirmations} is not a number from 0 to {MAX_CONFIRMATIONS}"
         )
     seconds = given.options["planverify_confirm_seconds"]
     if not 0 <= seconds < math.inf:
-        raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is no number of seconds")
+        raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is not a number of seconds")
     outcomes = given.options["planverify_outcomes"]
     plans = _plans(typed.plan_words, config)
     try:
@@ -367,7 +373,7 @@ def _expression(option: str, text: str | None) -> str | None:
     try:
         Expression.compile(text)
     except SyntaxError as error:  # base class of pytest's error in all versions
-        raise pytest.UsageError(f"{option}: {text!r} is no expression: {error}") from None
+        raise pytest.UsageError(f"{option}: {text!r} is not an expression: {error}") from None
     return text
 
 
@@ -438,7 +444,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 found = replace(found, maxfail=1)
             case "--maxfail":
                 if value is None or not value.isdecimal():
-                    raise pytest.UsageError(f"--maxfail: {value!r} is no number")
+                    raise pytest.UsageError(f"--maxfail: {value!r} is not a number")
                 found = replace(found, maxfail=int(value))
             case "-n" | "--numprocesses":
                 found = replace(found, workers=worker_count(str(value)))
@@ -454,7 +460,8 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 found = replace(found, deselect=(*found.deselect, str(value)))
             case _ if name in _XDIST_OPTIONS:
                 raise pytest.UsageError(
-                    f"{name}: --planverify runs criteria on this machine; say how many at once with -n N"
+                    f"{name}: --planverify runs criteria only on this machine; set the number of "
+                    "workers with -n N"
                 )
             case _ if name in _IGNORED_OPTIONS:
                 pass
@@ -494,7 +501,7 @@ def worker_count(text: str) -> int:
             MOST_WORKERS,
         )
     if not text.isdecimal() or int(text) > MOST_WORKERS:
-        raise pytest.UsageError(f"-n {text}: it is no number from 0 to {MOST_WORKERS}, nor auto")
+        raise pytest.UsageError(f"-n {text}: it is neither a number from 0 to {MOST_WORKERS} nor auto")
     return max(int(text), 1)
 
 
@@ -508,11 +515,11 @@ def _require_plan(word: str, directory: Path) -> None:
         return
     if path.suffix == ".py" or path.is_dir():
         raise pytest.UsageError(
-            f"{word}: this is no plan, and --planverify runs what plans name; narrow a run to a todo "
-            "by PLAN::TODO, or by -k EXPRESSION"
+            f"{word}: this is not a plan; narrow a run to a todo with PLAN::TODO, or with -k EXPRESSION"
         )
     if not path.exists():
         raise pytest.UsageError(
-            f"{word}: no such plan; --planverify takes plan files (.yaml, .yml, .json), or one todo "
+            f"{word}: there is no such plan; --planverify takes plan files (.yaml, .yml, .json), or one "
+            "todo "
             "of a plan as plan.yaml::todo_id"
         )

@@ -118,7 +118,7 @@ class Decomposer:
 
     def _fill_template(self, leaf: Piece, goal: Piece, *, is_end: bool, output: Path) -> Sequence[Todo]:
         """Return the todos of the template for a leaf; repository-wide checks only where ``is_end``."""
-        text = leaf.goal if leaf is goal else f"{leaf.goal}\n(A part of: {one_line(goal.title, limit=300)})"
+        text = leaf.goal if leaf is goal else f"{leaf.goal}\n(Part of: {one_line(goal.title, limit=300)})"
         of_goal = values_of_goal(leaf.title, dict(self.facts), taken=self._taken)
         values = {**self.facts, **of_goal, "goal": text, "root": root_for(output, self.folder)}
         if not is_end:
@@ -154,13 +154,13 @@ class Decomposer:
         todo = {
             "id": "plan_this_phase",
             "title": short_title(f"Plan the phase: {phase.title}"),
-            "intent": f"Replace this plan by that of the phase, from the results before: {words}\n"
+            "intent": f"Replace this plan by a plan of the phase, based on the earlier results: {words}\n"
             f"The goal: {phase.goal}\n" + "\n".join(f"- {part.title}" for part in phase.parts),
             "agent_role": "architect",
             "allowed_files": [here[0]],
             "requires_testing": False,
             "acceptance_criteria": {
-                "manual": [{"question": "Is there no more to plan in this phase?", "role": "human"}]
+                "manual": [{"question": "Is this phase completely planned?", "role": "human"}]
             },
         }
         return self._plan(phase, [todo], below)
@@ -189,9 +189,9 @@ def reasons_for_phases(goal: Piece, todos: int) -> list[str]:
         return []
     reasons: list[str] = []
     if todos > MANY_TODOS:
-        reasons.append(f"about {todos} todos, and more than {MANY_TODOS} are hard to overlook")
+        reasons.append(f"about {todos} todos, and more than {MANY_TODOS} are hard to follow")
     if any(part.is_phase or part.parts for part in goal.parts):
-        reasons.append("the goal is written in phases")
+        reasons.append("the goal lists phases")
     titles = [each.title for each in goal.leaves()]
     domains = sorted(
         name for name, words in _WORDS["domains"].items() if any(_mentions(words, each) for each in titles)

@@ -26,8 +26,8 @@ _LONGEST_ID = 40
 _LONGEST_TITLE = 120
 _LONGEST_COMMENT = 160
 _TITLES = {
-    Purpose.LINT: ("style", "The code keeps to its style"),
-    Purpose.TYPE_CHECK: ("types", "The types agree"),
+    Purpose.LINT: ("style", "The code follows its style"),
+    Purpose.TYPE_CHECK: ("types", "The types are correct"),
     Purpose.BUILD: ("build", "The project builds"),
     Purpose.VALIDATE: ("checks", "The files are valid"),
     Purpose.TEST: ("tests", "The tests pass"),
@@ -49,12 +49,12 @@ def plan_of_repository(
     found = [f"{counted(repository.test_files, 'file')} with tests"] if repository.test_files else []
     found += sorted({each.source for each in repository.checks if each.is_installed})
     after = [
-        f"Beside verify, a todo may say: allowed_files: [{', '.join(repository.sources) or 'src/**'}], "
+        f"Besides verify, a todo may have: allowed_files: [{', '.join(repository.sources) or 'src/**'}], "
         "dependencies: [ID], status: claimed."
     ]
     missing = [f"{each.cmd}  ({each.source})" for each in repository.checks if not each.is_installed]
     empty = [f"{commands[0]}: {unproved[name]}" for name, _, commands in every if name in unproved]
-    for why, lines in (("they are not installed here", missing), ("nothing would be proved", empty)):
+    for why, lines in (("they are not installed here", missing), ("they would prove nothing", empty)):
         after += [f"Left out, for {why}:", *(f"  {line}" for line in lines)] if lines else []
     named = {cmd.split()[0] for name, _, commands in every if name not in unproved for cmd in commands}
     tools = [plain(each) for each in repository.tools if each.name in named]
@@ -86,9 +86,9 @@ def plan_of_list(page: Piece, name: str, source: str, *, root: str = ".") -> tup
         add(item)
     after: list[str] = []
     if any(not todo.get("requires_testing", True) for todo in todos):
-        after = ["Where requires_testing is false nothing is verified: put verify: COMMAND in its place."]
+        after = ["Todos with requires_testing: false are not verified: replace it by verify: COMMAND."]
     if unproved:
-        after.append(f"No command is named in line {', '.join(map(str, unproved))}.")
+        after.append(f"These lines name no command: {', '.join(map(str, unproved))}.")
     title = next((each.title for each in page.parts if each.is_phase), name)
     return _text(title, f"from {source}", todos, root, after, {})
 
@@ -163,7 +163,7 @@ def _text(
     )
     heading = [
         f"Made by planverify init {origin}. Verify it: planverify verify",
-        "Say what comes next: planverify next. Edit it as you like: a todo is one piece of work, and",
+        "Show what comes next: planverify next. Edit it freely: a todo is one piece of work, and",
         "verify is the command that proves it done.",
     ]
     # Comments contain titles and commands from outside: a line break in one would become YAML.

@@ -54,7 +54,7 @@ def gaps_of_outcomes(document: OutcomeDocument) -> Iterator[Gap]:
         where = [] if place is None else [f"{place.path}:{place.line}" if place.line else place.path]
         yield Gap(
             category="quality",
-            description=f"{outcome.todo_id} is red: {failure.category.value}",
+            description=f"{outcome.todo_id} fails: {failure.category.value}",
             evidence=(*where, head),
             commands=tuple(
                 each.cmd for each in outcome.checks if each.cmd is not None and each.counts_as.is_red
@@ -125,7 +125,7 @@ def read_gap_report(path: Path) -> GapReport:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the report"
         raise PlannerError(
-            f"{shown_path(path)}: {place}: {first['msg']}; write it as planner gaps -o FILE does"
+            f"{shown_path(path)}: {place}: {first['msg']}; write it with planner gaps -o FILE"
         ) from None
 
 
@@ -139,7 +139,7 @@ def _gap_of_tool(tool: str, command: str, files: Iterable[str]) -> Iterator[Gap]
     if named:
         yield Gap(
             category="quality",
-            description=f"{command} is red",
+            description=f"{command} fails",
             evidence=tuple(named[:MOST_FILES]),
             commands=(f"{command} {shlex.join(named)}" if len(named) <= MOST_FILES else command,),
             tool=tool,
@@ -170,7 +170,7 @@ def _read(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise PlannerError(
-            f"{shown_path(path)}: it cannot be read ({reason}); name a file that can"
+            f"{shown_path(path)}: it cannot be read ({reason}); name a readable file"
         ) from None
     if len(data) > MOST_BYTES:
         raise PlannerError(
@@ -180,7 +180,7 @@ def _read(path: Path) -> bytes:
 
 
 def _refusal(path: Path, what: str) -> PlannerError:
-    return PlannerError(f"{shown_path(path)}: this is not {what}; write it to that file again")
+    return PlannerError(f"{shown_path(path)}: this is not {what}; write the file again")
 
 
 def _relative(path: Path, root: Path) -> str:

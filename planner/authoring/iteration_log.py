@@ -69,7 +69,8 @@ class IterationLog:
                 self._lines.append(_LINE.validate_json(line))
             except ValidationError:
                 raise PlannerError(
-                    f"{self._path}:{number}: this line is no iteration; delete it, or move the file away"
+                    f"{self._path}:{number}: this line is not an iteration; delete it, or move the file "
+                    "away"
                 ) from None
 
     @property

@@ -178,7 +178,7 @@ class Planner:
             return None
         if is_exhausted:
             count = failures_in_a_row(gap, records)
-            warning = f"Warning: this gap has failed {count} times in a row, and so has every other. "
+            warning = f"Warning: this gap and all others have failed {count} times in a row. "
             actions[0] = actions[0].model_copy(update={"description": warning + actions[0].description})
         has_failed = any(
             each.outcome is not IterationOutcome.SUCCESS
@@ -208,7 +208,7 @@ class Planner:
             kept = {path for each in constraints if _forbids(each) for path in _paths_in(each)}
             targets = self._targets(description, constraints, state)
             if constraints:
-                description += f". Keep to: {'; '.join(constraints)}"
+                description += f". Constraints: {'; '.join(constraints)}"
             return self._split([each for each in targets if each not in kept], description, state)
         if begin.startswith("all code passes"):
             return [self._action("modify", evident, description)]
@@ -350,13 +350,13 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Literal["l
 def _own_criteria(gap: Gap, actions: Sequence[IterationAction]) -> list[str]:
     """Return the criteria that are specific to the gap, and one for each document of the actions."""
     if gap.category == "quality":
-        criteria = [f"{tool_of(gap)} reports none of the failures any more: {gap.description}"]
+        criteria = [f"{tool_of(gap)} no longer reports the failures: {gap.description}"]
     elif gap.category == "inbox":
         criteria = [gap.description, *gap.constraints]
     else:
-        criteria = [f"The roadmap item holds: {gap.description}"]
+        criteria = [f"The roadmap item is done: {gap.description}"]
     documents = dict.fromkeys(each for action in actions for each in action.context)
-    return [*criteria, *(f"The changes keep to {each}" for each in documents)]
+    return [*criteria, *(f"The changes respect {each}" for each in documents)]
 
 
 def _known(paths: Iterable[str], state: ProjectState) -> list[str]:

@@ -58,7 +58,7 @@ class Piece:
     @property
     def goal(self) -> str:
         """The title, the text and the commands that prove it, as instructions for the piece."""
-        proofs = "".join(f"\nIt is proved by: {each}" for each in self.commands if each not in self.text)
+        proofs = "".join(f"\nVerified by: {each}" for each in self.commands if each not in self.text)
         return f"{self.title}\n{self.text}".strip() + proofs
 
     def leaves(self) -> Iterator[Piece]:

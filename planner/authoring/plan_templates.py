@@ -50,7 +50,7 @@ class PlanTemplates:
     def __init__(self, folder: Path | None = None) -> None:
         """Use the templates in ``folder``, too. Raises :class:`TemplateFault` if it is no folder."""
         if folder is not None and not folder.is_dir():
-            raise TemplateFault(f"{folder}: there is no such folder of templates; name one, or make it")
+            raise TemplateFault(f"{folder}: the template folder does not exist; name another, or create it")
         self._folder = folder
         self._environment = _Sandbox(
             loader=FunctionLoader(self._source),
@@ -91,7 +91,7 @@ class PlanTemplates:
             for part in self._environment.get_template(f"{name}{ENDING}").generate(**values):
                 length += len(part)
                 if length > MAX_BYTES:
-                    raise _TooMuchError(f"it makes more than {MAX_BYTES:,} characters")
+                    raise _TooMuchError(f"it renders more than {MAX_BYTES:,} characters")
                 parts.append(part)
         except TemplateNotFound as error:
             raise TemplateFault(
@@ -101,7 +101,9 @@ class PlanTemplates:
         except TemplateError as error:
             line = getattr(error, "lineno", None)
             at = f", line {line}" if line else ""
-            why = "it may not do that" if isinstance(error, SecurityError) else "correct the template"
+            why = (
+                "templates may not do that" if isinstance(error, SecurityError) else "correct the template"
+            )
             raise TemplateFault(f"template {name}{at}: {one_line(error, limit=300)}; {why}") from None
         except Exception as error:  # an expression of a template can raise anything
             raise TemplateFault(

@@ -47,9 +47,9 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 _IMPERATIVE = re.compile(
-    r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|change|check|choose|close|correct|declare|drop|find|"
-    r"give|grant|import|install|keep|let|look|make|fix|move|name|pass|pin|put|read|register|rename|report|run|see|"
-    r"set|settle|start|take|use|wait|widen|wrap|write)\b",
+    r"(?:^|[.:;,] (?:or |and |then )?)(?:add|allow|ask|avoid|change|check|choose|close|correct|declare|"
+    r"drop|find|fix|give|grant|import|install|keep|let|look|make|move|name|pass|pin|put|raise|read|register|"
+    r"remove|rename|replace|report|resolve|restore|revert|run|see|set|settle|start|stop|take|use|wait|widen|wrap|write)\b",
     re.IGNORECASE,
 )
 """Matches a clause of a diagnosis that asks somebody to do something, by its imperative."""
@@ -112,7 +112,7 @@ def objection(instruction: Instruction, scope: EditScope, tree: Tree) -> str | N
     # A glob names no single file, so there is no permission to check.
     for path in (*(each for each in instruction.makes if not is_glob(each)), *instruction.changes):
         if not scope.permits(path):
-            return f"{path} is none of the files that may be edited"
+            return f"{path} is not one of the files that may be edited"
     return None
 
 
@@ -289,9 +289,9 @@ def _actions(
         is_environment = failure.owner is Owner.ENVIRONMENT
         yield Instruction(ADVICE[_C.ENVIRONMENT_ERROR if is_environment else _C.HARNESS_ERROR].edit)
     elif kind is CheckKind.MANUAL:
-        yield Instruction("Find out what the person saw who answered no, before you change anything.")
+        yield Instruction("Before you change anything, find out why the person answered no.")
     elif kind is CheckKind.SUB_PLAN:
-        yield Instruction("Repair the failed todos of the plan below; this one follows from them.")
+        yield Instruction("Repair the failed todos of the sub-plan; this one depends on them.")
     if failure.category is _C.TEST_NOT_FOUND:
         yield from _find_test(failure, evidence, tree)
         yield Instruction(row.search)
@@ -310,25 +310,25 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: Tree) -> Itera
     if evidence is None:
         return
     if evidence.vacuous in ("all_skipped", "only_xfailed"):
-        action = "Find why the tests that exist are skipped or expected to fail, and have them run"
+        action = "Find out why the existing tests are skipped or expected to fail, and make them run"
         yield Instruction(f"{action}.", changes=test_files(failure))
-        yield Instruction(f"{action}; if only an edit of the tests helps, report it.")
+        yield Instruction(f"{action}; if only a change of the tests helps, report it.")
     found = next((each for each in evidence.selectors if each.problem in MISSING_TEST), None)
     if found is None:
         return
     path, name = found.text.partition("::")[0], code(found.text)
     if found.problem == "missing_file" and tree.exists(path):
-        yield Instruction(f"{code(path)} exists by now: verify again.")
+        yield Instruction(f"{code(path)} exists now: verify again.")
     if found.nearest and failure.check_id != "convention":
         near = code(found.nearest[0])
-        yield Instruction(f"Report that {name} does not exist and {near} does: the plan has to change.")
+        yield Instruction(f"Report that {name} does not exist but {near} does: the plan has to change.")
     is_file = found.problem == "missing_file"
     yield Instruction(
         f"Write {name}: it must fail while the feature is missing, and pass with it.",
         makes=(path,) if is_file else (),
         changes=() if is_file else (path,),
     )
-    yield Instruction(f"Report that {name} is missing: it is not among the files that you may edit.")
+    yield Instruction(f"Report that {name} is missing: you may not edit that file.")
 
 
 def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
@@ -337,54 +337,48 @@ def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
     if artifact is not None and artifact.problem in ABSENT:
         path = code(artifact.path)
         if tree.exists(artifact.path):
-            yield Instruction(f"{path} exists by now: verify again.")
+            yield Instruction(f"{path} exists now: verify again.")
         if artifact.path.endswith(_WRITTEN_BY_HAND):
             yield Instruction(
-                f"Write {path} in full; an empty file or a stub is no result.", makes=(artifact.path,)
+                f"Write {path} in full; an empty file or a stub does not count.", makes=(artifact.path,)
             )
         near = f"; {code(artifact.nearest[0])} exists, so its path may be wrong" if artifact.nearest else ""
-        yield Instruction(f"Find what should make {path}, and have it made{near}.")
+        yield Instruction(f"Find the code that should make {path}, and make it run{near}.")
     if metric is not None and metric.problem == "not_recorded":
         test = ((evidence.nodeid or "tests/").partition("::")[0],)
         yield Instruction(
-            f"Have a test of this todo call `record_property` with the name {code(metric.name)}.",
+            f"Let a test of this todo call `record_property` with the name {code(metric.name)}.",
             changes=tuple(path if is_test_path(path) else "tests/x" for path in test),
         )
-        yield Instruction(
-            f"Report that no test records {code(metric.name)}: the tests are not yours to change."
-        )
+        yield Instruction(f"Report that no test records {code(metric.name)}: you may not change the tests.")
     paths, name = module_paths(evidence), missing_module(evidence)
     if not paths or name is None:
         return
     there = next((path for path in paths if tree.exists(path)), None)
     near = next((tree.near[path] for path in paths if path in tree.near), None)
     if there is not None:
-        yield Instruction(
-            f"{code(there)} exists by now: verify again, and correct the import if that fails."
-        )
+        yield Instruction(f"{code(there)} exists now: verify again, and correct the import if that fails.")
     elif near is not None:
         yield Instruction(
             f"Correct the import of {code(name)}: there is no such module, did you mean {code(near)}?"
         )
-    look = f"Look for the module {code(name)} under another name; where there is none, write"
+    look = f"Look for the module {code(name)} under another name; if there is none, write"
     for path in paths:
         yield Instruction(f"{look} {'it' if path == paths[0] else code(path)}.", makes=(path,))
-    yield Instruction(
-        f"Report that the module {code(name)} is missing: it is not among the files that you may edit."
-    )
+    yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
 
 
 def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruction]:
     """Yield actions at the place of the fault, from an edit there to a report."""
     row, location = ADVICE[failure.category], fault_location(failure, evidence)
     if failure.owner is Owner.PLAN:
-        yield Instruction("Report it: the plan asks for something that it should not; a person changes it.")
+        yield Instruction("Report it: the plan is wrong, and a person must change it.")
     if failure.owner is Owner.TEST and failure.category is not _C.FLAKY_TEST:
         path = location.path if location else next(iter(test_files(failure)), None)
         where = place(location) if location else code(path or "")
         if path is not None:
             yield Instruction(
-                f"Correct {where} so that it proves no less: compare it with what the todo is for.",
+                f"Correct {where} without weakening it: compare it with the intent of the todo.",
                 changes=(path,),
             )
         yield Instruction("Report it: a test seems to be wrong, and you may not edit it.")
@@ -397,8 +391,8 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     if is_test_path(location.path) or location.path in test_files(failure):
         yield Instruction(row.search)
     yield Instruction(
-        f"Look for the cause in the files that you may edit; {place(location)} is none of them: report it "
-        "if it must change."
+        f"Look for the cause in the files that you may edit; {place(location)} is not one of them: "
+        "report it if it must change."
     )
 
 

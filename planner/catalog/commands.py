@@ -96,7 +96,7 @@ def fault_of_tool(spec: ToolSpec) -> str | None:
     catalog are not allowed.
     """
     if spec.name in _PROGRAMS and spec.argv[:1] not in ((), (spec.name,)):
-        return f"{spec.name} is a program of the catalog, and means that; give the tool another name"
+        return f"{spec.name} is the name of a program of the catalog; give the tool another name"
     try:
         if "/" in "".join(spec.argv[:1]):
             _refuse_outside(spec.argv[0])
@@ -179,8 +179,8 @@ def _variables(words: Sequence[CommandWord]) -> tuple[tuple[str, str], ...]:
         name, value = match.group(1), word.value[match.end() :]
         if _FORBIDDEN_VARIABLES.fullmatch(name):
             _refuse(
-                f"the command sets {name}, which decides what programs mean",
-                "leave it out, or name the program by its path",
+                f"the command sets {name}, which changes which programs run",
+                "remove it, or name the program by its path",
             )
         found.append((name, value))
     return tuple(found)
@@ -210,7 +210,7 @@ def _find(argv: tuple[str, ...], own: dict[str, Tool]) -> _Found:
             inner = argv[at].partition(":")[2]
         elif at < len(argv) and launcher.versions:
             inner = argv[at].partition("@")[0]
-    _refuse(f"{' '.join(argv)} starts nothing", "name the tool that it shall run")
+    _refuse(f"{' '.join(argv)} starts nothing", "name the tool to run")
 
 
 def _behind_launcher(name: str, argv: tuple[str, ...], at: int) -> tuple[Launcher, int, bool] | None:
@@ -262,7 +262,7 @@ def _python(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
         if word in ("-W", "-X", "--check-hash-based-pycs"):
             at += 1
         elif word == "-c" or (word.startswith("-c") and not word.startswith("--")):
-            _refuse("python -c holds code in the plan", "put it into a script or a test of the project")
+            _refuse("python -c contains code", "move it to a script or a test of the project")
         elif word.endswith(".py") and not word.startswith("-"):
             _refuse_outside(word)
             return _Found(PYTHON_SCRIPT, argv, at + 1, foreign)
@@ -299,7 +299,8 @@ def _module(argv: tuple[str, ...], at: int, own: dict[str, Tool], *, foreign: bo
     if top in sys.stdlib_module_names:
         known = ", ".join(each for each in _BY_MODULE if each.partition(".")[0] in sys.stdlib_module_names)
         _refuse(
-            f"python -m {name} is no tool of the catalog", f"of the standard library only {known} are known"
+            f"python -m {name} is no tool of the catalog",
+            f"of the standard library, only {known} are supported",
         )
     return _Found(PYTHON_SCRIPT, argv, at + 1, foreign, as_module=True)
 
@@ -327,8 +328,8 @@ def _program(name: str, argv: tuple[str, ...], at: int, own: dict[str, Tool], *,
     shown = [repr(" ".join(tool.argv)) for tool in own.values() if tool.argv[0] == name]
     if shown:
         _refuse(
-            f"of {name} the plan allows only {' and '.join(shown)}",
-            "begin the command with that, or shorten the tool's argv in metadata.tools",
+            f"the plan allows {name} only as {' and '.join(shown)}",
+            "start the command with that, or shorten the argv of the tool in metadata.tools",
         )
     remedy = _hint(name, _PROGRAMS) + _in_metadata(name, argv[at : at + 1])
     _refuse(
@@ -353,9 +354,9 @@ def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...])
     if given and name in ("pnpm", "yarn"):
         hint = f"write {name} run {given} if it is a script; "
     launched = (" ".join((*each.subcommands, "TOOL")) for each in LAUNCHERS if each.program == name)
-    remedy = f"{hint}of {name} are known: {', '.join(dict.fromkeys((*known, *launched)))}"
+    remedy = f"{hint}the known commands of {name} are: {', '.join(dict.fromkeys((*known, *launched)))}"
     if given is None:
-        _refuse(f"{name} alone does nothing that proves anything", remedy)
+        _refuse(f"{name} alone proves nothing", remedy)
     if not hint and given == rest[0] and given not in CHANGING and _PLAIN.fullmatch(given):
         remedy += f"; or {_in_metadata(name, (given,), f'{name}-{given}')}"
     _refuse(f"{name} {given} is not allowed", remedy)
@@ -388,19 +389,19 @@ def _refuse_hollow(tool: Tool, rest: tuple[str, ...]) -> None:
     for word in words:
         name = word.partition("=")[0] if word.startswith("--") else word
         if name in ("--version", "--help") or (name == "-h" and tool.h_is_help):
-            _refuse(f"{program} {name} only speaks of {program} itself", f"leave {name} out")
+            _refuse(f"{program} {name} only prints information on {program}", f"remove {name}")
         # A refused letter may be part of a cluster: make -sn.
         is_cluster = tool.clusters and re.match(r"-[^-]", name)
         letters = re.split(f"[{tool.clusters}]", name[1:], maxsplit=1)[0] if is_cluster else ""
         given = (name, name.partition("=")[0], *(f"-{letter}" for letter in letters))
         if not set(tool.refused).isdisjoint(given):
-            _refuse(f"{program} {name} proves nothing about the work or changes it", f"leave {name} out")
+            _refuse(f"{program} {name} proves nothing about the work or changes it", f"remove {name}")
     given = {word.partition("=")[0] if word.startswith("-") else word for word in rest}
     for group in tool.needs:
         if not given.intersection(group):
             shown = " ".join((program, *tool.subcommands[:1]))
             _refuse(
-                f"{shown} without {group[0]} succeeds whatever it finds or rewrites the work",
+                f"{shown} without {group[0]} succeeds whatever it finds, or rewrites the work",
                 f"add {group[0]}",
             )
 
@@ -439,7 +440,7 @@ def split_words(text: str) -> list[CommandWord]:
     if _MASK in text:
         _refuse("the command holds a NUL character", "remove it")
     if re.search("[\ud800-\udfff]", text):
-        _refuse("the command holds a lone surrogate, which no program can be given", "remove it")
+        _refuse("the command holds a lone surrogate, which cannot be passed to a program", "remove it")
     # Quotations are adapted to shlex first, then masked: the mask has the same length as the text.
     text = _QUOTED.sub(_as_shlex_reads_it, text)
     masked = _QUOTED.sub(lambda quoted: _MASK * len(quoted[0]), text)
@@ -469,7 +470,7 @@ def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
             shown = text[found.start() : found.start() + 12].removesuffix('"')
             _refuse(
                 f"the command has {shown!r} inside double quotes, which a shell would replace",
-                "use single quotes if it is meant literally, else write the value itself",
+                "use single quotes if it is literal, else write the value",
             )
         return {"\n": "", "$": "$", "`": "`"}.get(found["escaped"], found[0])
 
@@ -511,4 +512,4 @@ def _refuse_split_id(words: list[CommandWord]) -> None:
                 break
             if other.value.endswith("]"):
                 whole = " ".join(each.value for each in words[position : end + 1])
-                _refuse(f"the command has a blank inside {whole}", f'quote the whole id: "{whole}"')
+                _refuse(f"the command has a space inside {whole}", f'quote the whole id: "{whole}"')

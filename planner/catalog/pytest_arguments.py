@@ -84,7 +84,7 @@ def parse_pytest_arguments(
             continue
         if not option.known:
             guessed = True
-            alone.append(f"it names an option that is not known: {name}")
+            alone.append(f"it has an unknown option: {name}")
             continue
         known = OPTIONS[name]
         if known.takes == "flags" and option.value is not None:
@@ -92,7 +92,7 @@ def parse_pytest_arguments(
         paths.extend((name, path) for path in _paths_of(name, value) if path != "/dev/null")
         if known.effect in ("keyword", "mark"):
             if name in expressions:
-                alone.append(f"it gives {name} more than once")
+                alone.append(f"it has {name} more than once")
             expressions[name] = value
         elif known.effect == "deselect":
             deselect.append(value)
@@ -105,7 +105,7 @@ def parse_pytest_arguments(
                 "no:pytest_planverify",
                 "no:pytest_planverify.plugin",
             ):
-                alone.append(f"it switches this plugin off: -p {value}")
+                alone.append(f"it disables this plugin: -p {value}")
             if name == "--json-report-file" and value not in (".report.json", "none", ""):
                 alone.append(f"{OPTIONS['--html'].because}: {name}")
     return PytestInvocation(

@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 \b
-Exit status: 0 taken in, 2 wrong usage or nothing of that name is asked, 4 a file that cannot be used.
-The plan is planverify.yaml, plan.yaml or todo.yaml where none is named. planner next shows what is asked.
+Exit status: 0 recorded, 2 wrong usage or no such question, 4 a file cannot be used.
+Without PLAN, it is planverify.yaml, plan.yaml or todo.yaml. planner next shows the open questions.
 """
 
 Words = Annotated[list[str], typer.Argument(metavar="[PLAN] ID")]
-By = Annotated[str | None, option("--by NAME", "Who says so. Default: the login name.")]
-Because = Annotated[str | None, option("--because TEXT", "Why, in a sentence.")]
+By = Annotated[str | None, option("--by NAME", "The name of the person. Default: the login name.")]
+Because = Annotated[str | None, option("--because TEXT", "The reason, in a sentence.")]
 Digest = Annotated[
-    str | None, option("--digest DIGEST", "What was looked at; refused if something else is proposed now.")
+    str | None,
+    option("--digest DIGEST", "The digest of what was reviewed; refused if the proposal has changed."),
 ]
 
 
@@ -55,14 +56,14 @@ def answer(
     words: Annotated[list[str], typer.Argument(metavar="[PLAN] TODO yes|no|TEXT")],
     by: By = None,
     check: Annotated[
-        str | None, option("--check ID", "Which question: manual[0]. Default: all of them.")
+        str | None, option("--check ID", "The question: manual[0]. Default: all questions of the todo.")
     ] = None,
     log: LogOption = None,
 ) -> int:
-    """Answer a question about a todo: one that the plan asks, or how it goes on.
+    """Answer a question about a todo: a question of the plan, or how the todo should continue.
 
-    To a question of the plan, TEXT is a no with that reason. How it goes on is answered by one of the
-    options shown, by yes for the first of them and no for give_up, or by TEXT: once more, with that advice.
+    For a question of the plan, TEXT means no, with that reason. For how to continue, answer one of the
+    options shown, yes for the first of them, no for give_up, or TEXT to retry with that advice.
     """
     run, plan, (name, said) = _open(words, 2, "TODO yes|no|TEXT", log)
     return _close(run, plan, give_answer(run, name, said, by or login_name(), check))
@@ -105,7 +106,7 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
     if not lines:
         open_ = sorted({each.todo_id or each.question_id for each in state.questions.values()})
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
-        raise UsageMistake(f"nothing is asked about {todo_id}; {listing}")
+        raise UsageMistake(f"{todo_id} has no open question; {listing}")
     return lines
 
 
@@ -142,14 +143,14 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | 
 def approve(
     words: Words,
     similar: Annotated[
-        bool, option("--similar", "Also every later branch for a failure of the same class.")
+        bool, option("--similar", "Approve later branches for the same class of failure, too.")
     ] = False,
     by: By = None,
     because: Because = None,
     digest: Digest = None,
     log: LogOption = None,
 ) -> int:
-    """Approve a branch, an edit or a start."""
+    """Approve a branch, an edit or the start of a todo."""
     return _decide(words, log, "approve_similar" if similar else "approve", by, because, digest)
 
 
@@ -157,21 +158,21 @@ def approve(
 def reject(
     words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
 ) -> int:
-    """Reject a branch, an edit or a start."""
+    """Reject a branch, an edit or the start of a todo."""
     return _decide(words, log, "reject", by, because, digest)
 
 
 @command(EPILOG)
 def modify(
     words: Words,
-    role: Annotated[str | None, option("--role", "Who works on it.")] = None,
+    role: Annotated[str | None, option("--role", "The role that works on it.")] = None,
     instructions: Annotated[
-        str | None, option("--instructions TEXT", "Put before the instructions.")
+        str | None, option("--instructions TEXT", "Text to put before the instructions.")
     ] = None,
     allow: Annotated[
-        list[str] | None, option("--allow GLOB", "It may write only these files. Several times.")
+        list[str] | None, option("--allow GLOB", "Restrict it to these files; may be repeated.")
     ] = None,
-    attempts: Annotated[int | None, option("--attempts", "So many attempts.", min=1)] = None,
+    attempts: Annotated[int | None, option("--attempts", "The number of attempts.", min=1)] = None,
     by: By = None,
     because: Because = None,
     digest: Digest = None,
@@ -183,7 +184,7 @@ def modify(
     changes = {name: value for name, value in given if value is not None}
     if not changes:
         raise UsageMistake(
-            "nothing is to be changed; name --role, --instructions, --allow or --attempts, or use approve"
+            "no change is given; use --role, --instructions, --allow or --attempts, or use approve"
         )
     return _decide(words, log, "modify", by, because, digest, changes)
 
@@ -195,7 +196,7 @@ def _decide(words: Sequence[str], log: Path | None, decision: str, by: str | Non
 
 _DONE = {
     "approve": "approved",
-    "approve_similar": "approved, and all of its class",
+    "approve_similar": "approved, with all of its class",
     "reject": "rejected",
     "modify": "approved with changes",
 }
@@ -226,7 +227,7 @@ def give_decision(
     if asked is None:
         known = [each.question_id for each in questions]
         listing = nearest(name, known, "asked is") if known else "nothing waits for approval"
-        raise UsageMistake(f"{name}: nothing of that name is to be approved; {listing}")
+        raise UsageMistake(f"{name}: there is no such request for approval; {listing}")
     run.tell(
         ApprovalGiven(
             at=datetime.now(UTC),
@@ -249,7 +250,7 @@ def _open(
     The plan comes first among ``words``; it may be left out, which means the usual plan.
     """
     if len(words) not in (count, count + 1):
-        raise UsageMistake(f"{shlex.join(words)} is not enough, or too much; write [PLAN] {usage}")
+        raise UsageMistake(f"{shlex.join(words)}: wrong number of arguments; write [PLAN] {usage}")
     plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
     return PlanRun.open(plan, None, log), plan, words[-count:]
 

@@ -29,48 +29,50 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "init": Entry(
-        "planner.cli.new_plans:init", "Make a first plan: of this repository, or of a Markdown list."
+        "planner.cli.new_plans:init", "Make a first plan from this repository or from a Markdown list."
     ),
     "new": Entry("planner.cli.new_plans:new", "Write a plan for a goal, from a template."),
     "decompose": Entry("planner.cli.new_plans:decompose", "Break a goal into todos and phases."),
-    "next": Entry("planner.cli.next:next_", "What comes next: repairs, ready todos, questions."),
-    "brief": Entry("planner.cli.next:brief", "The root cause to fix first, in some hundred tokens."),
+    "next": Entry("planner.cli.next:next_", "Show what comes next: repairs, ready todos, questions."),
+    "brief": Entry("planner.cli.next:brief", "Show the root cause to fix first, in a few hundred tokens."),
     "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
-    "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or a start."),
-    "reject": Entry("planner.cli.answer:reject", "Reject one of these."),
+    "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or the start of a todo."),
+    "reject": Entry("planner.cli.answer:reject", "Reject a branch, an edit or the start of a todo."),
     "modify": Entry("planner.cli.answer:modify", "Approve a branch with changes."),
-    "validate": Entry("planner.cli.plan_file:validate", "Is the plan fit to be worked on?"),
-    "status": Entry("planner.cli.status:status", "The tree of todos with states and progress."),
-    "waves": Entry("planner.cli.plan_file:waves", "Which todos can be worked on at the same time?"),
-    "undo": Entry("planner.cli.plan_file:undo", "Put back a plan as it was before it was revised."),
-    "explain": Entry("planner.cli.explain:explain", "What a word or rule means; the story of a run."),
+    "validate": Entry("planner.cli.plan_file:validate", "Check a plan for errors and weaknesses."),
+    "status": Entry("planner.cli.status:status", "Show the tree of todos with states and progress."),
+    "waves": Entry("planner.cli.plan_file:waves", "Show which todos can be worked on at the same time."),
+    "undo": Entry("planner.cli.plan_file:undo", "Restore a plan as it was before its last revision."),
+    "explain": Entry("planner.cli.explain:explain", "Explain a word or a rule, or what happened in a run."),
     "step": Entry("planner.cli.protocol:step", "Drive a plan from outside: events in, actions out."),
-    "replay": Entry("planner.cli.protocol:replay", "Replay a recorded log: are the decisions the same?"),
-    "metrics": Entry("planner.cli.metrics:metrics", "Metrics of runs, for Prometheus."),
-    "history": Entry("planner.cli.history", "Earlier runs: branches, failures, what repaired what."),
-    "serve": Entry("planner.cli.serve:serve", "Runs and questions as pages in a browser."),
-    "schema": Entry("planner.cli.plan_file:schema", "The JSON Schema of a file that is read or written."),
-    "contract": Entry("planner.cli.contract", "Make contract files from code."),
-    "tools": Entry("planner.cli.tools:tools", "The tools and recipes that plans may name."),
-    "gaps": Entry("planner.cli.iterate:gaps", "What is missing or red in a project, as a gap report."),
+    "replay": Entry("planner.cli.protocol:replay", "Replay a recorded log and compare the decisions."),
+    "metrics": Entry("planner.cli.metrics:metrics", "Print metrics of runs for Prometheus."),
+    "history": Entry("planner.cli.history", "Show earlier runs: branches, failures and repairs."),
+    "serve": Entry("planner.cli.serve:serve", "Show runs and questions in a browser."),
+    "schema": Entry("planner.cli.plan_file:schema", "Print the JSON Schema of a file format."),
+    "contract": Entry("planner.cli.contract", "Write contract files from code, and check them."),
+    "tools": Entry("planner.cli.tools:tools", "List the tools and recipes that plans may name."),
+    "gaps": Entry("planner.cli.iterate:gaps", "Report what is missing or failing in a project."),
     "iterate": Entry("planner.cli.iterate:iterate", "Plan the next iteration: the most critical gap."),
-    "design": Entry("planner.cli.design", "Design plans: decided, reviewed at gates, frozen, compared."),
-    "workflow": Entry("planner.cli.design:workflow", "What to do in a step of planning or of execution."),
+    "design": Entry("planner.cli.design", "Write, review, freeze and export a design plan."),
+    "workflow": Entry(
+        "planner.cli.design:workflow", "Show the instructions for a step of planning or execution."
+    ),
 }
 """The commands in the order of the help. An entry without attribute is the group ``app`` of its module."""
 
 EPILOG = """\
 \b
 Exit status
-   0  all is well: decided, ready, found
-   1  errors (validate), other decisions (replay), or nothing found (explain)
+   0  success: decided, ready, found
+   1  errors (validate), different decisions (replay), or nothing found (explain)
    2  wrong usage of a command
-   3  a fault of planner itself
-   4  a file that cannot be read or does not fit
-  10  next: only the environment stands in the way
-  11  next, decompose: only a person can go on
-  12  next: halted, the budget is used up
-  13  next: halted, a violation of the sandbox, of hygiene or of the allowed files
+   3  a bug of planner itself
+   4  a file cannot be read or does not fit
+  10  next: only problems of the environment are left
+  11  next, decompose: a person must decide
+  12  next: halted because the budget is used up
+  13  next: halted by a violation of the sandbox, of hygiene or of the allowed files
  130  interrupted
 
 Start with: pytest --planverify plan.yaml; planner next plan.yaml
@@ -194,6 +196,6 @@ app = program_app(
     LazyGroup,
     epilog=EPILOG,
     help="Decides what comes next in a plan that pytest --planverify has verified.\n\n"
-    "It reads the plan and the outcomes of its last run, and runs nothing. It changes files that you\n"
+    "It reads the plan and the outcomes of the last run, and runs nothing. It writes only files that you\n"
     "name, the log of planner step, and the store.",
 )

@@ -103,7 +103,8 @@ TodosArgument = Annotated[
 OutcomesOption = Annotated[
     Path | None,
     option(
-        "--outcomes FILE", "The outcomes of a run, or one outcome. Default: those of the plan's last run."
+        "--outcomes FILE",
+        "The outcomes of a run, or one outcome. Default: those of the last run of the plan.",
     ),
 ]
 JsonOption = Annotated[bool, option("--json", "Print JSON, for programs.")]
@@ -155,7 +156,7 @@ def plan_or_usual(plan: Path | None) -> Path:
     """
     choice = choose_plan(plan)
     if plan is not None and choice.todo_ids is not None:
-        raise UsageMistake(f"{plan}: this is about a whole plan; name {choice.path}")
+        raise UsageMistake(f"{plan}: the command needs a whole plan; name {choice.path}")
     return choice.path
 
 

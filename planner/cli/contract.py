@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planner.model.contract import Contract
 
 RootOption = Annotated[
-    Path, option("--root DIR", "The folder that modules are looked for in, and src/ in it.")
+    Path, option("--root DIR", "The folder in which modules are searched for, also in its src/.")
 ]
 
 app = command_app(cls=CommandGroup, no_args_is_help=True)
@@ -33,41 +33,43 @@ app = command_app(cls=CommandGroup, no_args_is_help=True)
 
 @app.callback()
 def contract() -> None:
-    """Make contract files from code, and compare them with it.
+    """Write contract files from code, and check them.
 
-    A contract says which functions and classes a module promises. It is compared by reading the source;
+    A contract states the functions and classes of a module. It is compared by reading the source;
     nothing is imported or run.
     """
 
 
-@app.command(epilog="Exit status: 0 written, 2 wrong usage, 4 the module's source cannot be used.")
+@app.command(epilog="Exit status: 0 written, 2 wrong usage, 4 the source of the module cannot be used.")
 def write(
-    module: Annotated[str, typer.Argument(metavar="MODULE", help="Its dotted name: indicators.rsi")],
+    module: Annotated[
+        str, typer.Argument(metavar="MODULE", help="The dotted name of the module: indicators.rsi")
+    ],
     root: RootOption = Path(),
     output: Annotated[Path | None, option("--output, -o FILE", "Write here instead of printing.")] = None,
-    force: Annotated[bool, option("--force", "Replace a file that is there.")] = False,
-    private: Annotated[bool, option("--private", "Take in names with an underscore too.")] = False,
+    force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
+    private: Annotated[bool, option("--private", "Include names with a leading underscore.")] = False,
 ) -> int:
-    """Make a contract of what a module defines now."""
+    """Write a contract of what a module defines now."""
     _check_arguments(module, root)
     written = write_contract(module, root, private=private)
     for reason in written.left_out:
         complain(f"left out: {reason}")
     if written.contract.is_empty:
-        hint = "" if private else "; with --private, names with an underscore are taken in too"
-        raise ModuleSourceError(f"{module} has no function and no class to promise{hint}")
+        hint = "" if private else "; use --private to include names with a leading underscore"
+        raise ModuleSourceError(f"{module} defines no public function or class{hint}")
     if output is None:
         write_out(render_contract(written.contract))
         return Status.OK
     if os.path.lexists(output) and (not force or output.is_dir()):
-        raise UsageMistake(f"{output} is there already; replace a file with --force, or name another one")
+        raise UsageMistake(f"{output} exists already; replace it with --force, or name another file")
     write_contract_file(written.contract, output, replace=force)
     say(f"{output}: {_counted(written.contract)} of {module}")
     return Status.OK
 
 
 @app.command(
-    epilog="Exit status: 0 the code keeps the contract, 1 it does not or its source cannot tell, "
+    epilog="Exit status: 0 the code satisfies the contract, 1 it does not or this is undetermined, "
     "2 wrong usage, 4 the contract cannot be used."
 )
 def check(
@@ -75,7 +77,7 @@ def check(
     root: RootOption = Path(),
     as_json: JsonOption = False,
 ) -> int:
-    """Compare a contract with the code, and say each difference."""
+    """Compare a contract with the code, and show each difference."""
     promised = read_contract_file(file)
     _check_arguments(promised.module, root)
     differences = compare_contract(promised, root)
@@ -87,16 +89,16 @@ def check(
     screen = Screen()
     for each in differences:
         if each.why is None or each.expected is None or each.actual is None:
-            mark = "cannot be told: " if each.is_open else ""
+            mark = "undetermined: " if each.is_open else ""
             screen.line(screen.one_line(f"{mark}{each.message}"))
             continue
         screen.line(screen.one_line(f"{each.name} ({each.path}:{each.line}): {each.why}"))
         screen.line(f"contract  {screen.one_line(each.expected)}", indent=4)
         screen.line(f"code      {screen.one_line(each.actual)}", indent=4)
     broken = sum(not each.is_open for each in differences)
-    kept = f"{promised.module} keeps it ({_counted(promised) or 'schemas only'})"
+    kept = f"{promised.module} satisfies it ({_counted(promised) or 'schemas only'})"
     screen.line(
-        f"{file}: {f'{broken} broken, {len(differences) - broken} cannot be told' if differences else kept}"
+        f"{file}: {f'{broken} broken, {len(differences) - broken} undetermined' if differences else kept}"
     )
     screen.show()
     return Status.FOUND if differences else Status.OK
@@ -105,7 +107,9 @@ def check(
 def _check_arguments(module: str, root: Path) -> None:
     """Raise ``UsageMistake`` if the root is no folder or the module is given as a path."""
     if not root.is_dir():
-        raise UsageMistake(f"--root {root} is no folder; name the one that the project's modules lie in")
+        raise UsageMistake(
+            f"--root {root} is not a folder; name the folder with the modules of the project"
+        )
     if module.endswith(".py") or "/" in module:
         dotted = module.removesuffix(".py").strip("./").replace("/", ".")
         raise UsageMistake(f"'{module}' is a path; write the module's dotted name: {dotted}")

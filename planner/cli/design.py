@@ -54,7 +54,7 @@ from planner.text.display import counted
 STATE_DIR = "PLANNER_STATE_DIR"
 """The environment variable that is used where ``--state-dir`` is not given."""
 
-EPILOG = "Exit status: 0 done, 2 wrong usage, 4 refused: nothing was changed."
+EPILOG = "Exit status: 0 done, 2 wrong usage, 4 refused, nothing was changed."
 StateOption = Annotated[
     Path, option("--state-dir DIR", "The folder of the plan and its reviews.", envvar=STATE_DIR)
 ]
@@ -62,7 +62,7 @@ WordsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FIELD=VALUE",
-        help="FIELD=TEXT, FIELD=@FILE (@- is standard input), LIST+=TEXT for one more, FIELD.INNER=TEXT.",
+        help="FIELD=TEXT, FIELD=@FILE (@- is standard input), LIST+=TEXT to append, FIELD.INNER=TEXT.",
     ),
 ]
 PhaseArgument = Annotated[str, typer.Argument(metavar="PHASE", help="plan-design, plan-code, plan-docs …")]
@@ -72,24 +72,26 @@ app = command_app(cls=CommandGroup, no_args_is_help=True)
 
 @app.callback()
 def design() -> None:
-    """Decide first: a design plan, its reviews, and what became of it.
+    """Write a design plan, review it at gates, freeze it, and compare it with the result.
 
-    planner workflow plan --step 1 tells what to do and in which order. Nobody edits plan.json by hand; each
-    command checks the whole plan, and changes nothing where a reference would be broken.
+    planner workflow plan --step 1 shows what to do and in which order. Do not edit plan.json by hand: each
+    command checks the whole plan, and changes nothing if a reference would break.
     """
 
 
-@app.command(epilog="Exit status: 0 made, 4 there is a plan already, or the folder cannot be written.")
+@app.command(epilog="Exit status: 0 made, 4 there is already a plan, or the folder cannot be written.")
 def init(
     words: Annotated[
         list[str], typer.Argument(metavar="FIELD=VALUE", help="title=TEXT, problem=TEXT, approach=TEXT")
     ],
     state_dir: Annotated[
         Path | None,
-        option("--state-dir DIR", "Where. Default: a new folder for temporary files.", envvar=STATE_DIR),
+        option(
+            "--state-dir DIR", "The folder of the plan. Default: a new temporary folder.", envvar=STATE_DIR
+        ),
     ] = None,
 ) -> int:
-    """Begin a design plan."""
+    """Start a design plan."""
     raw: dict[str, Any] = {}
     assign(raw, Overview, _words(words), "overview")
     try:
@@ -119,11 +121,11 @@ def add(
 ) -> int:
     """Add a part, or an item of a review.
 
-    Prints its id. Without fields, tells which there are.
+    Prints its id. Without fields, lists the possible fields.
     """
     models = {**{name: each.model for name, each in KINDS.items()}, "item": ReviewItem}
     if kind not in models:
-        raise UsageMistake(f"there is no kind '{kind}'; {nearest(kind, models, 'there are')}")
+        raise UsageMistake(f"unknown kind '{kind}'; {nearest(kind, models, 'the kinds are')}")
     if not words:
         raise UsageMistake(f"add {kind}: name its fields: {', '.join(fields_of(models[kind]))}")
     folder, given = _folder(state_dir), _words(words)
@@ -151,13 +153,13 @@ NameArgument = Annotated[
 
 @app.command("set", epilog=EPILOG)
 def set_(part: NameArgument, state_dir: StateOption, words: WordsArgument = None) -> int:
-    """Change a part, or answer an item.
+    """Change a part, or set the status of an item.
 
-    An item of a review is answered by status=PASS, or by status=FAIL finding=TEXT.
+    The status of a review item is set with status=PASS, or with status=FAIL finding=TEXT.
     """
     folder, given = _folder(state_dir), _words(words)
     if not given:
-        raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints what there is")
+        raise UsageMistake(f"set {part}: name a field, FIELD=VALUE; show {part} prints the fields")
     phase, slash, item_id = part.partition("/")
     if slash:
         item = folder.answer_item(_phase(phase), item_id, given)
@@ -170,10 +172,10 @@ def set_(part: NameArgument, state_dir: StateOption, words: WordsArgument = None
 
 @app.command(epilog=EPILOG)
 def remove(part: NameArgument, state_dir: StateOption) -> int:
-    """Remove a part to which nothing refers. Items of a review stay."""
+    """Remove a part that nothing refers to. Review items cannot be removed."""
     if "/" in part:
         raise UsageMistake(
-            f"{part}: an item stays until its gate has passed; answer it: design set {part} status=PASS"
+            f"{part}: an item cannot be removed; set its status: design set {part} status=PASS"
         )
     _folder(state_dir).edit_plan(lambda plan: remove_part(plan, part))
     say(f"{part}: removed")
@@ -184,7 +186,7 @@ def remove(part: NameArgument, state_dir: StateOption) -> int:
 def show(
     state_dir: StateOption,
     part: Annotated[
-        str | None, typer.Argument(metavar="PART", help="A part, a phase, or nothing for all of it.")
+        str | None, typer.Argument(metavar="PART", help="A part or a phase. Default: the whole plan.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -205,20 +207,20 @@ def show(
 
 
 @app.command(
-    epilog="Exit status: 0 nothing is missing, 1 something is, 2 wrong usage, 4 a file cannot be used."
+    epilog=(
+        "Exit status: 0 nothing is missing, 1 something is missing, 2 wrong usage, 4 a file cannot be used."
+    )
 )
 def validate(
     state_dir: StateOption,
     phase: Annotated[
         str | None,
-        option(
-            "--phase PHASE", "What must be there at its end. Default: the first whose gate has not passed."
-        ),
+        option("--phase PHASE", "The phase to check. Default: the first whose gate has not passed."),
     ] = None,
 ) -> int:
     """List what the plan lacks.
 
-    Every reference is checked, and what must be there at the end of a phase.
+    Every reference is checked, and everything that a phase needs at its end.
     """
     folder = _folder(state_dir)
     planning = [each for each in ReviewPhase if each.is_of_planning]
@@ -248,7 +250,7 @@ def context(state_dir: StateOption) -> int:
 
 @app.command(epilog=EPILOG)
 def render(state_dir: StateOption) -> int:
-    """Write plan.md, which is derived; the last gate of planning writes it, too."""
+    """Write plan.md from the plan; the last gate of planning writes it, too."""
     say(f"wrote {_folder(state_dir).write_page()}")
     return Status.OK
 
@@ -261,13 +263,14 @@ def gate(
     phase: PhaseArgument,
     state_dir: StateOption,
     decision: Annotated[
-        str | None, typer.Argument(metavar="pass|fail", help="Without one, shows what blocks the gate.")
+        str | None,
+        typer.Argument(metavar="pass|fail", help="pass or fail. Default: show what blocks the gate."),
     ] = None,
 ) -> int:
     """Decide a gate, or show what blocks it.
 
-    A phase passes when no item blocks it and the plan lacks nothing. The pass of plan-docs freezes the
-    plan, for good, and writes plan.md.
+    A phase passes when no item blocks it and the plan lacks nothing. Passing plan-docs freezes the plan
+    permanently and writes plan.md.
 
     In iterations 1 and 2 every item blocks that has not passed, in 3 and 4 MUST and SHOULD, from 5 on MUST.
     """
@@ -275,7 +278,7 @@ def gate(
     if decision is None:
         return _show_gate(folder, which)
     if decision.casefold() not in ("pass", "fail"):
-        raise UsageMistake(f"'{decision}' is no decision; write pass or fail")
+        raise UsageMistake(f"'{decision}' is not a decision; write pass or fail")
     passed = decision.casefold() == "pass"
     decided = folder.decide_gate(which, passed=passed)
     frozen = ", the plan is frozen" if passed and which is ReviewPhase.PLAN_DOCS else ""
@@ -290,17 +293,17 @@ def gate(
 )
 def export(
     state_dir: StateOption,
-    output: Annotated[Path, option("--output, -o FILE", "Where the plan goes; - is standard output.")],
-    force: Annotated[bool, option("--force", "Replace a file that is there.")] = False,
+    output: Annotated[Path, option("--output, -o FILE", "The file to write; - is standard output.")],
+    force: Annotated[bool, option("--force", "Replace an existing file.")] = False,
 ) -> int:
-    """Make a plan that can be verified.
+    """Write a plan for pytest --planverify.
 
-    A milestone of the frozen design is a todo of pytest --planverify; it depends on the wave before.
+    Each milestone of the frozen design becomes a todo; it depends on the wave before.
     """
     here = Path.cwd()
     is_shown = output == STANDARD_OUTPUT
     if not is_shown and not force and os.path.lexists(output):
-        raise UsageMistake(f"{output} is there already; name another file, or replace it with --force")
+        raise UsageMistake(f"{output} exists already; name another file, or replace it with --force")
     plan = plan_of_design(
         _folder(state_dir).plan(), root="." if is_shown else root_for(here / output, here)
     )
@@ -315,15 +318,15 @@ def export(
 
 
 @app.command(
-    epilog="Exit status: 0 all is verified, 1 something is missing or deviating, 2 wrong usage, "
-    "4 the plan is of another design, or was not verified as it is now."
+    epilog="Exit status: 0 everything is verified, 1 something is missing or deviates, 2 wrong usage, "
+    "4 the plan is of another design, or was not verified in its current state."
 )
 def reconcile(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that was exported and verified.")],
     state_dir: StateOption,
     as_json: JsonOption = False,
 ) -> int:
-    """Compare the design with what was verified.
+    """Compare the design with the verified result.
 
     Each milestone and intent is verified, missing or deviating.
     """
@@ -363,7 +366,9 @@ def _show_gate(folder: StateFolder, phase: ReviewPhase) -> int:
 
 def _folder(path: Path) -> StateFolder:
     if not path.is_dir():
-        raise UsageMistake(f"--state-dir {path}: there is no such folder; make it: {program()} design init")
+        raise UsageMistake(
+            f"--state-dir {path}: the folder does not exist; make it: {program()} design init"
+        )
     return StateFolder(path)
 
 
@@ -373,7 +378,7 @@ def _phase(name: str) -> ReviewPhase:
         return ReviewPhase(name.removeprefix("qr-"))
     except ValueError:
         phases = ", ".join(each.value for each in ReviewPhase)
-        raise UsageMistake(f"'{name}' is no phase; the phases are {phases}") from None
+        raise UsageMistake(f"'{name}' is not a phase; the phases are {phases}") from None
 
 
 def _words(words: list[str] | None) -> list[str]:
@@ -394,28 +399,28 @@ def _text(text: str) -> str:
         with sys.stdin.buffer if text == "@-" else open_regular(text[1:]) as file:
             return file.read(LARGEST_READ).decode()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise UsageMistake(f"{text}: it cannot be read ({reason}); name another file") from None
 
 
 # -- the workflows ------------------------------------------------------------------------------------
 
 
-@command("Exit status: 0 shown, 2 there is no such step, 4 it is not its turn, or a file cannot be used.")
+@command("Exit status: 0 shown, 2 no such step, 4 an earlier step is missing, or a file cannot be used.")
 def workflow(
-    name: Annotated[str, typer.Argument(metavar="plan|execute", help="Which workflow.")],
-    step: Annotated[int, option("--step N", "Which step: 1 to 11 of plan, 1 to 9 of execute.")] = 1,
+    name: Annotated[str, typer.Argument(metavar="plan|execute", help="The workflow.")],
+    step: Annotated[int, option("--step N", "The step: 1 to 11 of plan, 1 to 9 of execute.")] = 1,
     state_dir: Annotated[
         Path | None,
-        option("--state-dir DIR", "The folder of the plan; step 1 of plan makes it.", envvar=STATE_DIR),
+        option("--state-dir DIR", "The folder of the plan, which step 1 of plan makes.", envvar=STATE_DIR),
     ] = None,
 ) -> int:
-    """Print what is to be done in a step, for whom, with which files and commands, and what comes next.
+    """Print the instructions for a step: the role, the files, the commands, and the next step.
 
-    It is XML for an agent that works, decides, and asks for the next step. Nothing is changed here.
+    The output is XML for an agent. Nothing is changed.
     """
     if name not in STEPS:
-        raise UsageMistake(f"there is no workflow '{name}'; {nearest(name, STEPS, 'there are')}")
+        raise UsageMistake(f"unknown workflow '{name}'; {nearest(name, STEPS, 'the workflows are')}")
     if step not in STEPS[name]:
         raise UsageMistake(f"--step {step}: the steps of {name} are 1 to {len(STEPS[name])}")
     if state_dir is None and (name, step) != ("plan", 1):

@@ -107,7 +107,7 @@ def leave(status: object) -> NoReturn:
 
 def _unwritable(error: OSError) -> Status:
     """Report that standard output cannot be written, a full disk for instance; return the status."""
-    complain(f"the output cannot be written: {error.strerror}; give it another place")
+    complain(f"the output cannot be written: {error.strerror}; write it elsewhere")
     _drop_output()
     return Status.UNREADABLE
 
@@ -137,15 +137,15 @@ def _status_of(error: Exception) -> int:
     if isinstance(error, OSError):
         if error.filename is None:  # no file was opened: the write to standard output failed
             return _unwritable(error)
-        complain(f"{error.filename}: {error.strerror}; name a file that can be used")
+        complain(f"{error.filename}: {error.strerror}; name a usable file")
         return Status.UNREADABLE
     if os.environ.get(TRACEBACK):
         raise error
     places = traceback.extract_tb(error.__traceback__)
     where = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""
     complain(
-        f"this is a fault of {program()} itself, not of your input: {type(error).__name__}: {error}{where};"
-        f" please report it with the files (set {TRACEBACK}=1 to see all of it)"
+        f"this is a bug of {program()}, not a fault of your input: {type(error).__name__}: {error}{where};"
+        f" please report it with the files (set {TRACEBACK}=1 for the whole traceback)"
     )
     return Status.INTERNAL_ERROR
 

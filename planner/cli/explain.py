@@ -43,9 +43,9 @@ _TIME_ROOM = 10
 
 
 @command(
-    "\b\nExit status: 0 explained, 1 nothing of that name, 2 wrong usage, 4 a file cannot be read.\n"
-    "Without a word it lists the topics. A plan, or the log of a run, in place of the word has the story\n"
-    "of that run told."
+    "\b\nExit status: 0 explained, 1 nothing has that name, 2 wrong usage, 4 a file cannot be read.\n"
+    "Without a word, it lists the topics. With a plan or the log of a run, it shows what happened in\n"
+    "that run."
 )
 def explain(
     word: Annotated[
@@ -53,7 +53,7 @@ def explain(
         typer.Argument(
             metavar="WORD|PLAN|LOG",
             help="A category, rule, verdict, state, role, recipe, key of a plan, exit status; a topic. Or "
-            "a plan, or the log of a run, whose story is told.",
+            "a plan, or the log of a run, to show what happened.",
             autocompletion=complete_word,
         ),
     ] = None,
@@ -61,17 +61,18 @@ def explain(
         str | None,
         typer.Argument(
             metavar="TODO",
-            help="After a plan or a log: only what concerns this todo.",
+            help="With a plan or a log: show only what concerns this todo.",
             autocompletion=complete_todo,
         ),
     ] = None,
     review: Annotated[
-        bool, option("--review", "Tell how well the way of working did in that run, and no story.")
+        bool,
+        option("--review", "Show the figures of that run instead: how well repairs and checks worked."),
     ] = False,
 ) -> int:
-    """Tell in plain words what something means, what the planner does about it, and what to check.
+    """Explain what something means, what the planner does about it, and what to check.
 
-    Of a run: what happened, in order, and by which rules.
+    For a run: show what happened, in order, and by which rules.
     """
     path = None if word is None else Path(word)
     is_of_run = review or (
@@ -80,7 +81,7 @@ def explain(
     if not is_of_run:
         return _show_topics() if word is None else _explain_word(word)
     if review and todo is not None:
-        raise UsageMistake("--review is of a whole run; leave the todo out")
+        raise UsageMistake("--review needs a whole run; remove the todo")
     if path is None or not names_log(path):
         path = plan_or_usual(path)
     *_, run = recorded_runs([path])  # the newest comes last
@@ -98,10 +99,10 @@ def _show_topics() -> int:
     """Print the topics with the number of their words, and how to call the command."""
     screen = Screen()
     called = f"{program()} explain"
-    screen.line(f"{called} WORD tells what a word means, {called} TOPIC lists its words:")
+    screen.line(f"{called} WORD explains a word, {called} TOPIC lists the words of a topic:")
     for kind, words in load_glossary().kinds().items():
         screen.clipped(f"  {kind:<30}{len(words):>4}  {', '.join(words)}")
-    screen.line(f"{called} PLAN tells the story of the plan's last run.")
+    screen.line(f"{called} PLAN shows what happened in the last run of the plan.")
     screen.show()
     return Status.OK
 
@@ -121,8 +122,8 @@ def _explain_word(word: str) -> int:
         near = nearest(word, known.words(), f"{program()} explain lists the topics", most=0)
         plan = usual_plan()
         if plan is not None and word in (each.id for each in load_flat(plan).loaded.plan.items):
-            near = f"of the todo tells: {program()} status {plan} {shlex.quote(word)}"
-        complain(f"nothing is called '{word}'; {near}")
+            near = f"for the todo: {program()} status {plan} {shlex.quote(word)}"
+        complain(f"nothing has the name '{word}'; {near}")
         return Status.FOUND
     screen.show()
     return Status.OK
@@ -158,14 +159,14 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
             since = state.now
             if plan is not None and load_plan(plan).digest != event.digest:
                 screen.remark(
-                    f"{shown_path(plan)} has changed since the run began; what follows is of the plan as "
+                    f"{shown_path(plan)} has changed since the run began; the story follows the plan as "
                     "it was then"
                 )
             began = f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S} UTC"
             whose = state.plan_id if todo is None else f"{todo} of {state.plan_id}"
             run_id = f", run {screen.one_line(event.run_id)}" if event.run_id else ""
             title = screen.style(screen.one_line(whose), "strong")
-            screen.line(f"{title}  times count from {began}{run_id}")
+            screen.line(f"{title}  times are relative to {began}{run_id}")
         label = elapsed(state.now - since)
         for each in tell(step, todo):  # the time is printed beside the first line of a step
             first = screen.style(f"{label:<{max(_TIME_ROOM, len(label) + 1)}}", "quiet")
@@ -181,9 +182,9 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
         return Status.FOUND
     screen.line(f"{'now':<{_TIME_ROOM}}the plan is {PLAN_STATES[state.plan_state][0]}")
     screen.line()
-    screen.paragraph(f"{program()} explain RULE tells what a rule in brackets means.")
+    screen.paragraph(f"{program()} explain RULE explains a rule in brackets.")
     if plan is not None:
-        screen.paragraph(f"{program()} status {shlex.quote(str(plan))} tells where each todo stands.")
+        screen.paragraph(f"{program()} status {shlex.quote(str(plan))} shows the state of each todo.")
     screen.show()
     return Status.OK
 
@@ -279,7 +280,7 @@ def _describe(thing: Any, kind: str) -> str:
     for name in _FACTS:
         value = getattr(thing, name, None)
         if name == "success" and value is not None:
-            facts.append("said to be done" if value else "not done")
+            facts.append("reported as done" if value else "not done")
         elif name == "edits" and value:
             facts.append(f"edits {listed(each.edit for each in value)}")
         elif value:
@@ -342,7 +343,7 @@ def _changes(before: State, after: State) -> Iterator[Line]:
         earlier = before.records.get(name)
         if record.life in _ENDS and (earlier is None or earlier.life is not record.life):
             unproved = record.life is TodoLife.DONE and not record.verified
-            state = f"{_ENDS[record.life]}{', though no verification has proved it' if unproved else ''}"
+            state = f"{_ENDS[record.life]}{', but not verified' if unproved else ''}"
             ended.setdefault(state, []).append(name)
     for state, names in ended.items():
         yield _change(names, state)

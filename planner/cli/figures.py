@@ -307,24 +307,24 @@ class _Limit(NamedTuple):
 LIMITS: Mapping[str, _Limit] = {
     "recovery-rate": _Limit("passed_repairs", "repairs", "at least", 0.5, "repairs that passed"),
     "verification-time": _Limit(
-        "verification_seconds", "work_seconds", "at most", 0.3, "verification to work, in seconds"
+        "verification_seconds", "work_seconds", "at most", 0.3, "seconds of verification per second of work"
     ),
     "human-overrides": _Limit(
         "overrides", "decisions", "at most", 0.2, "decisions of people against the proposal"
     ),
     "convention-misses": _Limit(
-        "missed_todos", "conventional_todos", "at most", 0.2, "todos without the tests of the convention"
+        "missed_todos", "conventional_todos", "at most", 0.2, "todos whose conventional tests are missing"
     ),
-    "hierarchy-depth": _Limit("levels", None, "at most", 3, "levels of plans within plans"),
+    "hierarchy-depth": _Limit("levels", None, "at most", 3, "levels of nested plans"),
     "repaired-alone": _Limit(
         "recovered_todos",
         "failed_todos",
         "more than",
         0.8,
-        "todos that failed and were done without a person",
+        "failed todos that were done without a person",
     ),
     "done-while-red": _Limit(
-        "done_while_red", None, "at most", 0, "done todos whose last verification was red"
+        "done_while_red", None, "at most", 0, "done todos with a failed check in the last verification"
     ),
 }
 """Every figure of the review by its id; ``planner explain ID`` prints what it means."""

@@ -114,7 +114,7 @@ def _words() -> Iterator[Explanation]:
         yield from (
             Explanation(word, kind, text["means"], do=text.get("do")) for word, text in texts.items()
         )
-    means = "A recipe: a todo that names it as verify has each of these commands as a criterion."
+    means = "A recipe: a todo with this name as verify gets each of these commands as a criterion."
     for name, commands in RECIPES.items():
         yield Explanation(name, "recipe", means, tuple(("runs", command) for command in commands))
 
@@ -143,8 +143,8 @@ def _diagnosis_rules() -> Iterator[Explanation]:
         ]
         for rule in rules
     }
-    facts[LEARNED] = [("says", "what was corrected"), ("sure", "as many as agree")]
-    means = "Enough people corrected this very failure, and agree, against what the rules say."
+    facts[LEARNED] = [("says", "as corrected"), ("sure", "the share of people who agree")]
+    means = "Enough people have corrected the diagnosis of this failure in the same way."
     for rule in (*rules, {"id": LEARNED, "because": means}):
         yield Explanation(
             word=(name := rule["id"]),

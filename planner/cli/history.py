@@ -37,26 +37,26 @@ if TYPE_CHECKING:
 StoreOption = Annotated[
     str | None,
     option(
-        "--store URL", "Ask this database, a file of SQLite or a URL. Default: the index of the project."
+        "--store URL", "The database to read, an SQLite file or a URL. Default: the index of the project."
     ),
 ]
 SignatureArgument = Annotated[
-    str, typer.Argument(metavar="SIGNATURE", help="Of a failure; the start of it is enough.")
+    str, typer.Argument(metavar="SIGNATURE", help="The signature of a failure, or the start of it.")
 ]
 
 EPILOG = (
-    "Exit status: 0 shown, 1 nothing is known of it, 2 wrong usage, 4 a file or the database cannot be "
-    "used; what the others tell is shown all the same."
+    "Exit status: 0 shown, 1 nothing is known, 2 wrong usage, 4 a file or the database cannot be "
+    "used; the results of the others are shown anyway."
 )
 
-_NOTHING_YET = "The history is filled by: pytest --planverify PLAN, and by: planner step PLAN"
+_NOTHING_YET = "These commands record history: pytest --planverify PLAN and planner step PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
-    "failure_gone": "then its todo failed otherwise",
+    "failure_gone": "its todo then failed differently",
     "parent_still_red": "its todo still failed",
-    "attempts_used_up": "its attempts were used up",
-    "lifetime_over": "its time was up",
-    "given_up": "a person gave it up",
+    "attempts_used_up": "no attempts were left",
+    "lifetime_over": "its lifetime ended",
+    "given_up": "a person gave up",
     "run_halted": "the run was halted",
 }
 """The words for the ways in which a branch can end."""
@@ -92,7 +92,7 @@ def show(
         bool, option("--rebuild", "Rebuild the index of the project from its files.")
     ] = False,
     imports: Annotated[
-        bool, option("--import", "Bring the database of --store up to date with this project.")
+        bool, option("--import", "Update the database of --store from this project.")
     ] = False,
 ) -> int:
     """Show the runs of a plan with their branches, its failures by category, and what is blocked."""
@@ -133,7 +133,7 @@ def show(
         parts += [counted(len(runs), "run"), counted(sum(map(len, branches)), "branch")]
     parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
-    screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run of it is known. {_NOTHING_YET}'}")
+    screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run is known. {_NOTHING_YET}'}")
     for run in documents[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:
@@ -178,7 +178,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
         return Status.FOUND if found is None else _status(index)
     screen = Screen()
     if found is None:
-        latest = f"The latest that were seen: {listed(known)}" if known else _NOTHING_YET
+        latest = f"The latest signatures: {listed(known)}" if known else _NOTHING_YET
         screen.paragraph(f"No run has seen a failure {signature}. {latest}")
         screen.show()
         return Status.FOUND
@@ -192,7 +192,7 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
             f"seen in {times} of {listed(found['todos'])}, last {moment(found['last'])}", indent=2
         )
     if not found["repairs"]:
-        screen.line("Nobody has repaired it yet, as far as the logs tell.", indent=2)
+        screen.line("The logs show no repair of it.", indent=2)
     screen.table(
         ("ROLE", "FIXED", "STRATEGY", "LAST"),
         [
@@ -210,38 +210,37 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
     return _status(index)
 
 
-@app.command(epilog="Exit status: 0 remembered, 2 wrong usage, 4 it cannot be written.")
+@app.command(epilog="Exit status: 0 recorded, 2 wrong usage, 4 the correction cannot be written.")
 def correct(
     signature: SignatureArgument,
     category: Annotated[
-        Category | None, option("--category", "What kind of failure it really was.", case_sensitive=False)
+        Category | None, option("--category CATEGORY", "The right category.", case_sensitive=False)
     ] = None,
-    owner: Annotated[
-        Owner | None, option("--owner", "Whose fault it really was.", case_sensitive=False)
-    ] = None,
+    owner: Annotated[Owner | None, option("--owner", "The right owner.", case_sensitive=False)] = None,
     role: Annotated[
         Role | None,
         option(
             "--role",
-            "Who should have acted. Default: who usually acts on the category.",
+            "The role that should have acted. Default: the default role of the category.",
             case_sensitive=False,
         ),
     ] = None,
-    because: Annotated[str | None, option("--because TEXT", "Why.")] = None,
-    by: Annotated[str | None, option("--by NAME", "Who says so.")] = None,
+    because: Annotated[str | None, option("--because TEXT", "The reason.")] = None,
+    by: Annotated[str | None, option("--by NAME", "The name of the person.")] = None,
 ) -> int:
-    """Remember what a failure really was, whose, or whose to repair; later runs learn from it."""
+    """Record the right category, owner or role of a failure; later runs learn from it."""
     if role is None and category is None and owner is None:
         raise UsageMistake(
-            "a correction has to correct something: tell with --category what kind of failure it was, with "
-            "--owner whose it was, or with --role who should have acted"
+            "a correction needs the right category (--category), the right owner (--owner), or the role "
+            "that "
+            "should have acted (--role)"
         )
     subject = about_project()
     with open_index_of(subject, None) as index, index.reading() as rows:
         others = questions.signatures(rows)
         known = questions.failure(rows, questions.signature_meant(others, signature))
     if known is None:
-        near = nearest(signature, others, "those that were seen are")
+        near = nearest(signature, others, "the known ones are")
         raise UsageMistake(f"no run has seen a failure {signature}; {near}")
     diagnosed = Category(known["category"])
     usual = category.facts.default_role if category else known["role"] or diagnosed.facts.default_role
@@ -274,7 +273,7 @@ def _show_run(screen: Screen, run: Found) -> None:
     """Add a run: its state and times, blocked todos, unanswered questions, and branches."""
     end = "" if run["closed"] is None else f" to {moment(run['closed'])}"
     times = f"{moment(run['opened'])}{end}, {counted(run['events'], 'event')}"
-    word, style = PLAN_STATES.get(run["state"], ("in a state of another version", "strong"))
+    word, style = PLAN_STATES.get(run["state"], ("in an unknown state", "strong"))
     screen.line()
     name = screen.style(screen.one_line(run["run_id"]), "strong")
     screen.line(f"run {name}  {screen.style(word, style)}  {times}")
@@ -283,7 +282,7 @@ def _show_run(screen: Screen, run: Found) -> None:
         screen.paragraph(f"blocked{since}: {listed(run['blocked'])}", indent=2)
     for each in run["questions"]:
         if each["decision"] is None and run["closed"] is None:
-            text = f"waits for a person since {moment(each['asked'])}: {each['question']}"
+            text = f"waiting for a person since {moment(each['asked'])}: {each['question']}"
             screen.paragraph(text, indent=2)
     _show_branches(screen, run["branches"], apart=False)
 

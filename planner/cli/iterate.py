@@ -43,35 +43,37 @@ if TYPE_CHECKING:
 FOLDER = Path("iterations")
 MOST_SHOWN = 12
 
-RuffOption = Annotated[Path | None, option("--ruff FILE", "What ruff check --output-format json wrote.")]
-PyrightOption = Annotated[Path | None, option("--pyright FILE", "What pyright --outputjson wrote.")]
+RuffOption = Annotated[Path | None, option("--ruff FILE", "The output of ruff check --output-format json.")]
+PyrightOption = Annotated[Path | None, option("--pyright FILE", "The output of pyright --outputjson.")]
 InboxOption = Annotated[
     Path | None,
-    option("--inbox DIR", "A folder of Markdown files, a wish each. Default: inbox, if it is there."),
+    option("--inbox DIR", "A folder with one Markdown file per request. Default: inbox, if it exists."),
 ]
 RoadmapOption = Annotated[
     Path | None,
-    option("--roadmap FILE.md", "A list with check boxes. Default: ROADMAP.md, if it is there."),
+    option("--roadmap FILE.md", "A list with check boxes. Default: ROADMAP.md, if it exists."),
 ]
 OutcomesOfOption = Annotated[
     Path | None,
-    option("--plan PLAN", "Take the outcomes of this plan's last run. Default: the usual plan."),
+    option("--plan PLAN", "The plan whose last outcomes are used. Default: the usual plan."),
 ]
 
 
-@command("Exit status: 0 there is no gap, 1 there are some, 2 wrong usage, 4 a file that cannot be read.")
+@command("Exit status: 0 no gaps, 1 gaps, 2 wrong usage, 4 a file cannot be read.")
 def gaps(
     ruff: RuffOption = None,
     pyright: PyrightOption = None,
     inbox: InboxOption = None,
     roadmap: RoadmapOption = None,
     plan: OutcomesOfOption = None,
-    output: Annotated[Path | None, option("-o, --output FILE", "Write the report here, as JSON.")] = None,
+    output: Annotated[
+        Path | None, option("-o, --output FILE", "Write the report to this file, as JSON.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List what is red, asked for or still to be built, the most critical first.
+    """List failures, requests and open items of the roadmap, the most critical first.
 
-    Root causes of red todos come first, then findings of ruff and errors of pyright, the inbox, and the
+    Root causes of failed todos come first, then findings of ruff and errors of pyright, the inbox, and the
     roadmap. Nothing is executed.
     """
     report = _collect_gaps(ruff, pyright, inbox, roadmap, plan)
@@ -98,7 +100,7 @@ def gaps(
 )
 def iterate(
     gaps: Annotated[
-        Path | None, option("--gaps FILE", "A gap report. Default: what planner gaps finds here.")
+        Path | None, option("--gaps FILE", "A gap report. Default: the gaps that planner gaps finds.")
     ] = None,
     ruff: RuffOption = None,
     pyright: PyrightOption = None,
@@ -106,28 +108,30 @@ def iterate(
     roadmap: RoadmapOption = None,
     plan: OutcomesOfOption = None,
     output: Annotated[
-        Path | None, option("-o, --output FILE", "Where the plan goes. Default: iterations/ID.yaml.")
+        Path | None, option("-o, --output FILE", "The file to write. Default: iterations/ID.yaml.")
     ] = None,
     outcome: Annotated[
         str | None,
-        option("--rollback NOTE", "The open iteration was taken back, and why; its outcomes do not count."),
+        option(
+            "--rollback NOTE", "Discard the open iteration, for this reason; its outcomes do not count."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Record how the last iteration ended, by its outcomes, and plan the next: one gap, one plan file.
+    """Record the outcome of the last iteration, and plan the next: one gap, one plan file.
 
-    A gap that failed three times in a row waits behind the others. The plan is verified like any other.
+    A gap that failed three times in a row comes after all others. The plan is verified like any other.
     """
     root = Path.cwd()
     log = IterationLog(root)
     if outcome is not None and log.open is None:
-        raise UsageMistake("--rollback: no iteration is open; leave it out")
+        raise UsageMistake("--rollback: no iteration is open; remove the option")
     if log.open is not None:
         judged = (IterationOutcome.ROLLBACK, outcome) if outcome is not None else log.judged()
         if judged is None:
             complain(
-                f"{log.open.plan.iteration_id} is not verified as it is now; verify it: "
-                f"planverify verify {log.open.file}, or take it back: {program()} iterate --rollback WHY"
+                f"{log.open.plan.iteration_id} was not verified in its current state; verify it: "
+                f"planverify verify {log.open.file}, or discard it: {program()} iterate --rollback WHY"
             )
             return Status.FOUND
         ended = log.end(*judged)
@@ -138,7 +142,7 @@ def iterate(
     found = Planner(ProjectFolder(root)).plan(report, log.records, ProjectState(files=tuple(walk(root))))
     if found is None:
         gap = report.most_critical
-        only_protected = "would change protected files only; do it yourself, or take it off the list"
+        only_protected = "would change only protected files; do it yourself, or remove it from the list"
         complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
@@ -157,7 +161,7 @@ def iterate(
     for action in found.actions:
         screen.line(f"  {action.action_type} {', '.join(action.target_files) or 'files to be determined'}")
     screen.line(f"wrote {path}")
-    screen.line(f"carry it out:  planverify run {path} --agent NAME, or by hand")
+    screen.line(f"run it:        planverify run {path} --agent NAME, or by hand")
     screen.line(f"verify it:     planverify verify {path}")
     screen.line(f"then:          {program()} iterate")
     screen.show()
@@ -190,7 +194,7 @@ def _collect_gaps(
     """
     root = Path.cwd()
     if inbox is not None and not inbox.is_dir():
-        raise UsageMistake(f"--inbox {inbox}: there is no such folder")
+        raise UsageMistake(f"--inbox {inbox}: the folder does not exist; name another")
     inbox = inbox or (root / INBOX if (root / INBOX).is_dir() else None)
     roadmap = roadmap or (root / ROADMAP if (root / ROADMAP).is_file() else None)
 
@@ -214,4 +218,4 @@ def _gaps_of_last_run(plan: Path | None) -> Iterator[Gap]:
     if found.document is not None:
         yield from gaps_of_outcomes(found.document)
     elif plan is not None:
-        raise UsageMistake(f"--plan {plan}: it was not verified; run first: {found.verify}")
+        raise UsageMistake(f"--plan {plan}: the plan was not verified; run first: {found.verify}")

@@ -39,35 +39,35 @@ BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_40
 _LONGEST_LABEL = 100
 
 FAMILIES: Mapping[str, tuple[str, str]] = {
-    "runs": ("Gauge state", "Runs of a plan, by its state."),
+    "runs": ("Gauge state", "Runs of a plan, by state."),
     "blocked_workflows": (
         "Gauge cause",
-        "Runs in which something waits for a person, or else for a repair.",
+        "Runs that wait for a person, or else for a repair.",
     ),
-    "halts": ("Counter reason", "Runs of a plan that were halted, by the rule."),
-    "last_event_timestamp_seconds": ("Gauge", "When the latest event of the latest run happened."),
-    "branches": ("Counter", "Branches that were made."),
-    "open_branches": ("Gauge", "Branches of the latest run that are not resolved."),
+    "halts": ("Counter reason", "Halted runs of a plan, by rule."),
+    "last_event_timestamp_seconds": ("Gauge", "The time of the latest event of the latest run."),
+    "branches": ("Counter", "Branches made."),
+    "open_branches": ("Gauge", "Unresolved branches of the latest run."),
     "branch_resolution_seconds": (
         "Histogram result",
-        "From the making of a branch until it passed or failed.",
+        "Time from the start of a branch until it passed or failed.",
     ),
-    "todos": ("Gauge state", "Todos of the latest run, branches not counted, by state."),
-    "turns": ("Counter role", "Turns of work that were asked for, by role."),
-    "retries": ("Counter", "Turns of work that were retries by the same role."),
-    "tokens": ("Counter", "Tokens that were used; only where drivers told them."),
-    "cycles": ("Counter", "Cycles of patching that were used; only where drivers told them."),
+    "todos": ("Gauge state", "Todos of the latest run without branches, by state."),
+    "turns": ("Counter role", "Requested turns of work, by role."),
+    "retries": ("Counter", "Retries by the same role."),
+    "tokens": ("Counter", "Tokens used, as far as drivers reported them."),
+    "cycles": ("Counter", "Patch cycles used, as far as drivers reported them."),
     "verdicts": (
         "Counter verdict category",
-        "Verifications, by what they said and the category of what decides.",
+        "Verifications, by verdict and category of the deciding failure.",
     ),
-    "open_questions": ("Gauge kind", "Questions of the latest run that wait for a person, by kind."),
-    "budget_left": ("Gauge kind", "What the latest run has left of each budget of the plan."),
+    "open_questions": ("Gauge kind", "Open questions of the latest run, by kind."),
+    "budget_left": ("Gauge kind", "The rest of each budget in the latest run."),
     "budget_left_ratio": (
         "Gauge kind",
-        "The part that the latest run has left of each budget of the plan.",
+        "The rest of each budget in the latest run, as a ratio.",
     ),
-    "spent_seconds": ("Counter on", "Time that was spent, by what it was spent on."),
+    "spent_seconds": ("Counter on", "Time spent, by purpose."),
 }
 """Every metric of a plan by its name without ``planverify_``: its kind and labels, and its help text.
 
@@ -98,15 +98,15 @@ class PlanMetrics:
 
 
 @command(
-    "\b\nExit status: 0 all runs are told of, 2 wrong usage, 4 a run or a file cannot be read or "
-    "written;\nthe metrics of the other runs are written all the same."
+    "\b\nExit status: 0 all runs are counted, 2 wrong usage, 4 a run or a file cannot be read or "
+    "written;\nthe metrics of the other runs are written anyway."
 )
 def metrics(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="PLAN|LOG",
-            help="Plans, of which all runs count that are kept, and logs of runs. Default: the usual plan.",
+            help="Plans, with all their recorded runs, and logs of runs. Default: the usual plan.",
             autocompletion=complete_plan,
         ),
     ] = None,
@@ -114,14 +114,14 @@ def metrics(
         Path | None,
         option(
             "--textfile FILE",
-            "Write to this file, at once and whole, for the textfile collector of node_exporter; "
+            "Write atomically to this file, for the textfile collector of node_exporter; "
             "- is standard output.",
         ),
     ] = None,
 ) -> int:
     """Print metrics of runs: branches and how long they took, verdicts, halts, budgets.
 
-    Everything is counted from the logs of the runs; nothing is kept beside them.
+    Everything is computed from the logs of the runs.
     """
     plans, unreadable = count_runs(recorded_runs(runs or ()))
     text = exposition(plans, unreadable)
@@ -175,7 +175,7 @@ def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
             for passed, seconds in plan_metrics.figures.resolutions:
                 if passed is has_passed:
                     times.observe(seconds)
-    text = "Runs whose log cannot be read, and that are not counted."
+    text = "Runs that are not counted because their log cannot be read."
     client.Gauge("planverify_unreadable_runs", text, registry=registry).set(unreadable)
     return client.generate_latest(registry).decode()
 

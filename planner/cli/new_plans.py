@@ -53,27 +53,27 @@ SECTION = f"""\
 {BEGIN}
 ## Work and its verification
 
-The todos stand in `{{plan}}`. A todo is done when its criteria pass, and not before.
+The todos are in `{{plan}}`. A todo is done when its criteria pass, and not before.
 
-1. See what to do: `planverify next`; the instructions for one todo: `planverify next --brief TODO`.
+1. Show what to do: `planverify next`; the instructions for one todo: `planverify next --brief TODO`.
 2. Work only on that todo, and only in its `allowed_files`.
-3. Verify it: `planverify verify {{plan}}::TODO`; at the end everything: `planverify verify`.
-4. Run `planverify next` again and do what it says, until it says that the plan is completed.
+3. Verify it: `planverify verify {{plan}}::TODO`; at the end, verify everything: `planverify verify`.
+4. Run `planverify next` again and follow it, until it shows that the plan is completed.
 
-Never edit for a green: tests that exist, `conftest.py`, the settings of pytest, `{{plan}}`, or anything
-in `.planverify/`. If a criterion is wrong, say so and ask: `planverify next` names who answers.
+Never edit these to make a check pass: existing tests, `conftest.py`, the settings of pytest, `{{plan}}`,
+or anything in `.planverify/`. If a criterion is wrong, report it: `planverify next` shows who decides.
 {END}
 """
 _MOST_DONE = 20
 """The most finished todos that ``--after`` lists for those who work on the new plan."""
 
-OutputOption = Annotated[Path, option("-o, --output FILE", "Where the plan goes; - is standard output.")]
-ForceOption = Annotated[bool, option("--force", "Replace the plan that is there.")]
+OutputOption = Annotated[Path, option("-o, --output FILE", "The file to write; - is standard output.")]
+ForceOption = Annotated[bool, option("--force", "Replace an existing plan.")]
 TemplatesOption = Annotated[
     Path | None,
     option(
         "--templates DIR",
-        "A folder with templates of your own. Default: templates in [tool.planverify] of pyproject.toml.",
+        "A folder with your templates. Default: templates in [tool.planverify] of pyproject.toml.",
     ),
 ]
 
@@ -82,31 +82,31 @@ TemplatesOption = Annotated[
 
 
 @command(
-    "Exit status: 0 written, 1 there is nothing to make a plan of, 2 wrong usage, or there is a "
-    "plan already, 4 a file that cannot be read or written."
+    "Exit status: 0 written, 1 there is nothing to make a plan from, 2 wrong usage or an existing "
+    "plan, 4 a file cannot be read or written."
 )
 def init(
     source: Annotated[
-        Path | None, option("--from FILE.md", "Make it of the check boxes of a Markdown list.")
+        Path | None, option("--from FILE.md", "Make the plan from the check boxes of a Markdown list.")
     ] = None,
     output: OutputOption = USUAL_OUTPUT,
     force: ForceOption = False,
     agents: Annotated[
-        bool, option("--agents", "Add, or renew, a section of AGENTS.md on how work is verified.")
+        bool, option("--agents", "Add or update a section of AGENTS.md on how work is verified.")
     ] = False,
 ) -> int:
     """Make a first plan: a todo for each part of the tests, and for each check that the repository runs.
 
-    Tests are those that pytest would find here; checks are the commands of tox, nox, CI, make and
-    pre-commit, and of tools set up in pyproject.toml, as far as they are installed. With --from each check
-    box is a todo: claimed where it is checked, proved by the command in its text or in a block below it;
-    items below it are todos that it depends on. Nothing is executed.
+    Tests are those that pytest would collect here; checks are the commands of tox, nox, CI, make and
+    pre-commit, and the tools configured in pyproject.toml, if they are installed. With --from, each check
+    box becomes a todo: claimed if it is checked, and verified by the command in its text or in a block
+    below it; nested items become its dependencies. Nothing is executed.
     """
     # Where no output is named, a plan under another usual name counts as existing: planverify.yaml has
     # precedence over the other usual names, and would hide it.
     standing = usual_plan() if output == USUAL_OUTPUT and not force else None
     if standing is not None and agents and source is None:
-        say(f"{standing} stands as it is")
+        say(f"{standing} is unchanged")
         return _write_agents(standing)
     _refuse_existing(standing or output, force=force)
     text, summary = _plan_of_repository(output) if source is None else _plan_of_list(source, output)
@@ -145,12 +145,12 @@ def _plan_of_repository(output: Path, unproved: Mapping[str, str] | None = None)
     if not repository.tests and not checks:
         return "", (
             "there are no tests here, and no checks whose tools are installed; write todos as a list with "
-            f"check boxes, and name it: {program()} init --from TODO.md"
+            f"check boxes, and run: {program()} init --from TODO.md"
         )
     text, plan = plan_of_repository(repository, root=root_for(here / output, here), unproved=unproved)
     files = repository.test_files
     parts = ", ".join([*([f"{counted(files, 'file')} with tests"] if files else []), *checks])
-    left_out = f"; {len(unproved)} left out that prove nothing" if unproved else ""
+    left_out = f"; {len(unproved)} left out because they prove nothing" if unproved else ""
     return text, f"{counted(len(plan.items), 'todo')} for {parts}{left_out}"
 
 
@@ -172,7 +172,7 @@ def _plan_of_list(source: Path, output: Path) -> tuple[str, str]:
     if count > MAX_TODOS:
         raise UsageMistake(
             f"--from {source}: it has {count:,} check boxes, and a plan at most {MAX_TODOS:,} todos; "
-            "make several lists of it"
+            "split the list"
         )
     root = root_for(here / output, here)
     text, plan = plan_of_list(page, here.name or "project", str(source), root=root)
@@ -186,12 +186,12 @@ def _write_agents(plan: Path) -> int:
     try:
         page = with_section(before, str(plan))
     except ValueError as error:
-        raise UsageMistake(f"{AGENTS}: {error}; put both lines there, or remove them") from None
+        raise UsageMistake(f"{AGENTS}: {error}; add both lines, or remove them") from None
     if page == before:
-        say(f"{AGENTS} says so already")
+        say(f"{AGENTS} is up to date")
         return Status.OK
     write_file(AGENTS, page, mode=None)
-    say(f"wrote {AGENTS}: how work is verified, what comes next, what is not to be edited")
+    say(f"wrote {AGENTS}: how work is verified, what comes next, what must not be edited")
     return Status.OK
 
 
@@ -219,10 +219,8 @@ def with_section(page: str, plan: str) -> str:
     "Exit status: 0 written, 2 wrong usage, or there is a plan already, 4 an unusable template or file."
 )
 def new(
-    goal: Annotated[
-        str, typer.Argument(metavar="GOAL", help="What shall be there, in a sentence or a page.")
-    ] = "",
-    template: Annotated[str, option("-t, --template NAME", "Which; --list tells them.")] = "feature",
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="The goal, in a sentence or a page.")] = "",
+    template: Annotated[str, option("-t, --template NAME", "The template; --list shows all.")] = "feature",
     output: OutputOption = USUAL_OUTPUT,
     templates: TemplatesOption = None,
     list_: Annotated[bool, option("--list", "List the templates.")] = False,
@@ -230,8 +228,8 @@ def new(
 ) -> int:
     """Write a plan for a goal: the steps of a template, with the files and commands of this repository.
 
-    Every todo has criteria, and files that it may change: tests are written first, by another role than
-    the code. Nothing is executed.
+    Every todo has criteria and allowed files. Tests are written first, by another role than the code.
+    Nothing is executed.
     """
     here = Path.cwd()
     if list_:
@@ -245,7 +243,7 @@ def new(
     known = _templates(templates, template)
     _refuse_existing(output, force=force)
     values = read_values(goal, here) | {"root": root_for(here / output, here)}
-    text = f"# Made by {program()} new --template {template}. Edit it as you like.\n"
+    text = f"# Made by {program()} new --template {template}. Edit it freely.\n"
     text += known.fill(template, values)
     _write({output: text}, counted(len(_load(output, text).items), "todo"))
     return Status.OK
@@ -253,7 +251,7 @@ def new(
 
 def _require_goal(goal: str, example: str) -> None:
     if not clean(goal).strip():
-        raise UsageMistake(f"say what shall be there: {example}")
+        raise UsageMistake(f"name the goal: {example}")
 
 
 def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
@@ -264,11 +262,11 @@ def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
     settings = planverify_settings(Path.cwd())
     own = settings.values.get("templates") if folder is None else None
     if own is not None and not isinstance(own, str):
-        raise UsageMistake(f"{settings.place}: templates is no text; name a folder")
+        raise UsageMistake(f"{settings.place}: templates is not a text; name a folder")
     known = PlanTemplates(folder if own is None else Path.cwd() / own)
     if name is not None and name not in (names := known.names()):
         hint = nearest(name, names, "the templates are")
-        raise UsageMistake(f"--template {name}: there is no such template; {hint}")
+        raise UsageMistake(f"--template {name}: unknown template; {hint}")
     return known
 
 
@@ -277,57 +275,63 @@ def _templates(folder: Path | None, name: str | None = None) -> PlanTemplates:
 
 @command(
     "Exit status: 0 written; 2 wrong usage, or there is a plan already; 4 an unusable file, template or "
-    "model; 11 it could be planned in phases: say --phases or --flat."
+    "model; 11 the goal could be planned in phases: add --phases or --flat."
 )
 def decompose(
     goal: Annotated[
         str,
-        typer.Argument(metavar="GOAL", help="What shall be there: a sentence, a page, or - for the input."),
+        typer.Argument(metavar="GOAL", help="The goal: a sentence, a page, or - for standard input."),
     ],
     output: OutputOption = USUAL_OUTPUT,
     phases: Annotated[
-        bool | None, typer.Option("--phases/--flat", help="A plan for each phase, or one plan for all.")
+        bool | None,
+        typer.Option("--phases/--flat", help="Write a plan for each phase, or one plan for all."),
     ] = None,
     max_depth: Annotated[
-        int, option("--max-depth N", "At most so many levels of plans.", min=1, max=5)
+        int, option("--max-depth N", "The greatest number of levels of plans.", min=1, max=5)
     ] = 3,
     first: Annotated[
-        bool, option("--first", "Break only the first phase into todos; plan the others after it.")
+        bool, option("--first", "Plan only the first phase in detail; plan the others after it.")
     ] = False,
     after: Annotated[
-        Path | None, option("--after PLAN", "Tell whoever works on it what has been done in this plan.")
+        Path | None, option("--after PLAN", "Add what was done in this plan to the instructions.")
     ] = None,
     template: Annotated[
-        str | None, option("-t, --template NAME", "For every piece. Default: what its words ask for.")
+        str | None,
+        option("-t, --template NAME", "The template for every part. Default: chosen by its words."),
     ] = None,
     templates: TemplatesOption = None,
     model: Annotated[
         str | None,
-        option("--model PROVIDER:NAME", "Have a language model plan it; needs pytest-planverify[llm]."),
+        option("--model PROVIDER:NAME", "Let a language model plan it; needs pytest-planverify[llm]."),
     ] = None,
-    retries: Annotated[int, option("--retries N", "So often the model may correct it.", min=0, max=20)] = 3,
+    retries: Annotated[
+        int, option("--retries N", "How often the model may correct its plan.", min=0, max=20)
+    ] = 3,
     anew: Annotated[
-        bool, option("--anew", "Plan it even if a plan for this goal was completed here before.")
+        bool, option("--anew", "Plan it again, even if a plan for this goal was completed here before.")
     ] = False,
     force: ForceOption = False,
 ) -> int:
-    """Break a goal into todos, by templates and what the repository says about itself.
+    """Break a goal into todos, using templates and the files of the repository.
 
-    Headings and items of lists in the goal are its pieces; numbered ones build on one another. Where it has
-    phases, many todos or several domains, a plan for each phase is suggested, and asked for. A goal that
-    was completed here before is answered with its plan. Nothing is executed.
+    Headings and list items of the goal become todos; numbered items depend on each other. For a goal with
+    phases, many todos or several domains, the command suggests a plan for each phase and asks. A goal that
+    was completed here before gets its earlier plan. Nothing is executed.
     """
     here = Path.cwd()
     text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
     _require_goal(text, f"{program()} decompose 'Export orders as CSV'")
     if len(text) > LONGEST_GOAL:
-        raise UsageMistake(f"the goal is longer than {LONGEST_GOAL:,} characters; make several plans of it")
+        raise UsageMistake(
+            f"the goal is longer than {LONGEST_GOAL:,} characters; split it into several plans"
+        )
     _refuse_existing(output, force=force)
     known = _templates(templates, template)
     piece = read_goal(text)
     if not anew and after is None and (cached := _cached(piece.title, output)) is not None:
         plan, when = cached
-        _write_decomposed({output: plan}, f"# As it was completed here on {when}; --anew plans it again.\n")
+        _write_decomposed({output: plan}, f"# Completed here on {when}; --anew plans it again.\n")
         return Status.OK
     facts = read_values(piece.title, here)
     done = "" if after is None else _done_before(after)
@@ -339,7 +343,9 @@ def decompose(
             return Status.HUMAN_NEEDED
     in_phases = bool(phases) and max_depth > 1
     if in_phases and len(piece.parts) < 2:
-        raise UsageMistake("--phases: the goal names none; write them as headings or a list, or say --flat")
+        raise UsageMistake(
+            "--phases: the goal has no phases; write them as headings or a list, or use --flat"
+        )
     if model is not None:
         from planner.authoring.model_plans import plan_by_model
 
@@ -357,14 +363,16 @@ def decompose(
         plans = {output: _with_keys(plan, {"x-goal": piece.title, "x-model": model})}
     elif in_phases:
         if not (here / output).resolve().is_relative_to(here):
-            raise UsageMistake(f"-o {output}: plans with phases lie in the repository; name a file in it")
+            raise UsageMistake(
+                f"-o {output}: a plan with phases must be in the repository; name a file in it"
+            )
         phased = decomposer.phased(piece, here / output, depth=max_depth, detailed=1 if first else None)
         plans = {Path(os.path.relpath(path, here)): plan for path, plan in phased.items()}
         for path in plans:
             _refuse_existing(path, force=force)
     else:
         plans = {output: decomposer.flat(piece, here / output)}
-    _write_decomposed(plans, f"# Made by {program()} decompose. Edit it as you like.\n")
+    _write_decomposed(plans, f"# Made by {program()} decompose. Edit it freely.\n")
     return Status.OK
 
 
@@ -378,12 +386,12 @@ def _ask(goal: Piece, reasons: list[str]) -> bool | None:
         inner = f" ({counted(len(list(part.leaves())), 'part')})" if part.parts else ""
         say(f"  {number}. {part.title}{inner}")
     if not sys.stdin.isatty():
-        complain("say which: --phases, a plan for each of these, or --flat, one plan for all")
+        complain("choose: --phases for a plan for each of these, or --flat for one plan")
         return None
     answer = typer.prompt("A plan for each? (yes/no/customize)", default="yes").strip().casefold()
     if answer in ("y", "yes", "n", "no"):
         return answer in ("y", "yes")
-    say(f"write the phases as a list or as headings, and give that: {program()} decompose - < goal.md")
+    say(f"write the phases as a list or as headings, and run: {program()} decompose - < goal.md")
     return None
 
 
@@ -431,11 +439,11 @@ def _done_before(path: Path) -> str:
     flat = load_flat(path)
     found = find_outcomes(flat.loaded, None, flat.files)
     if found.document is None:
-        raise UsageMistake(f"--after {path}: it was not verified yet; run first: {found.verify}")
+        raise UsageMistake(f"--after {path}: the plan was not verified yet; run first: {found.verify}")
     done = {each.todo_id for each in found.document.outcomes if state_of(each) is TodoState.DONE}
     todos = [todo for todo in flat.loaded.plan.items if todo.id in done and todo.id not in flat.children]
     if not todos:
-        raise UsageMistake(f"--after {path}: nothing of it is done yet; run first: {found.verify}")
+        raise UsageMistake(f"--after {path}: no todo of the plan is done yet; run first: {found.verify}")
     lines = ["Done before:"]
     for todo in todos[-_MOST_DONE:]:
         files = f" ({', '.join(todo.allowed_files[:3])})" if todo.allowed_files else ""
@@ -456,7 +464,7 @@ def _write_decomposed(plans: Mapping[Path, Plan], heading: str) -> None:
 def _refuse_existing(output: Path, *, force: bool) -> None:
     """Raise ``UsageMistake`` if the output exists and ``force`` is not set."""
     if output != STANDARD_OUTPUT and not force and os.path.lexists(output):
-        raise UsageMistake(f"there is a plan already, {output}; name another file with -o, or add --force")
+        raise UsageMistake(f"{output} exists already; name another file with -o, or add --force")
 
 
 def _load(output: Path, text: str) -> Plan:

@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 EPILOG = """\
 \b
 Exit status
-   0  somebody can go on: there is work for a role, or the plan is completed
+   0  there is work for a role, or the plan is completed
    1  all todos are done, but the run was not accepted
    2  wrong usage
    4  the plan or its outcomes cannot be read, or do not fit each other
-  10  nothing to do but to repair the environment and to verify again
-  11  nothing to do until a person approves, answers or decides
-  12  halted: the budget is used up
-  13  halted: a violation of the sandbox, of hygiene or of the allowed files
+  10  repair the environment, then verify again
+  11  a person must approve, answer or decide first
+  12  halted because the budget is used up
+  13  halted by a violation of the sandbox, of hygiene or of the allowed files
 
-What each verification has found is kept in .planverify/logs below the plan's root, so that attempts and
-limits are counted from run to run. Outcomes that are named are looked at by themselves.
+The results of each verification are kept in .planverify/logs below the plan's root, so that attempts and
+limits are counted across runs. Outcomes named with --outcomes are used alone.
 """
 
 MOST_TODOS = 20
@@ -80,20 +80,20 @@ def next_(
     outcomes: OutcomesOption = None,
     as_json: JsonOption = False,
     full: Annotated[
-        bool, option("--full", "With --json: every field of the actions, instructions too.")
+        bool, option("--full", "With --json: print all fields of the actions, with instructions.")
     ] = False,
     brief: Annotated[
-        str | None, option("--brief TODO", "Print the instructions for this todo or branch, and no more.")
+        str | None, option("--brief TODO", "Print only the instructions for this todo or branch.")
     ] = None,
     output: Annotated[
         Path | None, option("--output, -o FILE", "Write the revised plan to this file.")
     ] = None,
     in_place: Annotated[
-        bool, option("--in-place", "Write the revised plan over the old; planner undo brings that back.")
+        bool, option("--in-place", "Replace the plan by the revised one; planner undo restores it.")
     ] = False,
     log: LogOption = None,
 ) -> int:
-    """Say what to do now: who repairs what, what is ready, what waits for a person, or what to run."""
+    """Show what to do now: repairs with their roles, ready todos, open questions, or the command to run."""
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_todos(plan)
@@ -135,15 +135,15 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
     plans = revised_plans(run.state, policies)
     made = write_in_place(run.tree, plans) if output is None else write_beside(run.tree, plans, output)
     if not made:
-        return ["nothing was written: the plan is as the run has it"]
+        return ["nothing was written: the plan needs no change"]
     lines = [f"wrote {shown_path(each.path)}" for each in made]
     lines += [
-        f"{shown_path(each.path)} lost its layout and comments: they could not be kept"
+        f"{shown_path(each.path)} lost its layout and comments, which could not be kept"
         for each in made
         if not each.faithful
     ]
     if output is None:
-        lines.append(f"{program()} undo {shown_path(run.tree.loaded.path)} brings the version before back")
+        lines.append(f"{program()} undo {shown_path(run.tree.loaded.path)} restores the previous version")
     return lines
 
 
@@ -301,7 +301,7 @@ class _NextScreen:
         if len(items) > MOST_TODOS:
             if apart:
                 self._screen.line()
-            self._screen.line(f"and {len(items) - MOST_TODOS} more; --json has all of them")
+            self._screen.line(f"and {len(items) - MOST_TODOS} more; --json shows all")
 
     def _clipped(self, lead: str, text: str) -> None:
         """Add one line, cut at the width of the terminal, or at ``_PIPED`` cells if there is none."""
@@ -369,7 +369,7 @@ class _NextScreen:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
         followers = [each.id for each in self._records.values() if each.behind == primary.id]
-        more = f"; also {listed(followers, 5)}, of the same cause" if followers else ""
+        more = f"; also {listed(followers, 5)}, with the same cause" if followers else ""
         self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
         self._brief(action.todo_id)
         screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
@@ -434,7 +434,7 @@ class _NextScreen:
     def _ready(self, ready: Sequence[Implement]) -> None:
         if ready:
             self._screen.line()
-            self._screen.line(self._screen.style(f"Ready ({len(ready)}), side by side", "strong"))
+            self._screen.line(self._screen.style(f"Ready ({len(ready)}), in parallel", "strong"))
             self._show_most(ready, self._begin)
             self._brief(ready[0].todo_id)
 
@@ -461,7 +461,9 @@ class _NextScreen:
         for record in self._records.values():
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:
-                lines.append(f"{record.id}: its branch waits for a place (max_concurrent_branches)")
+                lines.append(
+                    f"{record.id}: its branch waits for another branch to end (max_concurrent_branches)"
+                )
             parent = self._records.get(record.parent_id or "")
             if parent is not None and state.waits(record) and parent.life is TodoLife.TEST_FAILED:
                 after = listed(record.todo.dependencies, 3)
@@ -497,30 +499,30 @@ DEFAULT_TOKENS = 105
 """The default size of ``planner brief``."""
 
 
-@command("Exit status: 0 told, or nothing is red; 2 wrong usage, 4 the plan was not verified yet.")
+@command("Exit status: 0 shown, or nothing fails; 2 wrong usage, 4 the plan was not verified yet.")
 def brief(
     plan: TodosArgument = None,
     todo: Annotated[
         str | None,
         option(
             "--todo TODO",
-            "Tell of this todo or branch. Default: the root cause to fix first.",
+            "The todo or branch. Default: the root cause to fix first.",
             autocompletion=complete_todo,
         ),
     ] = None,
     tokens: Annotated[
-        int, option("--tokens N", "At most so many, of four characters each.", min=40)
+        int, option("--tokens N", "The greatest length, in tokens of four characters.", min=40)
     ] = DEFAULT_TOKENS,
     outcomes: OutcomesOption = None,
 ) -> int:
-    """Print the root cause to fix first: what changed, where, who acts, what next, what to leave alone.
+    """Print the root cause to fix first: change, place, role, next step, and what not to edit.
 
-    Where 800 tokens are left, or for a todo that is not red, it is the page of next --brief, cut to size.
+    With 800 tokens or more, and for a todo that does not fail, it prints the full instructions, shortened.
     """
     choice = choose_todos(plan)
     named = [todo] if todo else [*(choice.todo_ids or ())]
     if len(named) > 1:
-        raise UsageMistake(f"{plan}: a brief is about one todo; name one of them")
+        raise UsageMistake(f"{plan}: a brief is about one todo; name only one")
     run = PlanRun.open(choice.path, outcomes, keep=True)
     if run.found.document is None and not run.is_driven:
         raise PlannerError(f"{choice.path}: there are no outcomes; run first: {run.found.verify}")
@@ -528,7 +530,7 @@ def brief(
     # Every line printed before the brief is paid for out of its tokens.
     lines: list[str] = []
     if (ready := readiness(run)).command:
-        lines.append(f"old: {ready.remarks[0]}; run first: {ready.command}")
+        lines.append(f"out of date: {ready.remarks[0]}; run first: {ready.command}")
     if not named and not causes:
         write("\n".join([*lines, _nothing_failing(run)]) + "\n")
         return Status.OK
@@ -581,5 +583,5 @@ def _nothing_failing(run: PlanRun) -> str:
     """Return the line for a plan without failing todos, with the next action or the plan's state."""
     action = next(iter(run.outstanding()), None)
     if action is None:
-        return f"nothing is red: {run.state.plan_id} is {run.state.plan_state.value}"
-    return f"nothing is red; next: {getattr(action, 'question', action.because)}"
+        return f"nothing fails: {run.state.plan_id} is {run.state.plan_state.value}"
+    return f"nothing fails; next: {getattr(action, 'question', action.because)}"

@@ -44,39 +44,40 @@ _STYLES = {"error": "bad", "warning": "warn", "advice": "strong"}
 _ALIKE = 3
 """The most findings of one rule that are shown, unless ``--select`` names rules."""
 
-RULE_HELP = "May be given several times, or with commas between the rules; planner explain tells of each."
+RULE_HELP = "May be repeated, or a list separated by commas; planner explain RULE explains a rule."
 
 
 @command(
-    "Exit status: 0 no errors (--strict: no warnings either), 1 some, 2 wrong usage, 4 an unusable plan."
+    "Exit status: 0 no errors (--strict: and no warnings), 1 errors, 2 wrong usage, 4 an unusable plan."
 )
 def validate(
     plan: PlanArgument = None,
     as_json: JsonOption = False,
     format: Annotated[
-        Literal["text", "json", "sarif"], option("--format FORMAT", "How it is told; --json is json.")
+        Literal["text", "json", "sarif"],
+        option("--format FORMAT", "The output format; --json is short for json."),
     ] = "text",
     fix: Annotated[
-        Path | None, option("--fix OUT", "Write the plan with the corrections that are safe; - shows it.")
+        Path | None, option("--fix OUT", "Write the plan with all safe corrections; - is standard output.")
     ] = None,
     ignore: Annotated[list[str] | None, option("--ignore RULE", f"Skip this rule. {RULE_HELP}")] = None,
     select: Annotated[list[str] | None, option("--select RULE", "Only this rule.")] = None,
-    strict: Annotated[bool, option("--strict", "Let warnings fail, too.")] = False,
+    strict: Annotated[bool, option("--strict", "Fail for warnings, too.")] = False,
     qualification: Annotated[
         Path | None,
         option(
             "--qualification FILE",
-            "Refuse the checks that planverify qualify found bad; FILE is what it wrote.",
+            "Report the checks that planverify qualify found bad; FILE is its output.",
         ),
     ] = None,
 ) -> int:
-    """Validate a plan: is every todo proved, by checks that can be trusted, in an order that can be kept?
+    """Check whether every todo of a plan can be verified by trustworthy checks, in a possible order.
 
-    Each finding tells where it is and what to do. An error keeps the plan from being proved; a warning does
-    not, but should be looked at; advice is a better way. Sub-plans are validated, too.
+    Each finding shows its place and what to do. With an error, the plan cannot be verified; a warning
+    should be looked at; advice improves the plan. Sub-plans are validated, too.
 
     --fix adds files that a todo must make to its allowed_files, missing dependencies, and retries, and
-    tells what is left then.
+    shows the remaining findings.
     """
     qualified = None
     if qualification is not None:
@@ -152,14 +153,14 @@ def _write_fixed(path: Path, output: Path) -> None:
     from planner.planfile.writer import rewrite
 
     if output != STANDARD_OUTPUT and output.exists():
-        raise UsageMistake(f"--fix {output}: it is there already; name a new file")
+        raise UsageMistake(f"--fix {output}: the file exists already; name a new file")
     fixed = fix_plan(path)
     target = path if output == STANDARD_OUTPUT else output
     write_file(output, rewrite(fixed.loaded, fixed.plan, target=target).text, mode=None)
     for each in fixed.made:
         complain(f"corrected {each.rule} of '{each.todo_id}': {each.message}")
     if not fixed.made:
-        complain("nothing to correct that is safe")
+        complain("there is no safe correction")
 
 
 def _unprotected(flat: FlatPlan) -> str | None:
@@ -172,9 +173,9 @@ def _unprotected(flat: FlatPlan) -> str | None:
         return None
     verb = "names" if count == 1 else "name"
     if "protected_files" in policy.model_fields_set:
-        open_to_change = "protected_files is empty, so nothing stops a change of the tests"
+        open_to_change = "protected_files is empty, so changed tests are not detected"
     else:
-        open_to_change = "without a baseline nothing stops a change of the tests or the plan"
+        open_to_change = "without a baseline, changed tests or plans are not detected"
     return f"{counted(count, 'todo')} {verb} no allowed_files: {open_to_change}"
 
 
@@ -184,7 +185,7 @@ def _rules(option: str, given: Sequence[str] | None) -> list[str]:
     for name in names:
         if name not in LINT_RULES:
             near = nearest(name, LINT_RULES, "the rules are")
-            raise UsageMistake(f"{option} {name}: there is no such rule; {near}")
+            raise UsageMistake(f"{option} {name}: unknown rule; {near}")
     return names
 
 
@@ -200,7 +201,7 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
             screen.labelled("fix", each.fix, room=5)
     for rule, count in shown.items():
         if count > most:
-            screen.line(f"and {count - most} more of {rule}; all: --select {rule}")
+            screen.line(f"and {count - most} more of {rule}; show all: --select {rule}")
     if remark is not None:
         screen.paragraph(remark, first=f"{screen.style('!', 'warn')} ", indent=2)
     counts = Counter(each.severity.value for each in findings)
@@ -214,13 +215,13 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, most: int, remark: st
     screen.show()
 
 
-@command("Exit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.")
+@command("Exit status: 0 shown, 2 wrong usage, 4 a file cannot be read or does not fit.")
 def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: JsonOption = False) -> int:
-    """Show which todos can be worked on at the same time: wave by wave, what is done left out.
+    """Show which todos can be worked on at the same time, wave by wave, without todos that are done.
 
-    A todo stands in the first wave after all that it depends on in which nobody else may write its files:
-    its allowed_files, else its target_file and expected_artifacts. One that names no files is taken to be
-    apart from all others.
+    A todo is in the first wave after its dependencies in which no other todo may write its files: its
+    allowed_files, or its target_file and expected_artifacts. A todo that names no files is assumed to
+    conflict with no other.
     """
     from planner.planfile.latest_outcomes import find_outcomes
     from planner.policy.outcomes import state_of
@@ -269,7 +270,7 @@ def waves(plan: PlanArgument = None, outcomes: OutcomesOption = None, as_json: J
                 screen.labelled("after", listed(placed.after), indent=4)
             for other in placed.apart_from:
                 screen.labelled(
-                    "apart", f"from {other.todo_id}, for both may write {listed(other.files)}", indent=4
+                    "apart", f"from {other.todo_id}, because both may write {listed(other.files)}", indent=4
                 )
     if left_out:
         screen.line()
@@ -302,16 +303,18 @@ def _rooted_alike(flat: FlatPlan) -> Sequence[Todo]:
     ]
 
 
-@command("Exit status: 0 put back, 2 wrong usage, 4 no version before, or edited since.")
+@command(
+    "Exit status: 0 restored, 2 wrong usage, 4 there is no previous version, or the plan was edited since."
+)
 def undo(
     plan: PlanArgument = None,
     force: Annotated[
-        bool, option("--force", "Put it back though it was edited since; the edits are lost.")
+        bool, option("--force", "Restore it even if it was edited since; the edits are lost.")
     ] = False,
 ) -> int:
-    """Put back a plan, and its sub-plans, as they were before planner revised them last.
+    """Restore a plan and its sub-plans as they were before their last revision.
 
-    The versions before are kept in .planverify, the last 20 of each plan; each call goes back by one.
+    The last 20 versions of each plan are kept in .planverify; each call goes back by one.
     """
     return undo_last_edit(plan_or_usual(plan), force=force)
 
@@ -325,32 +328,32 @@ def undo_last_edit(plan: Path, *, force: bool) -> int:
 
     undone = undo_plan(plan, force=force)
     for path in undone.files:
-        say(f"{shown_path(path)}: put back as it was before")
+        say(f"{shown_path(path)}: restored the previous version")
     if undone.left:
-        say(f"older versions that are kept: {undone.left}")
+        say(f"older versions: {undone.left}")
     return Status.OK
 
 
 SCHEMAS = {
-    "plan": "the plan file; YAML is checked as the JSON that it stands for",
-    "outcome": "what a run found: .planverify/outcomes.json",
-    "contract": "what a module promises: the file that a todo's contract_path names",
+    "plan": "the plan file, in YAML or JSON",
+    "outcome": "the results of a run: .planverify/outcomes.json",
+    "contract": "the interface of a module: the file named by contract_path",
     "answers": "answers to questions of a plan: .planverify/answers.json",
-    "failure_report": "all that was seen of a failed todo: diagnostics/TODO_failure_report.json",
-    "event": "a fact that planner step is told, one a line",
-    "action": "what planner step asks for, one a line",
-    "baseline": "what held before the work began: .planverify/plans/PLAN/baseline.json",
-    "qualification": "what the checks of a plan are worth: .planverify/plans/PLAN/qualification.json",
+    "failure_report": "the details of a failed todo: diagnostics/TODO_failure_report.json",
+    "event": "an input line of planner step",
+    "action": "an output line of planner step",
+    "baseline": "the state before the work began: .planverify/plans/PLAN/baseline.json",
+    "qualification": "the results of planverify qualify: .planverify/plans/PLAN/qualification.json",
 }
 
 
 @command(
     "\b\nNames\n"
     + "\n".join(f"  {name:<16}{text}" for name, text in SCHEMAS.items())
-    + "\n\nExit status: 0 printed, 2 there is no such schema."
+    + "\n\nExit status: 0 printed, 2 unknown schema."
 )
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which schema; see below.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The schema; see below.")],
 ) -> int:
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
     from planner.planfile.schemas import schema_text
@@ -358,6 +361,6 @@ def schema(
     wanted = name.casefold().replace("-", "_")
     wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
     if wanted not in SCHEMAS:
-        raise UsageMistake(f"there is no schema '{name}'; {nearest(name, SCHEMAS, 'there are')}")
+        raise UsageMistake(f"unknown schema '{name}'; {nearest(name, SCHEMAS, 'the schemas are')}")
     write(schema_text(wanted))
     return Status.OK

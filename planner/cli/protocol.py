@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 STEP_EPILOG = """\
 \b
-Each line of standard input is one event, a JSON object with "event" and "at". It is answered with
-its actions, one a line, and a last line that holds "state", or "error" if it was refused: then
-nothing has changed. Begin with run_started; where the log goes on, with run_resumed.
+Each line of standard input is one event, a JSON object with "event" and "at". The answer
+has one action per line, and a last line with "state", or with "error" if the event was refused: then
+nothing has changed. Start with run_started; to continue a log, with run_resumed.
 
 \b
 Exit status
-   0  the input has come to its end
+   0  the input has ended
    2  wrong usage
    4  the plan, the log or the store cannot be used, or do not fit each other
  130  interrupted
@@ -59,40 +59,39 @@ def step(
         Path | None,
         option(
             "--log FILE",
-            "Where the run is kept, and goes on. Default: .planverify/logs/PLAN_ID.jsonl below the root.",
+            "The log of the run, which is continued if it exists. Default: "
+            ".planverify/logs/PLAN_ID.jsonl below the root.",
         ),
     ] = None,
     store: Annotated[
         str | None,
         option(
             "--store URL",
-            "A database to learn from, and to import the run into at the end. Default, unless there "
+            "A database of earlier runs, into which this run is imported at the end. Default, unless there "
             "is a --log: the index of the project.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, option("--jobs, -j N", "So many todos are worked on at once.", min=1)
+        int | None, option("--jobs, -j N", "The number of todos to work on at once.", min=1)
     ] = None,
     no_validation: Annotated[
-        bool, option("--no-validation", "Carry out a plan though it has errors.")
+        bool, option("--no-validation", "Carry out the plan even if validation finds errors.")
     ] = False,
     allow_unproved: Annotated[
         bool,
         option(
             "--allow-unproved",
-            "Let an outcome without checks make a todo done; it is shown as not verified.",
+            "Accept an outcome without checks as done; the todo is shown as not verified.",
         ),
     ] = False,
-    run: Annotated[
-        str | None, option("--run ID", "The run that is meant, or what a new one is called.")
-    ] = None,
+    run: Annotated[str | None, option("--run ID", "The id of the run to continue or to start.")] = None,
     plan_out: Annotated[
-        Path | None, option("--plan-out FILE", "Keep the newest version of the plan in this file.")
+        Path | None, option("--plan-out FILE", "Write the current version of the plan to this file.")
     ] = None,
 ) -> int:
-    """Drive a plan from outside: events in, actions out, one JSON object a line.
+    """Drive a plan from outside: events in, actions out, one JSON object per line.
 
-    The run is kept in the log: after a kill the same command goes on where it ended.
+    The run is kept in the log: after a crash, the same command continues it.
     """
     plan = plan_or_usual(plan)
     versions = PlanVersions(plan_out, plan) if plan_out is not None else None
@@ -196,8 +195,8 @@ def _error(error: PlannerError) -> str:
 REPLAY_EPILOG = """\
 \b
 Exit status
-   0  the same decisions, byte for byte; with --until, the state is shown
-   1  other decisions: the first difference is shown
+   0  the decisions are the same, byte for byte; with --until, the state is shown
+   1  the decisions differ; the first difference is shown
    2  wrong usage
    4  the log cannot be read, or a line of it was changed, dropped, added or moved
 """
@@ -208,21 +207,21 @@ _MOST_SHOWN = 1_000
 
 @command(REPLAY_EPILOG)
 def replay(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log that planner step has written.")],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log that planner step has written.")],
     until: Annotated[
-        int | None, option("--until N", "Show how things stood after line N; the first line is 0.", min=0)
+        int | None, option("--until N", "Show the state after line N; the first line is 0.", min=0)
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Replay a recorded log, and compare each decision with the one in the log, byte for byte.
+    """Replay a recorded log, and compare each decision with the recorded one, byte for byte.
 
-    The log is only read. It holds all that is needed: no plan file, no outcome, no clock.
+    The log is only read. It has everything that is needed: plans, outcomes and times.
     """
     found = Replay.of(log, until=until)
     for remark in found.remarks:
         complain(remark)
     if found.events == 0 and found.difference is None:
-        raise LogError(f"{log}: the log is empty; name one that planner step has written")
+        raise LogError(f"{log}: the log is empty; name a log that planner step has written")
     if until is not None and found.events > until:
         _show_state(log, found, as_json=as_json)
         return Status.OK
@@ -258,7 +257,7 @@ def _show_comparison(found: Replay, *, as_json: bool) -> None:
         screen.line(f"{counts}: the same, byte for byte")
     else:
         event = screen.one_line(difference.event.event)
-        screen.line(f"line {difference.n} ({event}): {screen.style('other decisions', 'bad')}")
+        screen.line(f"line {difference.n} ({event}): {screen.style('different decisions', 'bad')}")
         now = difference.now
         if difference.refusal is not None:
             now = f"the event is refused: {difference.refusal}"
@@ -293,8 +292,8 @@ def _show_state(log: Path, found: Replay, *, as_json: bool) -> None:
     screen = Screen()
     if found.difference is not None:
         screen.remark(
-            f"line {found.difference.n} holds other decisions than are made now: the state is what is "
-            "decided now"
+            f"line {found.difference.n} has different decisions than are made now; the state follows from "
+            "those made now"
         )
     show_tree(screen, tree, f"{log}, after line {last.n} ({last.event.event})")
     for asked in state.questions.values():

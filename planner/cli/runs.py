@@ -70,10 +70,14 @@ def readiness(run: PlanRun) -> Readiness:
         remarks.append("the plan has changed since it was verified")
         command = found.verify
     elif found.changed_todos:
-        remarks.append(f"new or changed in the plan since the run: {listed(found.changed_todos, 5)}")
+        remarks.append(f"added or changed in the plan since the run: {listed(found.changed_todos, 5)}")
         command = found.verify
     elif found.files.paths:
-        old = f"; the verdicts of {listed(found.files.by_todo, 5)} are old" if found.files.by_todo else ""
+        old = (
+            f"; the verdicts of {listed(found.files.by_todo, 5)} are out of date"
+            if found.files.by_todo
+            else ""
+        )
         remarks.append(f"{listed(found.files.paths, 3)} changed since the run{old}")
         command = found.verify
     unaccepted = None if found.document is None else found.document.run.unexplained
@@ -109,6 +113,6 @@ def recorded_runs(named: Sequence[Path]) -> Iterator[RecordedRun]:
             opened = PlanRun.open(path)
             if opened.found.document is None:
                 raise UsageMistake(
-                    f"there is no run of {path} yet; run first: {opened.found.verify}, or name a log"
+                    f"{path} has no run yet; run first: {opened.found.verify}, or name a log"
                 )
             yield opened.recorded()

@@ -30,19 +30,19 @@ _CHANGES = ("role", "instructions", "allowed_files", "max_debug_attempts")
 @command("Exit status: 0 stopped, 2 wrong usage, or FastAPI is not installed, 4 a file cannot be used.")
 def serve(
     plan: PlanArgument = None,
-    host: Annotated[str, option("--host NAME", "The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, option("--port N", "The port to listen at.", min=1, max=65535)] = 8765,
+    host: Annotated[str, option("--host NAME", "The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option("--port N", "The port to listen on.", min=1, max=65535)] = 8765,
     anywhere: Annotated[
-        bool, typer.Option("--allow-remote", help="Listen at an address that other machines reach, too.")
+        bool, typer.Option("--allow-remote", help="Listen on an address that other machines can reach.")
     ] = False,
 ) -> int:
-    """Show the runs of the project in a browser, and take answers to what is asked."""
+    """Show the runs of the project in a browser, and record answers to open questions."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None or find_spec("jinja2") is None:
         raise UsageMistake("the pages need more packages: pip install 'pytest-planverify[web]'")
     if host not in LOOPBACK and not anywhere:
         raise UsageMistake(
-            f"--host {host}: other machines reach that address, and all who have the printed token can "
-            "answer; add --allow-remote if that is meant"
+            f"--host {host}: other machines can reach that address, and anybody with the printed token can "
+            "answer; add --allow-remote to allow it"
         )
     import uvicorn
 
@@ -55,7 +55,7 @@ def serve(
     hosts = {*LOOPBACK, host} if host not in ("0.0.0.0", "::") else set[str]()
     app = create_app(path, load_plan(path).root, token, hosts, record, login_name())
     if anywhere:
-        complain("other machines can reach these pages, and what is sent is not encrypted")
+        complain("other machines can reach these pages, and the connection is not encrypted")
     name = f"[{host}]" if ":" in host else host
     say(f"http://{name}:{port}/?token={token}")
     uvicorn.run(
@@ -93,7 +93,7 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
             if decision != "modify":
                 changes = {}
             elif not changes:
-                raise UsageMistake("nothing is to be changed; fill in a field, or approve it as it is")
+                raise UsageMistake("no change is given; fill in a field, or approve it unchanged")
             # Never None: an answer without a digest must not count for whatever is proposed by now.
             digest = form.get("digest", "")
             lines = [give_decision(run, name, decision, by, given.get("because"), digest, changes)]

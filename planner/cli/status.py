@@ -43,8 +43,8 @@ _NARROWEST_NAME = 12
 
 
 @command(
-    "\b\nExit status: 0 shown, 2 wrong usage, 4 a file that cannot be read or does not fit.\n"
-    "A plan that was never verified is shown, too: every todo is pending then."
+    "\b\nExit status: 0 shown, 2 wrong usage, 4 a file cannot be read or does not fit.\n"
+    "In a plan that was never verified, every todo is pending."
 )
 def status(
     plan: TodosArgument = None,
@@ -56,12 +56,14 @@ def status(
             autocompletion=complete_todo,
         ),
     ] = None,
-    depth: Annotated[int | None, option("--depth N", "Show so many levels below the top.", min=0)] = None,
+    depth: Annotated[
+        int | None, option("--depth N", "Show at most this number of levels below the top.", min=0)
+    ] = None,
     outcomes: OutcomesOption = None,
     log: LogOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the tree of todos: how each stands, progress at every level, what blocks what since when."""
+    """Show the tree of todos: the state of each, progress at every level, and what blocks what."""
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
     tree = status_tree(run.state, blocked_since(run.tree.loaded.root, run.state.plan_id))

@@ -24,14 +24,14 @@ Row = dict[str, Any]
 @command("Exit status: 0 shown, 2 wrong usage, 4 the tools of the repository cannot be used.")
 def tools(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Only this tool, recipe or purpose.")
+        str | None, typer.Argument(metavar="NAME", help="Show only this tool, recipe or purpose.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """List the tools of this repository and of the catalog, and the recipes, with what each runs.
 
-    A repository names tools of its own in pyproject.toml, under [tool.planverify.tools]; init, new and
-    decompose write them into the plans that use them.
+    A repository may define tools in pyproject.toml, under [tool.planverify.tools]; init, new and
+    decompose copy them into plans that use them.
     """
     recipes: list[Row] = [
         {"name": name, "runs": [{"cmd": each, "here": is_runnable(each)} for each in commands]}
@@ -42,7 +42,7 @@ def tools(
         rows = [row for those in listing.values() for row in those]
         names = {word for row in rows for word in (row["name"], row.get("kind")) if word}
         if name not in names:
-            raise UsageMistake(f"{name}: there is no such tool; {nearest(name, names, 'there are')}")
+            raise UsageMistake(f"{name}: unknown tool; {nearest(name, names, 'the tools are')}")
         for key, those in listing.items():
             listing[key] = [row for row in those if name in (row["name"], row.get("kind"))]
     if as_json:

@@ -195,7 +195,7 @@ def _bases(place: _Place, found: griffe.Class, wanted: ClassContract) -> Iterato
             verb, where = "is" if known else "may be", f"{place.path}:{found.lineno}"
             yield _difference(
                 "signature" if known else "unresolved",
-                f"{name} {verb} no subclass of {base} by its source ({where})",
+                f"{name} {verb} not a subclass of {base} according to its source ({where})",
                 name=name,
                 expected=f"class {name}({base})",
                 actual=f"class {name}({', '.join(bases)})",
@@ -221,8 +221,11 @@ def _property(place: _Place, wanted: PropertyContract) -> Iterator[ContractDiffe
         if returns is not None:
             likeness = compare_annotations(wanted.returns, returns, ScopeNames(home.owner))
         if likeness is not Likeness.SAME:
-            shown = f"gives {returns}" if returns else "does not say what it gives"
-            message = f"{place.prefix}{name}: the contract says it gives {wanted.returns}, the code {shown}"
+            shown = f"gives {returns}" if returns else "has no annotation"
+            message = (
+                f"{place.prefix}{name}: the contract says that it returns {wanted.returns}, the "
+                f"code {shown}"
+            )
             problem = "signature" if likeness is Likeness.DIFFERENT else "unresolved"
             actual = f"property {name} -> {returns}"
             yield place.difference(problem, name, message, expected=expected, actual=actual)

@@ -93,16 +93,18 @@ def _bytes(file: Path) -> bytes:
         mode = file.stat().st_mode
     except FileNotFoundError:
         near = ProjectFiles(file.parent).near(file.name)
-        remedy = f"did you mean {near}?" if near else "check the path, or write it: planner contract write"
+        remedy = (
+            f"did you mean {near}?" if near else "check the path, or write the file: planner contract write"
+        )
         raise Refused(f"the file does not exist; {remedy}") from None
     if not stat.S_ISREG(mode):
-        raise Refused("this is no ordinary file; name a contract file")
+        raise Refused("this is not a regular file; name a contract file")
     with file.open("rb") as opened:
         data = opened.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; promise less in one contract")
+        raise Refused(f"the file is larger than {MAX_BYTES // 2**20} MiB; split the contract")
     if not data.strip() or b"\0" in data:
-        raise Refused("the file is no JSON text; write it with: planner contract write MODULE")
+        raise Refused("the file is not JSON; write it with: planner contract write MODULE")
     return data
 
 
@@ -118,11 +120,11 @@ def _contract(document: Document) -> Contract:
         raise document.refusal(place.node.at, problem, place.path)
     contract, is_sound = read_model(document, Contract)
     if is_sound and contract.is_empty:
-        problem = "the contract promises nothing; name functions, classes or schemas"
+        problem = "the contract is empty; name functions, classes or schemas"
         document.mark(document.root.at, "", problem)
     for number, problem in _bad_schemas(contract) if is_sound else ():
         schema = document.find(("schemas", number))
-        document.mark(schema.node.at, schema.path, f"this is no JSON Schema: {problem}; correct it")
+        document.mark(schema.node.at, schema.path, f"this is not a JSON Schema: {problem}; correct it")
     return contract
 
 
@@ -173,7 +175,7 @@ def _rendered(value: dict[str, Any] | list[Any] | str | float | None, depth: int
 
 # -- generation ----------------------------------------------------------------------------------------
 
-_TOO_LONG = "has names or values that are too long for a contract, or unusual"
+_TOO_LONG = "has names or values that do not fit into a contract"
 _MAX_MESSAGE = 1_000
 
 

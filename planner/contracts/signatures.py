@@ -140,7 +140,7 @@ def _differences(
                 yield from _compare_parameter(expected, by_name[expected.name], names)
     if wanted.returns is not None:
         if found.returns is None:
-            likeness, why = Likeness.DIFFERENT, "it does not say what it returns"
+            likeness, why = Likeness.DIFFERENT, "it has no return annotation"
         else:
             likeness = compare_annotations(wanted.returns, found.returns, names)
             why = f"it returns {found.returns}, not {wanted.returns}"
@@ -177,14 +177,16 @@ def _changes(promised: Sequence[ParameterContract], found: Sequence[ParameterCon
     renamed = {old: new for old, new in pairs if old in missing and new in new_ones}
     yield from (f"the parameter {old} is renamed to {new}" for old, new in renamed.items())
     yield from (f"it lacks the parameter {name}" for name in missing if name not in renamed)
-    yield from (f"it has the parameter {name} besides" for name in new_ones if name not in renamed.values())
+    yield from (
+        f"it has the additional parameter {name}" for name in new_ones if name not in renamed.values()
+    )
     for old, new in [*((name, name) for name in actual if name in wanted), *renamed.items()]:
         if wanted[old] != actual[new]:
             kinds = f"{actual[new]}, not {wanted[old]}".replace("_", " ")
             yield f"{new} is {kinds}"
     common = [each.name for each in promised if each.name in actual]
     if common != [each.name for each in found if each.name in wanted]:
-        yield "its parameters stand in another order"
+        yield "its parameters have another order"
 
 
 def render(function: FunctionContract) -> str:

@@ -128,7 +128,7 @@ class ModuleReader:
         """Return the path of a module's source, relative to the root. Raises :class:`ModuleProblem`."""
         if not all(part.isidentifier() for part in name.split(".")):
             raise ModuleProblem(
-                "missing_module", f"'{name}' is no name of a module; write it dotted: indicators.rsi"
+                "missing_module", f"'{name}' is not a module name; write it dotted: indicators.rsi"
             )
         stem = name.replace(".", "/")
         for folder in SOURCE_FOLDERS:
@@ -141,7 +141,7 @@ class ModuleReader:
         siblings = [entry for folder in SOURCE_FOLDERS for entry in self._entries(f"{folder}{package}")]
         for entry in siblings:
             if entry.name.partition(".")[0] == last and entry.suffix in COMPILED_SUFFIXES:
-                problem = f"{name} is only there as {entry.name}, which cannot be read without running it"
+                problem = f"{name} exists only as {entry.name}, which cannot be read without running it"
                 raise ModuleProblem("unresolved", problem)
         problem = f"there is no module {name} below the root"
         near = difflib.get_close_matches(last, sorted({entry.stem for entry in siblings}), n=1)
@@ -404,7 +404,7 @@ def uncertainty(owner: Scope, name: str) -> str | None:
         if "property" in member.labels:
             return "is a property"
     if name in owner.imports:
-        return f"comes from {owner.imports[name]}, which the project's source does not show"
+        return f"comes from {owner.imports[name]}, which is not in the source of the project"
     if name in bindings.assigned:
         return "is assigned, not defined"
     return "may come from a star import or __getattr__" if bindings.is_open else None

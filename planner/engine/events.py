@@ -104,7 +104,7 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
     if problems:
         tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})
         tx.plan_to(PlanState.REJECTED)
-        because = f"the plan is not fit to be carried out ({counted(len(problems), 'problem')})"
+        because = f"the plan failed validation ({counted(len(problems), 'problem')})"
         end(tx, Finish(rule="unfit-plan", because=because, result="rejected", problems=problems))
     else:
         admit(tx, plan, event.digest, "")
@@ -142,7 +142,7 @@ def fold(events: Iterable[Event]) -> State:
         else:
             break
     if state is None:
-        raise RefusedEvent("no-plan", "the first event submits no plan", "begin with plan_submitted")
+        raise RefusedEvent("no-plan", "the first event does not submit a plan", "start with plan_submitted")
     return state
 
 
@@ -172,18 +172,18 @@ def _refuse_out_of_place(state: State, kind: str) -> None:
     if state.plan_state.is_final:
         how = state.plan_state.value
         raise RefusedEvent(
-            "run-is-over", f"the run is over: the plan is {how}", "begin another, in a log of its own"
+            "run-is-over", f"the run is over: the plan is {how}", "start another run with another log"
         )
     if kind == "plan_submitted":
         raise RefusedEvent(
-            "plan-is-submitted", "a plan is submitted once, as the first event", "leave it out"
+            "plan-is-submitted", "a plan is submitted once, in the first event", "leave it out"
         )
     begun = state.plan_state is not PlanState.READY
     if kind == "run_started" and begun:
-        remedy = "a run is started once; go on with run_resumed"
+        remedy = "a run is started once; continue with run_resumed"
         raise IllegalTransition("the plan", state.plan_state, PlanState.EXECUTING, kind, remedy=remedy)
     if not begun and kind not in ("run_started", "run_resumed", "stop_requested", "clock_ticked"):
-        raise RefusedEvent("run-not-started", f"{kind} comes before run_started", "begin with run_started")
+        raise RefusedEvent("run-not-started", f"{kind} comes before run_started", "start with run_started")
 
 
 def _run_started(tx: Transaction, _event: Event) -> None:
@@ -233,10 +233,10 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
     tx.check_budget(record.id)
     if not event.success:
         message = one_line(event.message or "", limit=_MAX_MESSAGE)
-        because = f"whoever worked says that it failed{f': {message}' if message else ''}"
+        because = f"the worker reported a failure{f': {message}' if message else ''}"
         _turn_failed(tx, record, "work-failed", because)
     elif record.todo.requires_testing:
-        because = "the work is said to be done, which a verification has to prove"
+        because = "the work is reported as done and must be verified"
         verify(tx, record, "done-means-verified", because, turn=record.turns)
     else:
         tx.done(record, verified=False)
@@ -256,7 +256,7 @@ def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -
         because += f"; retry {record.retries} of {limit}"
         work_again(tx, record, "retry-by-the-same-role", because, retries=record.retries)
     elif record.todo.requires_testing:
-        because += ", and no retry is left: a verification tells what is wrong"
+        because += "; no retry is left, so a verification shows what is wrong"
         verify(tx, record, "failed-turn-is-diagnosed", because)
     else:  # without tests there is no failure that a repair could be derived from
         tx.fail(record)
@@ -278,12 +278,12 @@ def conflict_found(tx: Transaction, event: ConflictFound) -> None:
     """
     first, *others = (tx.known(name) for name in dict.fromkeys(event.todo_ids))
     if not others:
-        raise RefusedEvent("no-conflict", "a todo cannot be in conflict with itself", "name two todos")
+        raise RefusedEvent("no-conflict", "a todo cannot conflict with itself", "name two todos")
     redone = [record for record in others if record.life.is_live and not record.is_parent]
     if not redone:
-        remedy = "name a todo behind the first that is under work, or being verified"
+        remedy = "name a later todo that is being worked on or verified"
         raise tx.illegal(others[0], TodoLife.ACTIVE, remedy)
-    because = f"its work does not fit that of {first.id}"
+    because = f"its work conflicts with that of {first.id}"
     because += f" ({', '.join(event.files[:5])})" if event.files else ""
     for name in (record.id for record in redone):
         _redo(tx, tx.records[name], because, event.files)
@@ -323,7 +323,7 @@ def sub_plan_loaded(tx: Transaction, event: SubPlanLoaded) -> None:
     """
     record = tx.known(event.todo_id)
     if not record.is_parent or record.life is not TodoLife.ACTIVE or record.id in tx.parts:
-        raise tx.illegal(record, TodoLife.ACTIVE, "tell only of what load_sub_plan has asked for")
+        raise tx.illegal(record, TodoLife.ACTIVE, "report only what load_sub_plan requested")
     tx.withdraw(record.question)  # an earlier failure to load it is resolved
     problems = list(event.problems)
     if event.plan is None:
@@ -355,7 +355,7 @@ def _at_work(tx: Transaction, event: WorkStarted | WorkFinished, after: TodoLife
     """
     record = tx.known(event.todo_id)
     if record.life is not TodoLife.ACTIVE or record.is_parent:
-        raise tx.illegal(record, after, "tell only of what implement has asked for")
+        raise tx.illegal(record, after, "report only what implement requested")
     tx.check_answer(record, "work on", event.answers)
     return record
 
@@ -397,13 +397,13 @@ def approval_given(tx: Transaction, event: ApprovalGiven) -> None:
     """
     question = _open_question(tx, event.approval_id)
     if not question.kind.is_approval:
-        problem = f"'{event.approval_id}' is a question, and nothing to approve"
-        remedy = f"answer it by question_answered with {', '.join(question.options)}"
+        problem = f"'{event.approval_id}' is a question, not a request for approval"
+        remedy = f"answer it with question_answered: {', '.join(question.options)}"
         raise RefusedEvent("no-such-approval", problem, remedy)
     if event.digest != question.digest:
-        problem = f"what was decided about '{event.approval_id}' has the digest {event.digest or '(none)'}"
-        problem += f", and what is proposed now has {question.digest}"
-        raise RefusedEvent("stale-approval", problem, "look at what is proposed now, and decide anew")
+        problem = f"the decision on '{event.approval_id}' has the digest {event.digest or '(none)'}"
+        problem += f", but the current proposal has {question.digest}"
+        raise RefusedEvent("stale-approval", problem, "review the current proposal, and decide again")
     _check_option("no-such-decision", event.decision.value, question)
     tx.withdraw(question.question_id)
     record = tx.records[question.todo_id]
@@ -423,15 +423,15 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     """
     question = _open_question(tx, event.question_id)
     if question.kind.is_approval:
-        reason = f"'{event.question_id}' is to be approved or rejected"
-        remedy = f"decide it by approval_given with the digest {question.digest}"
+        reason = f"'{event.question_id}' has to be approved or rejected"
+        remedy = f"decide it with approval_given and the digest {question.digest}"
         raise RefusedEvent("no-such-question", reason, remedy)
     _check_option("no-such-answer", event.answer, question)
     reason, who = _reason(event.because), _name(event.by)
     tx.withdraw(question.question_id)
     if event.answer == "stop":
         found = (question.todo_id,) if question.todo_id else ()
-        raise Stop("stopped-by-person", f"{who} wants everything to stop{reason}", found)
+        raise Stop("stopped-by-person", f"{who} stopped the run{reason}", found)
     if question.question_id == BUDGET_QUESTION:
         tx.overspent = True
         return
@@ -439,7 +439,7 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
     if event.answer == "give_up":
         tx.fail(record)
     elif event.answer == "retry":
-        because = f"{who} wants it tried once more{reason}"
+        because = f"{who} asked for another try{reason}"
         # The person's reason becomes part of the instructions for the turn that they grant.
         if not record.is_parent:
             instructions = event.because or record.instructions
@@ -447,22 +447,22 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
         tx.enqueue(record, "load" if record.is_parent else "implement", "person-grants-a-turn", because)
     else:
         record = tx.update(record, waited=0)
-        tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} has answered{reason}")
+        tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} answered{reason}")
 
 
 def _open_question(tx: Transaction, question_id: str) -> AskHuman:
     """Return an open question. Raises :class:`planner.errors.RefusedEvent`, naming the open ones."""
     if question_id not in tx.questions:
         open_ = ", ".join(sorted(tx.questions)[:10]) or "none"
-        problem = f"'{question_id}' is not asked (open are: {open_})"
-        raise RefusedEvent("no-such-question", problem, "answer one that is asked")
+        problem = f"'{question_id}' is not an open question (open: {open_})"
+        raise RefusedEvent("no-such-question", problem, "answer an open question")
     return tx.questions[question_id]
 
 
 def _check_option(rule: str, answer: str, question: AskHuman) -> None:
     if answer not in question.options:
-        problem = f"'{answer[:100]}' is no answer to '{question.question_id}'"
-        raise RefusedEvent(rule, problem, f"say {', '.join(question.options)}")
+        problem = f"'{answer[:100]}' is not an answer to '{question.question_id}'"
+        raise RefusedEvent(rule, problem, f"answer {', '.join(question.options)}")
 
 
 def plan_revised(tx: Transaction, event: PlanRevised) -> None:
@@ -476,34 +476,34 @@ def plan_revised(tx: Transaction, event: PlanRevised) -> None:
         raise RefusedEvent(
             "unknown-plan",
             f"there is no loaded sub-plan '{event.within}'",
-            "name the parent whose sub-plan is meant, or nothing for the plan at the top",
+            "name the parent of the sub-plan, or nothing for the top plan",
         )
     if any(edit.edit == "add_branch" for edit in event.edits):
         raise RefusedEvent(
             "no-branch-by-hand",
-            "a branch is made by the engine, which counts it and ends it",
+            "only the engine makes branches, because it counts and ends them",
             "answer the question about its todo, or add a todo",
         )
     # Checked after publishing, as only the result shows which todos changed; a refusal discards all.
     before = tx.records.copy()
-    because = f"{_name(event.by)} has changed the plan"
+    because = f"{_name(event.by)} changed the plan"
     try:
         publish(tx, event.within, event.edits, "revised-by-person", because)
     except EditConflictError as error:
         raise RefusedEvent(
-            "revision-conflict", error.args[0], "decide anew from the plan as it is"
+            "revision-conflict", error.args[0], "decide again from the current plan"
         ) from None
     for name, previous in sorted(before.items()):
         record = tx.records[name]
         if not (previous.life.is_final or previous.life.is_live) or record.todo == previous.todo:
             continue
         if record.life.is_final or set(record.todo.dependencies) - set(previous.todo.dependencies):
-            raise tx.illegal(record, TodoLife.PENDING, "add a todo of its own for what is missing")
+            raise tx.illegal(record, TodoLife.PENDING, "add another todo for what is missing")
 
 
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
     """Halt the run at a person's request, by raising :class:`Stop`."""
-    because = f"{_name(event.by)} wants everything to stop{_reason(event.because)}"
+    because = f"{_name(event.by)} stopped the run{_reason(event.because)}"
     raise Stop("stopped-by-person", because)
 
 
@@ -537,7 +537,7 @@ def _narrow(tx: Transaction, record: TodoRecord, changes: BranchChanges) -> None
         return
     edit = NarrowFiles(
         rule="high-risk-asks-first",
-        because="a person lets it begin with these files only",
+        because="a person approved the start with these files only",
         todo_id=record.todo.id,
         allowed_files=changes.allowed_files,
     )
@@ -554,7 +554,7 @@ def _decide_edits(tx: Transaction, record: TodoRecord, question: AskHuman, event
     """
     if event.decision is Decision.REJECT or record.life.is_final:
         return
-    because = f"{_name(event.by)} has agreed to it"
+    because = f"{_name(event.by)} approved it"
     try:
         publish(tx, record.within, question.edits, "approved-edits", because)
     except EditConflictError as error:
@@ -574,13 +574,13 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
     except those about todos of high risk.
     """
     if event.decision is Decision.REJECT:
-        because = f"{_name(event.by)} has rejected {question.question_id}{_reason(event.because)}"
+        because = f"{_name(event.by)} rejected {question.question_id}{_reason(event.because)}"
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
     if event.decision is Decision.MODIFY:
         modified = _modified_proposal(tx, record, question, event.changes)
         if modified is None:
-            because = f"{question.question_id} would wait for {record.id}, which it is there to repair"
+            because = f"{question.question_id} would wait for {record.id}, which it repairs"
             tx.notify("branches-in-a-circle", because, topic=ALERT, to=Role.HUMAN, todo_id=record.id)
             ask_review(tx, record, "branches-in-a-circle", because)
             return
@@ -613,15 +613,15 @@ def _modified_proposal(
     """
     assert question.branch is not None
     if changes.max_debug_attempts == 0:
-        raise RefusedEvent("no-attempts", "a branch without attempts mends nothing", "reject it instead")
+        raise RefusedEvent("no-attempts", "a branch without attempts repairs nothing", "reject it instead")
     for name in changes.dependencies or ():
         other = tx.records.get(qualified(record.within, name))
         if other is None:
-            problem = f"the branch cannot wait for '{name}', which is no todo"
-            raise RefusedEvent("unknown-todo", problem, "name one of its plan")
+            problem = f"the branch cannot wait for '{name}', which is not a todo"
+            raise RefusedEvent("unknown-todo", problem, "name a todo of its plan")
         if other.life in _NEVER_DONE:
             problem = f"the branch cannot wait for '{name}', which is {other.life}"
-            raise RefusedEvent("todo-is-gone", problem, "name one that can still be done")
+            raise RefusedEvent("todo-is-gone", problem, "name a todo that can still be done")
         if waits_for(tx, other, record):
             return None
     branch = _with_changes(question.branch, changes)
@@ -652,8 +652,8 @@ def _with_changes(todo: Todo, changes: BranchChanges) -> Todo:
     if wider is not None:
         raise RefusedEvent(
             "no-wider-files",
-            f"'{wider}' is not within the files that were proposed ({', '.join(allowed or ()) or 'none'})",
-            "name patterns that lie within them",
+            f"'{wider}' is not within the proposed files ({', '.join(allowed or ()) or 'none'})",
+            "name narrower patterns",
         )
     fields = {
         "agent_role": changes.role,

@@ -143,9 +143,9 @@ def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> 
     if record.life is TodoLife.ACTIVE and record.retries and not state.policy.driven:
         return f"retry {record.retries} of {record.todo.max_retries}, by the {record.todo.agent_role}"
     if record.life is TodoLife.TESTING:
-        return "the last run could not tell" if record.waited else "to be verified"
+        return "the last run was inconclusive" if record.waited else "to be verified"
     if record.behind is not None:
-        return f"for the repair of {record.behind}, which fails by the same cause"
+        return f"for the repair of {record.behind}, which fails for the same cause"
     red = [child.id.rpartition("/")[2] for child in children if child.state == TodoLife.TEST_FAILED]
     if red:
         return f"{listed(red, 3)} failed"

@@ -86,15 +86,15 @@ def verified(tx: Transaction, event: Verified) -> None:
     if outcome.plan not in (None, tx.plan_id, tx.parts[record.within].plan.todo_list_id):
         raise RefusedEvent(
             "another-plan",
-            f"the outcome of '{record.id}' is of the plan '{outcome.plan}', and this one is '{tx.plan_id}'",
-            "tell only outcomes of this plan",
+            f"the outcome of '{record.id}' belongs to the plan '{outcome.plan}', not to '{tx.plan_id}'",
+            "report only outcomes of this plan",
         )
     state = state_of(outcome)
     if record.id in tx.expired:  # a limit ended the todo before the outcome arrived
         return
     if record.life.is_final:
         raise tx.illegal(
-            record, _LIFE_BY_STATE.get(state, TodoLife.TESTING), "begin another run of the plan"
+            record, _LIFE_BY_STATE.get(state, TodoLife.TESTING), "start another run of the plan"
         )
     _refuse_stale(tx, record, event)
     proof = state is TodoState.DONE and _is_proved(tx, record, outcome)
@@ -135,8 +135,8 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
     raise RefusedEvent(
         "no-proof",
         f"the outcome of '{record.id}' says that it is done, but {lack}",
-        "tell the outcome as pytest --planverify wrote it; outcomes without checks count only in a run "
-        "that was begun with planner step --allow-unproved",
+        "report the outcome as pytest --planverify wrote it; outcomes without checks count only in a run "
+        "that was started with planner step --allow-unproved",
     )
 
 
@@ -150,16 +150,17 @@ def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
         if record.must_say_which and event.answers is None:
             raise RefusedEvent(
                 "late-answer",
-                f"a verification of '{record.id}' was cancelled, and this does not say which one it is of",
-                "tell answers, the seq of the action, or plan_digest",
+                f"a verification of '{record.id}' was cancelled, and this event does not name the "
+                "verification that it answers",
+                "add answers, the seq of the action, or plan_digest",
             )
     # An unknown digest counts as older than every version.
     elif part.versions.get(event.plan_digest, 0) < record.judged_since:
         raise RefusedEvent(
             "stale-verification",
-            f"'{record.id}' was verified against {event.plan_digest}, and what judges it now is of "
-            f"{part.digest}",
-            "apply what publish_plan says, and verify again",
+            f"'{record.id}' was verified against {event.plan_digest}, but its current criteria "
+            f"are of {part.digest}",
+            "apply publish_plan, and verify again",
         )
 
 
@@ -262,7 +263,7 @@ def _to_testing(tx: Transaction, record: TodoRecord) -> None:
     # The outcome replaces an open question and a queued step, and ends the wait for a shared repair.
     tx.withdraw(record.question)
     if record.id in tx.live and record.life is TodoLife.ACTIVE and tx.policy.driven:
-        tx.cancel(record, "verified-unasked", "it was verified before its turn of work was told to be over")
+        tx.cancel(record, "verified-unasked", "it was verified before the end of its turn was reported")
     tx.occupy(record)
     record = tx.update(record, next_step=None, behind=None)
     if record.life is not TodoLife.TESTING:
@@ -314,14 +315,14 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
         # A deeper branch of the same todo continues the count.
         primary = tx.records[record.parent_id]
         tx.update(primary, signature=record.signature, diff_hash=record.diff_hash, same=same)
-        attempt_failed(tx, record, f"{record.id} is still red")
+        attempt_failed(tx, record, f"{record.id} still fails")
         return
     waits = bool(preexisting) and _move_preexisting(tx, record, preexisting)
     record = tx.records[record.id]
     if own:
         repair(tx, record)
     elif not waits:
-        because = "what it failed with was there before the work, and has been set apart too often"
+        because = "the failure existed before the work, and was moved to a todo of its own too often"
         escalate(tx, record, "pre-existing-failure", because)
 
 
@@ -331,17 +332,15 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
     if limits.identical_failures is not None and record.same >= limits.identical_failures:
         raise Stop(
             "halt-on-identical-failure",
-            f"{record.id} failed {record.same} times in the same way ({record.signature}), and nothing in "
-            "the product had changed",
+            f"{record.id} failed {record.same} times in the same way ({record.signature}), and the "
+            "product did not change",
             culprit,
             failure.category,
             signature=record.signature,
             times=record.same,
         )
     if limits.flaky_streak is not None and record.flaky >= limits.flaky_streak:
-        because = (
-            f"{record.flaky} verifications of {record.id} in a row had different answers for the same code"
-        )
+        because = f"{record.flaky} verifications of {record.id} in a row were flaky"
         raise Stop("halt-on-flaky-streak", because, culprit, failure.category, times=record.flaky)
 
 
@@ -379,23 +378,21 @@ def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> N
         tx.rest(record)
         tx.ask(QuestionKind.ANSWER, record, text, "question-is-open", because)
     elif open_ and all(is_beyond_proof(outcome, check) for check in open_):
-        text = f"how does it go on with {record.id}?"
-        because = f"{open_[0].id} stays open however often it is run: {open_[0].reason}"
+        text = f"how should {record.id} continue?"
+        because = f"{open_[0].id} stays open in every run: {open_[0].reason}"
         options = OPTIONS[QuestionKind.MEND_ENVIRONMENT]
         tx.rest(record)
         tx.ask(QuestionKind.REVIEW, record, text, "demand-proves-nothing", because, options=options)
     else:
-        _verify_again_or_ask(
-            tx, record, "inconclusive-is-verified-again", "the run could not tell whether it holds"
-        )
+        _verify_again_or_ask(tx, record, "inconclusive-is-verified-again", "the verdict was inconclusive")
 
 
 def _verify_unowned_again(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
     """Verify again after a failure of environment or harness, for which no role is responsible."""
     if is_harness_fault(failure):
-        rule, because = "harness-blames-nobody", f"the run itself went wrong: {_headline(failure)}"
+        rule, because = "harness-blames-nobody", f"the run itself failed: {_headline(failure)}"
     else:
-        rule, because = "environment-blames-nobody", f"something was not there: {_headline(failure)}"
+        rule, because = "environment-blames-nobody", f"something was missing: {_headline(failure)}"
     _verify_again_or_ask(tx, record, rule, because, failure)
 
 
@@ -415,7 +412,7 @@ def _verify_again_or_ask(
         verify_again(tx, record, rule, because, tx.policy.environment_delay_seconds * 2**record.waited)
         return
     record = tx.update(record, failure=failure or record.failure)
-    text = f"see to what was not there, so that {record.id} can be verified"
+    text = f"repair the environment, so that {record.id} can be verified"
     tx.rest(record)
     because += f"; it was verified {record.waited + 1} times"
     tx.ask(QuestionKind.MEND_ENVIRONMENT, record, text, rule, because)
@@ -462,7 +459,7 @@ def _work_on_branch(tx: Transaction, record: TodoRecord, last: TodoRecord) -> No
         _branch_failed(tx, record, last)
     # Branches are left out of the search for cycles when a plan is submitted.
     elif waits_for(tx, last, record):
-        because = f"its branch {last.id} waits for the very todo that it is there to repair"
+        because = f"its branch {last.id} waits for the todo that it repairs"
         escalate(tx, record, "branches-in-a-circle", because)
     else:
         tx.offer((last.id,))
@@ -530,7 +527,7 @@ def count_exhausted(tx: Transaction, record: TodoRecord, because: str, **facts: 
 
 def ask_review(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Ask a person how to continue with a todo."""
-    tx.ask(QuestionKind.REVIEW, record, f"how does it go on with {record.id}?", rule, because)
+    tx.ask(QuestionKind.REVIEW, record, f"how should {record.id} continue?", rule, because)
 
 
 def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
@@ -541,7 +538,7 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
     is_red = primary.life is TodoLife.TEST_FAILED
     if branch.life is TodoLife.DONE:
         if is_red:
-            because = f"{branch.id} passed, so its criteria may hold now"
+            because = f"{branch.id} passed, so its criteria may pass now"
             tx.enqueue(primary, "verify", "branch-passed", because)
         return
     # The branch was ended because the criteria of its todo changed, which is no failure of the branch.
@@ -562,11 +559,11 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
 def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> None:
     """Escalate a failing todo whose branch did not repair it, with the reason why the branch ended."""
     if branch.life is TodoLife.SKIPPED:
-        rule, because = "step-failed", f"a step that {branch.id} waits for has failed"
+        rule, because = "step-failed", f"a step that {branch.id} waits for failed"
     elif _is_expired(tx, branch):
         rule, because = "branch-lifetime", f"{branch.id} is not done within its lifetime"
     else:
-        rule, because = "attempts-used-up", f"{branch.id} is still red"
+        rule, because = "attempts-used-up", f"{branch.id} still fails"
         because += f" after {counted(branch.attempts, 'attempt')}" if branch.attempts else ""
     escalate(tx, primary, rule, because)
 
@@ -649,7 +646,7 @@ def release_follower(tx: Transaction) -> bool:
             continue
         record = tx.update(record, behind=None)
         if leader.life is TodoLife.DONE:
-            because = f"{leader.id}, which failed by the same cause, is done"
+            because = f"{leader.id}, which failed for the same cause, is done"
             tx.enqueue(record, "verify", "shared-cause", because)
         else:
             repair(tx, record)
@@ -685,7 +682,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
             _make_branch(tx, record, proposal)
             return
         else:
-            why = "the plan does not repair by itself"
+            why = "the plan asks before repairs (auto_fix_mode: false)"
         because = f"{proposal.because}; {why}"
         tx.notify(step.rule, because, topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
         tx.update(record, next_step=None, question=proposal.question_id)
@@ -781,7 +778,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     tried = () if last is None else (f"branch {last.todo.id}",)
     context = AddContext(
         rule="context-for-the-repair",
-        because="whoever repairs it sees nothing else",
+        because="the branch needs instructions",
         todo_id=branch_id,
         text=instructions_for(tx, record, record, final, tried),
     )

@@ -68,7 +68,7 @@ def _reverify(tx: Transaction, record: TodoRecord) -> None:
     Its open branches end, and a verification in progress is cancelled. A failing todo without an open
     branch is left to the question or step that it waits for.
     """
-    rule, because = "criteria-have-changed", "it is verified against the criteria that count now"
+    rule, because = "criteria-have-changed", "it is verified against the current criteria"
     if record.life is TodoLife.TEST_FAILED:
         branches = tx.unneeded_branches(record, "its criteria have changed")
         # Queued before the branches end: by this step branch_ended() knows that they have not failed.
@@ -167,13 +167,13 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif step.kind == "verify":
         verify(tx, record, rule, because)
     elif claimed and record.todo.requires_testing:
-        because = "it is said to be done already, which a verification has to prove"
+        because = "it is claimed to be done and must be verified"
         verify(tx, record, "claimed-is-verified", because)
     elif claimed:
         tx.done(tx.move(record, TodoLife.ACTIVE), verified=False)
     elif record.is_branch:
         if starts:
-            rule, because = "branch-is-worked-on", "its branch is made, and waits for nothing"
+            rule, because = "branch-is-worked-on", "its branch is ready"
         implement(tx, record, rule, because, attempt=record.attempts + 1, depth=record.depth)
     elif tx.memory is not None and starts:
         chance = round(tx.memory.order_bias(record.todo, tx.now), 3)
@@ -188,7 +188,7 @@ def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
     # Without a digest, an approval could arrive for a todo that was revised in the meantime.
     digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
     because = f"the risk of {record.id} is {record.todo.risk_level}"
-    text, name = f"may the work on {record.id} begin?", f"{record.id}:start"
+    text, name = f"may the work on {record.id} start?", f"{record.id}:start"
     rule = "high-risk-asks-first"
     tx.ask(QuestionKind.APPROVE_START, record, text, rule, because, question_id=name, digest=digest)
 

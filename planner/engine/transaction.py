@@ -142,7 +142,8 @@ class Transaction(State):
             raise RefusedEvent(
                 "unknown-todo",
                 f"there is no todo '{todo_id}' in the plan '{self.plan_id}'",
-                "name one of the state line; those of a sub-plan are qualified by their parent, as in a/b",
+                "name a todo of the state line; todos of a sub-plan are qualified by their parent, as "
+                "in a/b",
             )
         return record
 
@@ -155,9 +156,10 @@ class Transaction(State):
         """
         if answers not in (None, record.asked):
             problem = (
-                f"the {what} '{record.id}' answers action {answers}, and {record.asked} is the one that is "
+                f"the {what} '{record.id}' answers action {answers}, but action {record.asked} is "
+                "outstanding"
             )
-            raise RefusedEvent("late-answer", f"{problem}outstanding", "tell what came of the later one")
+            raise RefusedEvent("late-answer", problem, "report the result of the later action")
 
     def illegal(self, record: TodoRecord, after: TodoLife, remedy: str) -> IllegalTransition:
         """Return (not raise) the refusal of an event that requires an illegal transition of a todo."""
@@ -307,15 +309,13 @@ class Transaction(State):
         found = exceeded(budget, self.spent, wall, or_used_up=before_work)
         if found is None:
             return True
-        lack = "leaves no further turn of work" if before_work else "is used up"
+        lack = "allows no further turn of work" if before_work else "is used up"
         rule, because = "halt-on-budget", f"the plan's budget {lack} ({found})"
         if self.top.halt.budget == "halt":
             raise Stop(rule, because, () if todo_id is None else (todo_id,), Category.BUDGET_EXCEEDED)
         if BUDGET_QUESTION not in self.questions:
             values = {"question_id": BUDGET_QUESTION, "options": ("go_on", "stop")}
-            self.ask(
-                QuestionKind.REVIEW, None, "the budget is used up; does it go on?", rule, because, **values
-            )
+            self.ask(QuestionKind.REVIEW, None, "the budget is used up; continue?", rule, because, **values)
         return False
 
     # -- consequences of one todo's state for the others --
@@ -329,7 +329,7 @@ class Transaction(State):
             # A branch read from the plan file is only useful once its todo is found failing again.
             if record.parent_id is None or self.records[record.parent_id].life is TodoLife.TEST_FAILED:
                 because = (
-                    "what it depends on is done" if record.todo.dependencies else "it depends on nothing"
+                    "its dependencies are done" if record.todo.dependencies else "it depends on nothing"
                 )
                 self.enqueue(record, "start", "ready-todo", because)
 
@@ -412,7 +412,7 @@ class Transaction(State):
             is_repaired = waiting.next_step is not None or (last is not None and not last.life.is_final)
             if waiting.life is TodoLife.TEST_FAILED and not is_repaired and not self.waits(waiting):
                 self.withdraw(waiting.question)
-                because = "what it was made to wait for is done"
+                because = "what it waited for is done"
                 self.enqueue(waiting, "verify", "mended-is-verified-again", because)
         self.offer(self.dependents.get(record.id, ()))
         self._advance_parent(record)
@@ -443,7 +443,7 @@ class Transaction(State):
                 continue
             each = self.move(each, life, next_step=None, deadline=None)
             self._end(each)
-            unneeded = self.unneeded_branches(each, f"{each.id}, which it repairs, is given up")
+            unneeded = self.unneeded_branches(each, f"{each.id}, which it repairs, was given up")
             pending.extend((branch.id, TodoLife.FAILED) for branch in unneeded)
             for name in self.dependents.get(each.id, ()):
                 waiting = self.records[name]
@@ -483,9 +483,7 @@ class Transaction(State):
 
     def queue_parent(self, parent: TodoRecord) -> None:
         """Queue the evaluation of a parent whose todos are all final."""
-        self.enqueue(
-            parent, "children", "children-first", "all todos of its sub-plan have come to their end"
-        )
+        self.enqueue(parent, "children", "children-first", "all todos of its sub-plan have ended")
 
 
 _FIELDS = tuple(each.name for each in fields(State))
@@ -511,13 +509,13 @@ def problems_of(plan: Plan) -> Iterator[str]:
     if len(known) < len(plan.items):
         ids = [todo.id for todo in plan.items]
         twice = sorted({name for name in known if ids.count(name) > 1})
-        yield f"more than one todo has the id {', '.join(twice)}; give each an id of its own"
+        yield f"several todos have the id {', '.join(twice)}; give each a unique id"
     for todo in plan.items:
         unknown = [name for name in todo.dependencies if name not in known]
         if unknown:
-            yield f"'{todo.id}' depends on '{unknown[0]}', which is no todo of the plan; name another"
+            yield f"'{todo.id}' depends on '{unknown[0]}', which is not a todo of the plan; name another"
         if todo.parent_id is not None and todo.parent_id not in known:
-            yield f"'{todo.id}' is a branch of '{todo.parent_id}', which is no todo of the plan"
+            yield f"'{todo.id}' is a branch of '{todo.parent_id}', which is not a todo of the plan"
     circle = find_cycle(todo for todo in plan.items if todo.parent_id is None)
     if circle:
         yield f"the todos depend on each other in a circle: {' -> '.join(circle)}; remove one dependency"

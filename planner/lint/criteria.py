@@ -30,7 +30,7 @@ _OPTIONS = {
 
 _IMPURE = {
     "unseeded-random": ("draws unseeded random values", "seed it"),
-    "wall-clock": ("reads the wall clock", "pass the moment in, or freeze it"),
+    "wall-clock": ("reads the wall clock", "pass the time in, or freeze it"),
     "network-access": ("opens a network connection", "replace the connection by recorded answers"),
 }
 _COMPARE = dict(
@@ -91,11 +91,11 @@ def _missing(
         if criterion.id == "convention":
             name = todo.id.replace("-", "_")
             message = (
-                f"'{todo.id}' names no criteria, and no test was found for it; looked for "
+                f"'{todo.id}' names no criteria, and no test was found; searched for "
                 f"tests/test_{name}.py, the target test-{todo.id} of a Makefile, {name}_test.py and "
                 f"test_{name}.py in any folder"
             )
-            fix = f"write {path}, which is assumed, or name the test that shall judge: test_file: PATH"
+            fix = f"write {path}, which is assumed, or name the test to run: test_file: PATH"
             yield LintFinding("test-assumed", loc, todo.id, message, fix)
         elif facts.makers_of(path):
             yield facts.unawaited(todo, path, loc)
@@ -107,13 +107,13 @@ def _missing(
                 stem = name.removeprefix("test_").removesuffix("_test") or name
                 unwritten.setdefault(path, (todo.id, stem, loc))
             else:
-                message = f"{path} does not exist, and no todo says that it writes it"
+                message = f"{path} does not exist, and no todo is to write it"
                 fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
                 fix = f"did you mean {near}? else {fix}" if near else fix
                 yield LintFinding("test-missing", loc, todo.id, message, fix)
     for path, name, near in selected.missing_tests:
         if not facts.is_made(todo, path):
-            message = f"{path} holds no test '{name}'" if name else f"{path} holds no test"
+            message = f"{path} contains no test '{name}'" if name else f"{path} contains no test"
             fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
             fix = f"did you mean {path}::{near}? else {fix}" if near else fix
             yield LintFinding("test-missing", loc, todo.id, message, fix)
@@ -132,7 +132,7 @@ def _unrepeatable(
         name = word.partition("=")[0]
         if name in _OPTIONS:
             rule, what = _OPTIONS[name]
-            yield LintFinding(rule, loc, todo.id, f"{name} {what}", f"leave {name} out")
+            yield LintFinding(rule, loc, todo.id, f"{name} {what}", f"remove {name}")
     spec = command_spec(criterion)
     if spec is None or spec.fixture is not None or "seed" in spec.cmd.lower():
         return

@@ -124,7 +124,7 @@ class LintFacts:
     def unawaited(self, todo: Todo, path: str, loc: Loc) -> LintFinding:
         """Return the finding that a missing file is created by a todo for which this one does not wait."""
         maker = self.makers_of(path)[0]
-        message = f"{path} does not exist; '{maker}' makes it, and '{todo.id}' does not wait for that"
+        message = f"{path} does not exist; '{maker}' makes it, but '{todo.id}' does not depend on that todo"
         fix = f"add '{maker}' to the dependencies of '{todo.id}'"
         return LintFinding("dependency-missing", loc, todo.id, message, fix, ("dependencies", maker))
 

@@ -50,7 +50,7 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
             half = listed([each.id for each in criteria[: len(criteria) // 2]], 10)
             message = f"'{todo.id}' has {len(criteria)} criteria, more than {MOST_CRITERIA}"
             fix = (
-                f"split it by what its criteria are about: a todo with {half} first, then '{todo.id}' with "
+                f"split it by the subject of its criteria: a todo with {half} first, then '{todo.id}' with "
                 "the rest, depending on it"
             )
             yield LintFinding("todo-too-large", ("items", index), todo.id, message, fix)
@@ -72,10 +72,10 @@ def divide(todos: list[Todo]) -> tuple[str, list[tuple[str, list[str]]]]:
     if len(todos) < FEW_TODOS:
         return "", []
     is_large = len(todos) > MANY_TODOS
-    many = f"{len(todos)} todos stand on one level, more than {MANY_TODOS}" if is_large else ""
+    many = f"{len(todos)} todos are on one level, more than {MANY_TODOS}" if is_large else ""
     for groups, reason in (
         (_by_title(todos), "the titles name {} phases"),
-        (_by_name(todos, _prefix), "the ids fall into {} groups of the same beginning"),
+        (_by_name(todos, _prefix), "the ids form {} groups by prefix"),
         (_by_name(todos, _domain), "the todos span {} domains"),
     ):
         if groups:

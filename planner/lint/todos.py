@@ -74,12 +74,16 @@ def _policy(facts: LintFacts) -> Iterator[LintFinding]:
             asks is True and (approves or acts),
             "require_planner_approval",
             "require_planner_approval always asks, "
-            + ("auto_fix_mode acts without asking" if acts else "auto_approve_branches answers by itself"),
+            + (
+                "auto_fix_mode acts without asking"
+                if acts
+                else "auto_approve_branches approves automatically"
+            ),
         ),
         (
             asks is False and not policy.auto_fix_mode and not approves,
             "require_planner_approval",
-            "require_planner_approval: false says not to ask, auto_fix_mode: false to ask each time",
+            "require_planner_approval: false means not to ask, auto_fix_mode: false means to ask each time",
         ),
         (
             (most or 0) > (wall or float("inf")),
@@ -113,7 +117,7 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
     if name not in templates:
         near = get_close_matches(name, templates, n=1)
         fix = (f"did you mean {near[0]}? " if near else "") + f"known templates: {', '.join(templates)}"
-        yield LintFinding("template-mismatch", loc, None, f"there is no template '{name}'", fix)
+        yield LintFinding("template-mismatch", loc, None, f"unknown template '{name}'", fix)
         return
     steps: list[dict[str, str]] = templates[name]["steps"]
     before: list[tuple[int, Todo]] = []
@@ -123,14 +127,16 @@ def _template(facts: LintFacts) -> Iterator[LintFinding]:
         if not found:
             place = f"after '{last}', which it depends on" if before else "as the first todo"
             message = f"the template {name} has the step '{step['name']}', the plan has no such todo"
-            fix = f"add a todo '{step['title']}' ({step['role']}, proved by '{step['criterion']}') {place}"
+            fix = (
+                f"add a todo '{step['title']}' ({step['role']}, verified by '{step['criterion']}') {place}"
+            )
             yield LintFinding("template-mismatch", loc, None, message, fix)
             continue
         for index, todo in found if before else ():
             waits = any(facts.waits_for(todo.id, each.id) for _, each in before)
             if index < before[0][0] or not waits:
-                message = f"'{todo.id}' ({step['name']}) does not stand behind '{last}' and wait for it"
-                fix = f"put '{todo.id}' behind '{last}', and that among its dependencies"
+                message = f"'{todo.id}' ({step['name']}) does not follow and depend on '{last}'"
+                fix = f"move '{todo.id}' behind '{last}', and add that to its dependencies"
                 yield LintFinding("template-mismatch", ("items", index), todo.id, message, fix)
         before = found
 
@@ -195,7 +201,7 @@ def _qualified(facts: LintFacts) -> Iterator[LintFinding]:
                 and criterion.kind is not CheckKind.MANUAL
                 and criterion.id != STAY_GREEN
             ):
-                message = f"the qualification does not know {what} as it is now"
+                message = f"the qualification is older than {what}"
                 yield LintFinding("check-unqualified", loc, todo.id, message)
 
 
@@ -222,14 +228,14 @@ def _branch(facts: LintFacts, index: int, todo: Todo, parent_id: str) -> Iterato
         (
             facts.waits_for(todo.id, parent_id),
             "dependencies",
-            f"'{todo.id}' repairs '{parent_id}' and yet waits for it",
+            f"'{todo.id}' repairs '{parent_id}' but waits for it",
         ),
         (
             todo.via is not None and (via is None or via.parent_id != parent_id),
             "via",
-            f"'{todo.via}' is no branch of '{parent_id}'",
+            f"'{todo.via}' is not a branch of '{parent_id}'",
         ),
-        (depth > most, "branch_depth", f"'{todo.id}' lies {depth} deep, max_branch_depth is {most}"),
+        (depth > most, "branch_depth", f"'{todo.id}' is {depth} deep, but max_branch_depth is {most}"),
     ):
         if holds:
             yield LintFinding("branch-invalid", ("items", index, key), todo.id, message)
@@ -321,7 +327,7 @@ def _references(
                 ]
                 who = named_by[0] if named_by else f"an architect's todo before '{todo.id}'"
             fix = f"add the file, or list {path} among the expected_artifacts of {who}"
-            message = f"the {noun} {path} does not exist, and no todo says that it makes it"
+            message = f"the {noun} {path} does not exist, and no todo is to make it"
             fix = f"did you mean {near}? else {fix}" if near else fix
             yield LintFinding(f"{noun}-missing", loc, todo.id, message, fix)
 
@@ -340,7 +346,7 @@ def _contract_problem(text: str | None) -> str | None:
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ") for each in details
         )
         return "; ".join(problems)[:400]
-    return "it promises nothing" if contract.is_empty else None
+    return "it is empty" if contract.is_empty else None
 
 
 def _permissions(
@@ -366,15 +372,15 @@ def _permissions(
         guard = next((each for each in protected if allowed(path, (each,))), None)
         if guard is not None and (noun == "target_file" or not exists):
             message = f"the {noun} {path} is protected by '{guard}'"
-            fix = f"take {path} out of protected_files until it is made, or out of '{todo.id}'"
+            fix = f"remove {path} from protected_files until it is made, or from '{todo.id}'"
             yield LintFinding("outside-allowed-files", loc, todo.id, message, fix)
         # A glob counts as allowed if a pattern matches its text, as a star matches a star.
         if patterns is not None and not allowed(path, patterns):
             message = (
-                f"the {noun} {path} is none of the allowed_files of '{todo.id}': "
-                f"{listed(patterns) or 'it may touch nothing'}"
+                f"the {noun} {path} is not among the allowed_files of '{todo.id}': "
+                f"{listed(patterns) or 'it may change nothing'}"
             )
-            fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or leave {path} to another todo"
+            fix = f"add \"{path}\" to the allowed_files of '{todo.id}', or let another todo make {path}"
             change = ("allowed_files", path)
             yield LintFinding("outside-allowed-files", loc, todo.id, message, fix, change)
     if patterns is not None and todo.agent_role is not Role.TESTER and not todo.has_sub_plan:
@@ -424,6 +430,6 @@ def _changeable_judges(
         narrow = pattern.startswith(f"{top}/") or pattern in (top, granted[0])
         fix = f'remove "{pattern}"' if narrow else f'add "!{top}{"/**" if "/" in granted[0] else ""}"'
         at = ("items", index, "allowed_files", position)
-        message = f"'{pattern}' lets '{todo.id}' change what judges it: {listed(granted, 3)}"
+        message = f"'{pattern}' allows '{todo.id}' to change its own tests: {listed(granted, 3)}"
         fix = f"{fix}, or list the file among its expected_artifacts if writing it is the work"
         yield LintFinding("judge-in-reach", at, todo.id, message, fix)

@@ -118,8 +118,8 @@ def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
     if "acceptance_criteria" in todo.model_fields_set and wants_convention(todo):
         yield (
             ("acceptance_criteria",),
-            "the acceptance criteria are empty, so nothing would be proved; add a test, "
-            "or leave the key out to have the tests found by convention",
+            "the acceptance criteria are empty and would prove nothing; add a test, "
+            "or remove the key to find the tests by convention",
         )
     for where, control in _negative_controls(todo):
         if (control.patch is None) == (control.cmd is None):
@@ -132,15 +132,15 @@ def _statements(todo: Todo, tools: tuple[ToolSpec, ...]) -> Iterator[Found]:
     if todo.is_parent and todo.sub_plan is None and todo.sub_project_id is None:
         yield (
             ("is_parent",),
-            "a parent has its todos in another plan, and none is named; add sub_plan: path/to/plan.yaml or "
+            "a parent has its todos in another plan, but none is named; add sub_plan: path/to/plan.yaml or "
             "a sub_project_id",
         )
     for index, artifact in enumerate(todo.acceptance_criteria.expected_artifacts):
         if artifact.max_bytes is not None and artifact.min_bytes > artifact.max_bytes:
             yield (
                 ("acceptance_criteria", "expected_artifacts", index, "max_bytes"),
-                f"max_bytes {artifact.max_bytes} is less than min_bytes {artifact.min_bytes}, "
-                "which nothing can be; exchange them",
+                f"max_bytes {artifact.max_bytes} is less than min_bytes {artifact.min_bytes}; "
+                "exchange them",
             )
 
 
@@ -186,7 +186,7 @@ def _paths(todo: Todo, criteria: tuple[Criterion, ...], confinement: Confinement
         for option, path in criterion.command.pytest.option_paths:
             problem = confinement.fault(path)
             if problem is not None:
-                yield _place_of(criterion.id), f"the command's {option} leads outside: {problem}"
+                yield _place_of(criterion.id), f"{option} of the command leads outside: {problem}"
 
 
 def _place_of(criterion_id: str) -> Loc:
@@ -235,7 +235,7 @@ def _policy(
             date.fromisoformat(quarantine.expires)
         except ValueError:
             loc = ("metadata", "flaky_retry", "quarantine", index, "expires")
-            yield loc, f"'{quarantine.expires}' is no date of the calendar; write it as YYYY-MM-DD"
+            yield loc, f"'{quarantine.expires}' is not a valid date; write it as YYYY-MM-DD"
     for index, pattern in enumerate(policy.protected_files):
         problem = confinement.glob_fault(pattern) if confinement is not None else None
         if problem is not None:
@@ -252,8 +252,8 @@ def _policy(
         if tools_above is not None and not any(is_stricter_tool(spec, each) for each in tools_above):
             yield (
                 loc,
-                f"the plan above does not allow the tool '{spec.name}' with these words; "
-                "name it in metadata.tools of that plan too, or leave it out here",
+                f"the parent plan does not allow the tool '{spec.name}' with this argv; "
+                "name it in metadata.tools of that plan too, or remove it here",
             )
 
 

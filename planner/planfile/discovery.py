@@ -203,7 +203,7 @@ def planverify_settings(folder: Path) -> RepositorySettings:
     tool = _table(file.text, "tool") if file is not None and file.is_whole else None
     table = (tool or {}).get("planverify", {})
     if not isinstance(table, dict):
-        raise PlannerError(f"{place} is no table; write it with a heading of its own")
+        raise PlannerError(f"{place} is not a table; write it under its own heading")
     return RepositorySettings(cast("dict[str, Any]", table), place)
 
 
@@ -223,12 +223,12 @@ def repository_tools(folder: Path) -> tuple[ToolSpec, ...]:
     held = settings.values.get("tools", {})
     place = settings.place.replace("]", ".tools]")
     if not isinstance(held, dict):
-        raise PlannerError(f'{place} is no table; write NAME = ["PROGRAM", "WORD"] in it')
+        raise PlannerError(f'{place} is not a table; write NAME = ["PROGRAM", "WORD"] in it')
     found: list[ToolSpec] = []
     for name, value in cast("dict[str, Any]", held).items():
         words = cast("dict[str, Any]", value) if isinstance(value, dict) else {"argv": value}
         if others := words.keys() - {"argv", "kind"}:
-            raise PlannerError(f"{place} {name}: {min(others)} is no key; the keys are argv and kind")
+            raise PlannerError(f"{place} {name}: unknown key {min(others)}; the keys are argv and kind")
         try:
             spec = ToolSpec.model_validate({"name": name, **words})
         except ValidationError as error:

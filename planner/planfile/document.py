@@ -58,10 +58,10 @@ _TAGS = {None, *_TEXT_TAGS, *(_TAG + name for name in ("bool", "int", "float", "
 _YAML_REMEDIES = {
     "mapping values are not allowed": "put text that holds ': ' in quotes",
     "cannot start any token": "put the text in quotes",
-    "expected <block end>": "indent the lines of one list or mapping alike",
-    "could not find expected ':'": "write 'key: value', or indent the lines of a text alike",
+    "expected <block end>": "indent the lines of a list or mapping equally",
+    "could not find expected ':'": "write 'key: value', or indent the lines of a text equally",
     "did not find expected ',' or": "close the bracket, or put a comma between its parts",
-    "did not find expected key": "indent the lines of one mapping alike",
+    "did not find expected key": "indent the lines of a mapping equally",
     "undefined alias": "write &name before *name",
     "second occurrence": "give one of the two anchors another name",
     "another document": "keep one plan in one file",
@@ -69,9 +69,9 @@ _YAML_REMEDIES = {
 }
 
 _TOO_DEEP = (
-    f"the nesting is deeper than {MAX_DEPTH}, or an alias stands inside what it names; flatten the plan"
+    f"the nesting is deeper than {MAX_DEPTH}, or an alias is inside of its own anchor; flatten the plan"
 )
-_TOO_MANY = f"the file holds more than {MAX_NODES:,} values, those of aliases counted; use sub_plan"
+_TOO_MANY = f"the file holds more than {MAX_NODES:,} values, with aliases expanded; use sub_plan"
 
 
 # -- faults --------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def read_source(path: Path) -> Source:
     except IsADirectoryError:
         raise Refused("this is a directory; name the plan file in it") from None
     except FileNotFoundError:
-        raise Refused("there is no such file; check the path") from None
+        raise Refused("the file does not exist; check the path") from None
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) else str(error)
         raise Refused(f"the file cannot be read: {cause}; check its path and its permissions") from None
@@ -300,7 +300,7 @@ def compose(source: Source, *, is_json: bool) -> Document:
     if is_json:
         text = _masked_json(document)
     elif odd := _UNPRINTABLE.search(text):
-        problem = f"the control character U+{ord(odd[0]):04X} may not stand in YAML; delete it"
+        problem = f"the control character U+{ord(odd[0]):04X} is not allowed in YAML; delete it"
         raise document.refusal(odd.start(), problem)
     loader: Any = cast("Any", _Loader)(text)
     try:
@@ -312,7 +312,7 @@ def compose(source: Source, *, is_json: bool) -> Document:
     finally:
         loader.dispose()
     if root is None:
-        raise document.refusal(0, "the file holds only comments; write the plan's keys")
+        raise document.refusal(0, "the file contains only comments; write the keys of the plan")
     document.root = _NodeReader(document, is_json=is_json).node(root, "")
     return document
 
@@ -323,13 +323,13 @@ def _masked_json(document: Document) -> str:
 
     def refuse_constant(name: str) -> None:
         found = next(each for each in _JSON_TOKEN.finditer(text) if each[0] == name)
-        raise document.refusal(found.start(), "NaN and Infinity are no JSON; write a finite number")
+        raise document.refusal(found.start(), "NaN and Infinity are not JSON; write a finite number")
 
     try:
         # Numbers stay text: converting a million digits to an integer would take long.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
-        problem = f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        problem = f"invalid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise document.refusal(min(error.pos, len(text)), problem) from None
     except RecursionError:
         pass  # the composer reports where the nesting is too deep
@@ -399,7 +399,7 @@ class _NodeReader:
                 merged += value_node.value if isinstance(value_node.value, list) else [value_node]
             elif name in entries:
                 line, column = self._document.source.position(entries[name][0])
-                problem = f"the key '{name}' stands here a second time (first at {line}:{column}); keep one"
+                problem = f"the key '{name}' is repeated (first at {line}:{column}); keep one"
                 mark(name_node.at, below, problem)
             else:
                 entries[name] = (name_node.at, value_node)
@@ -424,9 +424,9 @@ def _yaml_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
         return at, _TOO_DEEP
     context = getattr(details, "context", None)
     if start is not None and context == "while scanning a quoted scalar" and "unexpected" in message:
-        return start.index, "this is no YAML: the quote that opens here is not closed; close the quote"
+        return start.index, "invalid YAML: the quote that opens here is not closed; close the quote"
     if text[at : at + 1] == "\t":
-        return at, "this is no YAML: a tab cannot indent; use spaces"
+        return at, "invalid YAML: a tab cannot indent; use spaces"
     remedy = next((remedy for part, remedy in _YAML_REMEDIES.items() if part in message), "")
     message = f"{context}: {message}" if context else message
-    return at, f"this is no YAML: {message}{f'; {remedy}' if remedy else ''}"
+    return at, f"invalid YAML: {message}{f'; {remedy}' if remedy else ''}"

@@ -152,7 +152,7 @@ def _place(path: Path) -> Path | int:
         if not path.is_symlink():
             return path
         path = path.parent / os.readlink(path)
-    raise OSError(errno.ELOOP, "the path is a circle of symbolic links")
+    raise OSError(errno.ELOOP, "the path is a loop of symbolic links")
 
 
 def _is_streamed_to(place: Path) -> bool:
@@ -236,7 +236,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise NotADirectoryError(errno.ENOTDIR, "a file stands where the folder belongs") from None
+        raise NotADirectoryError(errno.ENOTDIR, "a file has the name of the folder") from None
 
 
 def _encoded(content: str | bytes) -> bytes:
@@ -247,12 +247,12 @@ def _encoded(content: str | bytes) -> bytes:
 # -- errors --------------------------------------------------------------------------------------------
 
 _CAUSES = {
-    errno.ENOTDIR: "a part of its path is no folder; remove it, or name another file",
+    errno.ENOTDIR: "a part of its path is not a folder; remove it, or name another file",
     errno.EISDIR: "it is a folder; name a file in it",
-    errno.EEXIST: "there is such a file already, and none is replaced; name a new one, or remove it",
-    errno.EACCES: "it may not be written to; change its permissions, or name another file",
-    errno.EPIPE: "its reader has gone; keep it reading, or name a file",
-    errno.ENXIO: f"nobody reads this pipe, {PIPE_SECONDS:g} s long; start its reader, or name a file",
+    errno.EEXIST: "the file exists already and is not replaced; name a new file, or remove it",
+    errno.EACCES: "permission denied; change its permissions, or name another file",
+    errno.EPIPE: "its reader has ended; keep it running, or name a file",
+    errno.ENXIO: f"nothing has read this pipe for {PIPE_SECONDS:g} s; start its reader, or name a file",
 }
 
 

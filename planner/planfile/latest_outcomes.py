@@ -260,11 +260,11 @@ def find_outcomes(
     path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given
     shown = shown_path(path)
     if path.is_dir():
-        raise OutcomeFileError(f"{shown}: is a folder; name the outcome file in it")
+        raise OutcomeFileError(f"{shown}: this is a folder; name the outcome file in it")
     unfinished = unfinished_run(loaded.root, plan_id) if given is None else None
     if not path.exists():
         if given is not None:
-            raise OutcomeFileError(f"{shown}: there is no such file; run first: {verify}")
+            raise OutcomeFileError(f"{shown}: the file does not exist; run first: {verify}")
         return FoundOutcomes(path=path, verify=verify, unfinished=unfinished)
     held = read_any_outcomes(path)
     document = _alone(held, loaded) if isinstance(held, Outcome) else held
@@ -275,7 +275,7 @@ def find_outcomes(
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
         problem = (
             f"the outcomes are of {names}, not of '{plan_id}' ({shown_path(loaded.path)}); name the right "
-            f"ones with --outcomes, or run: {verify}"
+            f"file with --outcomes, or run: {verify}"
         )
         raise ForeignOutcomesError(one_line(f"{shown}: {problem}", limit=600))
     plan_change, changed_todos = None, ()
@@ -374,13 +374,13 @@ def _misfits(
         todo_id = outcome.todo_id
         if outcome.plan is not None and outcome.plan not in plans:
             yield (
-                f"outcomes[{index}] is of the plan '{outcome.plan}', which is not among its plans; "
+                f"outcomes[{index}] names the plan '{outcome.plan}', which is not among its plans; "
                 "add it to plans, or correct the name"
             )
         if outcome.plan not in (None, name):
             continue
         if todo_id in seen:
-            yield f"outcomes[{index}] is the second of todo '{todo_id}'; leave one of them"
+            yield f"outcomes[{index}] is the second of todo '{todo_id}'; keep one"
         seen.add(todo_id)
         if todo_id not in known and not todo_id.startswith(below_unloaded):
             near = get_close_matches(todo_id, sorted(known), n=1)

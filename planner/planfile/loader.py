@@ -178,9 +178,12 @@ def _root(plan: Plan, path: Path, boundary: Path | None, document: Document) -> 
         if not is_below(root, allowed):
             allowed = os.path.realpath(boundary or plan_boundary(path))
         if not is_below(root, allowed):
-            problem = f"the root '{plan.root}' leaves {allowed}; name a folder inside it"
+            problem = f"the root '{plan.root}' is outside of {allowed}; name a folder inside it"
         elif not Path(root).is_dir():
-            problem = f"the root '{plan.root}' is no folder; name the one that the plan's paths start from"
+            problem = (
+                f"the root '{plan.root}' is not a folder; name the folder that the paths of the "
+                "plan are relative to"
+            )
         else:
             return Path(root)
     _report(document, [(("root",), problem)])

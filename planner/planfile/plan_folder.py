@@ -22,8 +22,8 @@ LATEST = f"{HOME}/outcomes.json"
 """Outcomes of the latest run, for all its plans with this root."""
 
 IGNORED = """\
-# Written by pytest-planverify, which makes all of this again, but not what held before the work began
-# (plans/*/baseline.json) and what people said (corrections.jsonl). What they answered is left to git:
+# Written by pytest-planverify, which can recreate everything except the baseline (plans/*/baseline.json)
+# and people's corrections (corrections.jsonl). Their answers are kept under version control:
 *
 !/answers.json
 """

@@ -155,7 +155,7 @@ def unusual_fault(path: str, start: str) -> str | None:
     if path.startswith(("/", "\\", "~")) or _DRIVE.match(path):
         return f"'{path}' is an absolute path; write it relative to {start}"
     if _CONTROL.search(path):
-        return f"'{path}' holds a control character; name the file without it"
+        return f"'{path}' contains a control character; rename the file"
     return None
 
 

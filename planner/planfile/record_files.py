@@ -53,9 +53,9 @@ class _Kind(NamedTuple):
 
 _OUTCOMES = _Kind("outcome file", OutcomeFileError, "delete it and run again")
 _BASELINE = _Kind(
-    "baseline", BaselineError, "make it again: planverify baseline PLAN --force --reason TEXT"
+    "baseline", BaselineError, "record it again: planverify baseline PLAN --force --reason TEXT"
 )
-_QUALIFICATION = _Kind("qualification", QualificationError, "make it again: planverify qualify PLAN")
+_QUALIFICATION = _Kind("qualification", QualificationError, "run it again: planverify qualify PLAN")
 _ANSWERS = _Kind("answers file", FileWriteError, "correct or remove it")
 
 
@@ -162,7 +162,7 @@ def _load_json(data: bytes, shown: object, kind: _Kind) -> Any:
         return json.loads(data)
     except (RecursionError, ValueError) as error:
         problem = "the nesting is too deep" if isinstance(error, RecursionError) else error
-        raise kind.fault(shown, f"it is no JSON: {problem}; {kind.remedy}") from None
+        raise kind.fault(shown, f"it is not valid JSON: {problem}; {kind.remedy}") from None
 
 
 def _validate(held: Any, shown: object, model: type[_Model], kind: _Kind) -> _Model:
@@ -184,5 +184,5 @@ def _validate(held: Any, shown: object, model: type[_Model], kind: _Kind) -> _Mo
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         article = "an" if kind.name[0] in "ao" else "a"
-        problem = f"{where} is not as {article} {kind.name} has it: {first['msg']}{more}; {kind.remedy}"
+        problem = f"{where} does not fit {article} {kind.name}: {first['msg']}{more}; {kind.remedy}"
         raise kind.fault(shown, problem) from None

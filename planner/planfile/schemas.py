@@ -31,11 +31,11 @@ _MODELS: Mapping[str, tuple[Any, str]] = {
     "outcome": (OutcomeDocument, "The outcomes of a run of pytest-planverify"),
     "answers": (Answers, "Answers to the manual criteria of a plan"),
     "failure_report": (FailureReport, "The failure report of one todo"),
-    "event": (Event, "A fact that the engine of planner step is told, one a line"),
-    "action": (Action, "What the engine of planner step asks for, one a line"),
-    "contract": (Contract, "What a module of the project promises"),
-    "baseline": (Baseline, "What held before the work on a plan began"),
-    "qualification": (Qualification, "What the checks of a plan are worth"),
+    "event": (Event, "An input line of planner step"),
+    "action": (Action, "An output line of planner step"),
+    "contract": (Contract, "The interface of a module"),
+    "baseline": (Baseline, "The state before the work on a plan began"),
+    "qualification": (Qualification, "The qualification of the checks of a plan"),
 }
 
 
@@ -51,7 +51,7 @@ def schema(name: str) -> dict[str, Any]:
     accepts. Raises ``KeyError``, naming the known ones, for any other name.
     """
     if name not in _MODELS:
-        raise KeyError(f"there is no schema '{name}'; known are {', '.join(_MODELS)}")
+        raise KeyError(f"unknown schema '{name}'; the schemas are {', '.join(_MODELS)}")
     model, title = _MODELS[name]
     document = TypeAdapter[Any](model).json_schema(by_alias=True)
     definitions = cast("dict[str, dict[str, Any]]", document.get("$defs", {}))

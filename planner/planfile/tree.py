@@ -207,7 +207,7 @@ class PlanTree:
             path = self.loaded.root / parent.sub_plan
             if not path.exists():
                 where = f"'{parent.sub_plan}' below {self.loaded.root}"
-                raise SubPlanNotFound(f"there is no file {where}; write it, or fix the path")
+                raise SubPlanNotFound(f"the file {where} does not exist; write it, or correct the path")
         else:
             assert parent.sub_project_id is not None  # a parent without either key is refused with its plan
             path = self._find_by_id(parent.sub_project_id)
@@ -221,13 +221,13 @@ class PlanTree:
         if len(self.above) >= MAX_LEVELS:
             raise SubPlanNotFound(
                 f"sub-plans go at most {MAX_LEVELS} levels deep, and this is one more: {chain}; move its "
-                "todos into the plan above"
+                "todos to the parent plan"
             )
         loaded = load_plan(path, boundary=top.widest_boundary, tools_above=self.loaded.tools)
         top._todos += len(loaded.plan.items)
         if top._todos + len(top.loaded.plan.items) > MAX_TODOS:
             raise SubPlanNotFound(
-                f"with this sub-plan there are more than {MAX_TODOS:,} todos; make several plans of it"
+                f"with this sub-plan there are more than {MAX_TODOS:,} todos; split it into several plans"
             )
         wanted, plan_id = parent.sub_project_id, loaded.plan.todo_list_id
         if parent.sub_plan is not None and wanted not in (None, plan_id, path.stem):

@@ -128,7 +128,7 @@ def _uncovered(loaded: LoadedPlan, flat: FlatPlan) -> Iterator[PlanFinding]:
             file = loaded.root / artifact.path
             if not is_glob(artifact.path) and not file.exists() and os.path.normpath(file) not in made:
                 loc = ("items", index, "acceptance_criteria", "expected_artifacts", position, "path")
-                message = f"'{todo.id}' must make {artifact.path}, and no todo below it does"
+                message = f"'{todo.id}' must make {artifact.path}, but no todo of its sub-plan does"
                 fix = f"list {artifact.path} among the expected_artifacts of a todo below '{todo.id}'"
                 yield _place(LintFinding("parent-uncovered", loc, todo.id, message, fix), loaded)
 

@@ -150,7 +150,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
     """
     top = document.root.value
     if not isinstance(top, dict):
-        problem = f"the file is no mapping; write keys, such as '{next(iter(fields_by_key(model)))}: …'"
+        problem = f"the file is not a mapping; write keys, such as '{next(iter(fields_by_key(model)))}: …'"
         raise document.refusal(document.root.at, problem)
     items = top["items"][1].value if model is Plan and "items" in top else []
     if isinstance(items, list) and len(items) > MAX_TODOS:
@@ -158,7 +158,7 @@ def read_model(document: Document, model: type[_Model]) -> tuple[_Model, bool]:
         lasting = [place for place, item in enumerate(items) if not _is_branch(item)]
         if len(lasting) > MAX_TODOS:
             problem = (
-                f"the plan has {len(lasting):,} todos, more than {MAX_TODOS:,}; make several plans of it"
+                f"the plan has {len(lasting):,} todos, more than {MAX_TODOS:,}; split it into several plans"
             )
             late = lasting[MAX_TODOS]
             raise document.refusal(items[late].at, problem, f"items[{late}]")
@@ -198,12 +198,12 @@ def _plain(document: Document, node: Node, types: Types, path: str) -> Any:
             extensions[key] = _plain(document, held, _ANY, start + key)
         elif key not in known:
             noun = _NOUNS.get(model.__name__) or path.rpartition(".")[2]
-            problem = f"'{key}' is no key of {noun}; {_key_hint(key, known)}"
+            problem = f"'{key}' is not a key of {noun}; {_key_hint(key, known)}"
             document.mark(at, start + key, problem)
         else:
             name = known[key].name
             if name in found:
-                problem = f"'{key}' and '{node.spelled[name]}' are two names of one key; keep one"
+                problem = f"'{key}' and '{node.spelled[name]}' are two names of the same key; keep one"
                 document.mark(at, start + key, problem)
             else:
                 node.spelled[name] = key
@@ -277,24 +277,24 @@ _TEMPLATES = {
     "greater_than_equal": "{input} is too small; write {ge:g} or more",
     "less_than": "{input} is too large; write a number less than {lt:g}",
     "less_than_equal": "{input} is too large; write {le:g} or less",
-    "string_too_short": "the text is empty; write something, or leave the key out",
+    "string_too_short": "the text is empty; write something, or remove the key",
     "string_too_long": "the text is longer than {max_length} characters; shorten it",
-    "string_unicode": "the text holds half of a surrogate pair; write the whole character",
+    "string_unicode": "the text contains half of a surrogate pair; write the whole character",
 }
-_ID = "'{input}' is no id; use letters, digits, '_', '.' and '-' only"
+_ID = "'{input}' is not an id; use letters, digits, '_', '.' and '-' only"
 _PATTERNS = {
-    "name": "'{input}' is no name; use letters, digits and '_' only",
-    "module": "'{input}' is no name of a module; write it dotted: indicators.rsi",
-    "sha256": "'{input}' is no SHA-256 digest; write its 64 hexadecimal digits in lower case",
-    "expires": "'{input}' is no date; write it as YYYY-MM-DD",
+    "name": "'{input}' is not a name; use letters, digits and '_' only",
+    "module": "'{input}' is not a module name; write it dotted: indicators.rsi",
+    "sha256": "'{input}' is not a SHA-256 digest; write its 64 hexadecimal digits in lower case",
+    "expires": "'{input}' is not a date; write it as YYYY-MM-DD",
 }
 _KINDS = {
-    "string_type": ("a text", "put it in quotes if it is meant as text"),
+    "string_type": ("a text", "put it in quotes to make it a text"),
     "bool_type": ("a boolean", "write true or false, without quotes"),
     "int_type": ("a whole number", "write at most 18 digits, without quotes or leading zeros"),
-    "int_from_float": ("a whole number", "leave out fraction and exponent"),
+    "int_from_float": ("a whole number", "remove fraction and exponent"),
     "float_type": ("a number", "write at most 18 digits, without quotes or leading zeros"),
-    "tuple_type": ("a list", "put it in [ ], or begin each line with '- '"),
+    "tuple_type": ("a list", "put it in [ ], or start each line with '- '"),
     "dict_type": ("a mapping", "write 'key: value', or {{}}"),
     "model_type": ("a mapping", "write keys, such as '{example}: …'"),
 }
@@ -317,23 +317,23 @@ def _report(document: Document, detail: ErrorDetails, top: type[Value]) -> None:
         problem = f"{noun} needs the key '{loc[-1]}'; add it"
     elif is_key:
         words = [each.value for enum in (RoutingKey, Category) for each in enum]
-        problem = f"'{loc[-2]}' is no routing key; {hint(str(loc[-2]), words)}"
+        problem = f"'{loc[-2]}' is not a routing key; {hint(str(loc[-2]), words)}"
     elif kind in _TEMPLATES:
         problem = _TEMPLATES[kind].format(**context, input=value)
     elif kind == "string_pattern_mismatch":
         problem = _PATTERNS.get(str(loc[-1]), _ID).format(input=_cut(value))
     elif value is None:
-        problem = "nothing is written here; write something, or leave the key out"
+        problem = "the value is empty; write something, or remove the key"
     elif kind in ("enum", "literal_error") and shape is None:
         words = re.findall(r"'([^']*)'", context["expected"])
         text = str(place.node.value)
-        problem = f"'{_cut(text)}' is unknown here; {hint(text, words)}"
+        problem = f"'{_cut(text)}' is not allowed here; {hint(text, words)}"
     else:
         name, remedy = _KINDS.get(kind, ("another value", "see the plan reference"))
         quote = '"' if place.node.style else "'"
         found = shape or f"{quote}{_cut(str(place.node.value))}{quote}"
         example = next(iter(fields_by_key(_model_at(top, loc))))
-        problem = f"{found} stands where {name} is wanted; {remedy.format(example=example)}"
+        problem = f"{found} is given, but {name} is expected; {remedy.format(example=example)}"
     document.mark(place.at if is_key else place.node.at, place.path, problem)
 
 
@@ -364,7 +364,7 @@ def _key_hint(key: str, known: Mapping[str, Field]) -> str:
         below = None if field.is_list else model_in(field.types)
         if below is not None and key in fields_by_key(below):
             return f"it belongs below '{name}'"
-    return hint(key, known, f"keys of your own begin with '{EXTENSION}'")
+    return hint(key, known, f"your own keys start with '{EXTENSION}'")
 
 
 def _cut(text: str) -> str:

@@ -54,7 +54,7 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
         if any(plans):
             parents = ", ".join(sorted(filter(None, plans)))
             raise PlannerError(
-                f"{target}: the sub-plans of {parents} are revised, too, and have no place there; "
+                f"{target}: the sub-plans of {parents} are revised, too, and cannot be written there; "
                 "name a file"
             )
         text = rewrite(tree.loaded, plans[""], target=tree.loaded.path)
@@ -77,7 +77,7 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
     parts = _parts(tree)
     unknown = next((within for within in plans if within not in parts), None)
     if unknown is not None:
-        raise PlannerError(f"{shown_path(tree.loaded.path)}: no file holds the sub-plan of '{unknown}'")
+        raise PlannerError(f"{shown_path(tree.loaded.path)}: the sub-plan of '{unknown}' is in no file")
     texts = tuple(
         rewrite(parts[within], plan, target=parts[within].path) for within, plan in sorted(plans.items())
     )
@@ -109,7 +109,7 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     texts.append(rewrite(tree.loaded, plans.get("", tree.loaded.plan), target=target))
     own = {os.path.realpath(part.path) for part in parts.values()}
     if taken := next((each.path for each in texts if os.path.realpath(each.path) in own), None):
-        raise PlannerError(f"{shown_path(taken)}: is a file of the plan itself; name another")
+        raise PlannerError(f"{shown_path(taken)}: this file belongs to the plan; name another")
     return tuple(reversed(texts))
 
 
@@ -137,8 +137,8 @@ def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
     name = os.path.normpath(os.path.join(os.path.relpath(os.path.realpath(path.parent), root), path.name))
     if name.startswith(os.pardir):
         raise PlannerError(
-            f"{shown_path(path)}: the revised sub-plan of '{todo_id}' would lie outside {root}; "
-            f"name an output file below it"
+            f"{shown_path(path)}: the revised sub-plan of '{todo_id}' would be outside of {root}; "
+            f"name an output file inside it"
         )
     items = tuple(
         todo.model_copy(update={"sub_plan": Path(name).as_posix()}) if todo.id == todo_id else todo
@@ -154,7 +154,7 @@ def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:
     if (path.is_file() and path.stat().st_size == 0) or plan_id_of(path) in plan_ids:
         return
     raise PlannerError(
-        f"{shown_path(path)}: holds something else than this plan, and is not replaced; name a new file"
+        f"{shown_path(path)}: the file is not this plan, and is not replaced; name a new file"
     )
 
 
@@ -185,14 +185,15 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
             for each, (_, written) in files.items():
                 if not force and _digest(held[each] or b"") != written:
                     raise PlannerError(
-                        f"{shown_path(each)}: was edited since it was revised; undo it by hand, or lose "
-                        "the edits with --force"
+                        f"{shown_path(each)}: was edited since it was revised; undo the edits by hand, or "
+                        "discard them with --force"
                     )
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
             return Undone(files=tuple(files), left=len(list(version.parent.glob("[0-9]*.json"))))
     raise PlannerError(
-        f"{shown_path(path)}: no version before is kept; only planner next --in-place and --output keep one"
+        f"{shown_path(path)}: there is no previous version; only planner next --in-place and --output "
+        "keep one"
     )
 
 
@@ -222,7 +223,8 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
             create_file(folder / f"{number:04d}.json", text + "\n", mode=OWNER_ONLY)
         except (OSError, PlannerError) as error:
             raise PlannerError(
-                f"{shown_path(folder)}: the version before cannot be kept: {error}; make it writable"
+                f"{shown_path(folder)}: the previous version cannot be kept: {error}; make the folder "
+                "writable"
             ) from None
         for each in kept[: max(len(kept) + 1 - MOST_VERSIONS, 0)]:
             each.unlink(missing_ok=True)

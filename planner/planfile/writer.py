@@ -226,7 +226,7 @@ def rewrite(loaded: LoadedPlan, revised: Plan, *, target: Path, boundary: Path |
                 return edited
         text = dump_plan(wanted, format=format_of(target))
         if not holds(text):
-            raise _error(target, "the revised plan holds what no plan file can say; leave it out")
+            raise _error(target, "the revised plan has a value that a plan file cannot have; remove it")
         return Rewritten(path=target, text=text, faithful=False)
 
 
@@ -566,7 +566,7 @@ def _rooted(plan: Plan, root: Path, target: Path, boundary: Path) -> Plan:
     if not any(is_below(str(root), each) for each in (folder, os.path.realpath(boundary))):
         raise _error(
             target,
-            f"the plan's root {root} lies neither in that folder nor under {boundary}; "
+            f"the plan's root {root} is neither in that folder nor below {boundary}; "
             f"name a file in {root}, or run the command from there",
         )
     return plan.model_copy(update={"root": name})

@@ -119,14 +119,14 @@ def decide_repair(red: RedTodo, policy: Policy) -> Repair:
     it is given up. A person is asked if a limit of the policy is reached, and at once if the failed turn
     of work was granted by a person.
     """
-    reason, limit = "its criteria do not hold", retries_of(red.todo, red.failure)
+    reason, limit = "its criteria failed", retries_of(red.todo, red.failure)
     attempts = attempts_of(branch_reason(red.failure.category), policy)
     if red.by_person:
-        return Repair("ask", "attempts-used-up", "the turn that a person has granted did not mend it")
+        return Repair("ask", "attempts-used-up", "the extra turn that a person granted did not repair it")
     if red.passed_branch is not None:
-        reason = f"{red.passed_branch} passed and {red.id} is still red"
+        reason = f"{red.passed_branch} passed, but {red.id} still fails"
         if attempts < 1:
-            reason += "; the plan allows no attempts at such a repair"
+            reason += "; the plan allows no attempts for such a repair"
             return Repair("ask", "attempts-used-up", reason)
         if red.depth + 1 > policy.max_branch_depth:
             reason += f"; a deeper branch would have depth {red.depth + 1}"
@@ -141,7 +141,7 @@ def decide_repair(red: RedTodo, policy: Policy) -> Repair:
     if policy.max_branch_depth < 1:
         return Repair("ask", "branch-depth", "the plan allows no branches (max_branch_depth is 0)")
     if attempts < 1:
-        return Repair("ask", "attempts-used-up", "the plan allows no attempts at a repair")
+        return Repair("ask", "attempts-used-up", "the plan allows no repair attempts")
     reason += f" after {counted(red.retries, 'retry')}" if red.retries else ""
     return Repair("branch", "failed-todo-gets-a-branch", reason)
 

@@ -117,7 +117,7 @@ def lowered(plan: Plan, limits: Mapping[str, float]) -> tuple[Plan, tuple[str, .
         is_of_budget = name in type(budget).model_fields
         own = getattr(budget if is_of_budget else policy, name)
         if own is not None and own < limit:
-            higher.append(f"{name} stays at {_number(own)}, as the plan says")
+            higher.append(f"{name} stays at {_number(own)}, the limit of the plan")
         else:
             (of_budget if is_of_budget else of_policy)[name] = limit
     if of_budget:

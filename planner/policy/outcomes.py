@@ -80,13 +80,13 @@ def missing_proof(todo: Todo, outcome: Outcome, *, is_parent: bool) -> str | Non
     if missing:
         return f"it has no check of {', '.join(missing[:5])}"
     if unknown:
-        return f"its check {unknown[0]} is of no criterion of the todo"
+        return f"its check {unknown[0]} belongs to no criterion of the todo"
     if not wanted:
         return None
     if not outcome.verified:
-        return "it says that nothing was verified"
+        return "it reports that nothing was verified"
     commands = any(check.kind is CheckKind.TEST for check in outcome.checks)
-    return "it says that the tests have not passed" if commands and not outcome.tests_passed else None
+    return "it reports that the tests did not pass" if commands and not outcome.tests_passed else None
 
 
 def failures_of(outcome: Outcome) -> Iterator[Failure]:
@@ -201,8 +201,8 @@ _SEVERITY = (
 
 _REASONS = {
     Verdict.FAILED: "failed",
-    Verdict.INCONCLUSIVE: "could not be decided",
-    Verdict.STALE: "must be answered anew",
+    Verdict.INCONCLUSIVE: "was inconclusive",
+    Verdict.STALE: "must be answered again",
     Verdict.NEEDS_HUMAN: "must be answered by a person",
     Verdict.BLOCKED: "blocked",
     Verdict.NOT_RUN: "not done yet",

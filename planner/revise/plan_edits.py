@@ -76,7 +76,7 @@ class _PlanEditor:
             self._current = (edit.edit, edit.todo.id)
             parent = self._todo(edit.todo.parent_id or "")
             if parent is None:
-                self._refuse(f"its parent '{edit.todo.parent_id}' is no todo of the plan", "name one")
+                self._refuse(f"its parent '{edit.todo.parent_id}' is not a todo of the plan", "name one")
             if parent.parent_id is not None:
                 remedy = f"make '{parent.parent_id}' the parent and name '{parent.id}' in via"
                 self._refuse(f"its parent '{parent.id}' is itself a branch of '{parent.parent_id}'", remedy)
@@ -85,7 +85,7 @@ class _PlanEditor:
         self._current = (edit.edit, edit.todo_id)
         todo = self._todo(edit.todo_id)
         if todo is None:
-            self._refuse("there is no such todo", "name one of the plan, or add it first")
+            self._refuse("there is no such todo", "name a todo of the plan, or add it first")
         changed = self._changed(todo, edit)
         if changed is not todo:
             self.edited[todo.id] = changed
@@ -99,9 +99,11 @@ class _PlanEditor:
                 return _with(todo, dependencies=(*todo.dependencies, edit.todo.id))
             case AddDependency():
                 if self._todo(edit.on) is None:
-                    self._refuse(f"there is no todo '{edit.on}'", "name one of the plan, or add it first")
+                    self._refuse(
+                        f"there is no todo '{edit.on}'", "name a todo of the plan, or add it first"
+                    )
                 if edit.on in todo.dependencies:
-                    self._refuse(f"it waits for '{edit.on}' already", "leave the edit out")
+                    self._refuse(f"it depends on '{edit.on}' already", "remove the edit")
                 self._check_order(todo, (edit.on,))
                 return _with(todo, dependencies=(*todo.dependencies, edit.on))
             case NarrowFiles():
@@ -110,13 +112,13 @@ class _PlanEditor:
                 if wider is not None:
                     self._refuse(
                         f"'{wider}' is not within its allowed_files ({', '.join(held or ()) or 'nothing'})",
-                        "name patterns that lie within them, and keep its exclusions at the end",
+                        "name narrower patterns, and keep its exclusions at the end",
                     )
                 return _with(todo, allowed_files=edit.allowed_files)
             case AddCheck():
                 self._check_command(edit.check.cmd)
                 if any(spec.cmd.split() == edit.check.cmd.split() for _, spec in commands_of(todo)):
-                    self._refuse(f"it has the command {edit.check.cmd!r} already", "leave the edit out")
+                    self._refuse(f"it has the command {edit.check.cmd!r} already", "remove the edit")
                 self._check_keeps_convention(todo)
                 return _with_tests(todo, (edit.check, *todo.acceptance_criteria.tests))
             case Isolate():
@@ -138,7 +140,9 @@ class _PlanEditor:
                 return self._retargeted(todo, edit)
             case AddContract():
                 if todo.contract_path is not None:
-                    self._refuse(f"it is held to '{todo.contract_path}' already", "settle that contract")
+                    self._refuse(
+                        f"it has the contract '{todo.contract_path}' already", "change that contract"
+                    )
                 self._check_keeps_convention(todo)
                 return _with(todo, contract_path=edit.contract_path)
             case QuarantineTest():
@@ -153,9 +157,9 @@ class _PlanEditor:
         The failure report of its parent stays, too. Baseline criteria are not changed.
         """
         if todo.parent_id is None:
-            self._refuse("it is no branch, and a primary todo keeps all its criteria", "name a branch")
+            self._refuse("it is not a branch, and a primary todo keeps all its criteria", "name a branch")
         if not edit.tests:
-            self._refuse("nothing would be left to prove", "name at least one command")
+            self._refuse("no criterion would be left", "name at least one command")
         for spec in edit.tests:
             self._check_command(spec.cmd)
         wanted, report = todo.acceptance_criteria, report_path(todo.parent_id)
@@ -177,13 +181,13 @@ class _PlanEditor:
         index = _test_index(todo, edit.check_id)
         if index is None:
             remedy = "name a command in acceptance_criteria.tests, as tests[0]"
-            self._refuse(f"{edit.check_id} has no limit of its own", remedy)
+            self._refuse(f"{edit.check_id} has no time limit", remedy)
         current, expected = todo.acceptance_criteria.tests[index].timeout_seconds, edit.from_seconds
         if current != expected:
             problem = f"the limit of {edit.check_id} is {current:g} s, not {expected:g} s"
-            self._refuse(problem, "decide from the newest plan")
+            self._refuse(problem, "decide from the current plan")
         if edit.to_seconds <= current:
-            self._refuse(f"{edit.to_seconds:g} s is no more than it has", "name more")
+            self._refuse(f"{edit.to_seconds:g} s is not more than the current limit", "name more")
         return _with_test(todo, index, timeout_seconds=edit.to_seconds)
 
     def _retargeted(self, todo: Todo, edit: RetargetCheck) -> Todo:
@@ -195,7 +199,7 @@ class _PlanEditor:
         current = {name: spec.cmd for name, spec in commands_of(todo)}.get(where)
         if current != edit.from_cmd:
             problem = "has no command" if current is None else f"is {current!r}"
-            self._refuse(f"{where} {problem}, not {edit.from_cmd!r}", "decide from the newest plan")
+            self._refuse(f"{where} {problem}, not {edit.from_cmd!r}", "decide from the current plan")
         self._check_command(cmd)
         index = _test_index(todo, where)
         if index is not None:
@@ -215,12 +219,12 @@ class _PlanEditor:
         try:
             date.fromisoformat(edit.expires)
         except ValueError:
-            self._refuse(f"'{edit.expires}' is no date of the calendar", "write YYYY-MM-DD")
+            self._refuse(f"'{edit.expires}' is not a valid date", "write YYYY-MM-DD")
         retry = self.policy.flaky_retry
         quarantined = {each.nodeid: each for each in retry.quarantine}
         previous = quarantined.pop(edit.nodeid, None)
         if previous is not None and previous.expires >= edit.expires:
-            self._refuse(f"{edit.nodeid} is in quarantine until {previous.expires}", "leave the edit out")
+            self._refuse(f"{edit.nodeid} is in quarantine until {previous.expires}", "remove the edit")
         fields = edit.model_dump(include={"nodeid", "owner", "ticket", "expires"})
         retry = retry.model_copy(update={"quarantine": (*quarantined.values(), Quarantine(**fields))})
         self.policy = self.policy.model_copy(update={"flaky_retry": retry})
@@ -237,7 +241,7 @@ class _PlanEditor:
             self._refuse(f"the id '{todo.id}' is taken", "give the new todo another id")
         for name in todo.dependencies:
             if self._todo(name) is None:
-                self._refuse(f"'{todo.id}' depends on '{name}', which is no todo", "add that one first")
+                self._refuse(f"'{todo.id}' depends on '{name}', which is not a todo", "add that todo first")
         self.edited[todo.id] = todo
 
     def _check_order(self, waiting: Todo, before: Iterable[str]) -> None:
@@ -245,7 +249,7 @@ class _PlanEditor:
         seen = set(pending := list(before))
         for name in pending:
             if name == waiting.id:
-                self._refuse("the dependencies would go in a circle", "name others that do not wait for it")
+                self._refuse("the dependencies would be circular", "name todos that do not depend on it")
             todo = self._todo(name)
             new = [each for each in (todo.dependencies if todo else ()) if each not in seen]
             seen.update(new)

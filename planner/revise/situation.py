@@ -205,7 +205,7 @@ class Situation:
         for program in _TYPE_CHECKERS:
             if program in self.tools:
                 return shlex.join([program, *python]), f"{program}, which the project uses,", True
-        return shlex.join(["mypy", *python]), "mypy, which has to be installed for it,", False
+        return shlex.join(["mypy", *python]), "mypy, which must be installed first,", False
 
     # -- files to which the failure points ------------------------------------------------------------
 

@@ -133,18 +133,18 @@ def _is_feasible(edit: Edit, situation: Situation) -> bool:
 
 def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
     """Reduce the search space of an unknown cause: restrict the files, else isolate the failing tests."""
-    why = "the cause is unknown, and the failure points to"
+    why = "the cause is unknown, and the failure names"
     narrower = tuple(
         _narrow(situation, Situation.implicated_files, "unknown-narrows-files", why, folders=True)
     )
-    why = "the cause is unknown, so only what fails is run"
+    why = "the cause is unknown, so only the failing tests run"
     yield from narrower or _isolate(situation, "unknown-isolates", why)
 
 
 def _isolate_metric_tests(situation: Situation) -> Iterator[Edit]:
     """Run only the tests that record an unmet metric; the metric stays a criterion of the branch."""
     if situation.failing_tests:
-        why = "what records the metric is run without company"
+        why = "the tests that record the metric run alone"
         yield from _isolate(situation, "metric-isolates", why, keeps=situation.check_ids)
 
 
@@ -159,7 +159,7 @@ def _quarantine(situation: Situation) -> Iterator[Edit]:
         if nodeid and nodeid.isprintable() and known.get(nodeid, "") < today.isoformat():
             yield QuarantineTest(
                 rule="flaky-quarantines",
-                because=f"{quoted(nodeid)} gave both answers, and {ticket} is there to repair it",
+                because=f"{quoted(nodeid)} is flaky, and {ticket} repairs it",
                 requires_approval=True,
                 todo_id=situation.todo.id,
                 nodeid=nodeid[:_MAX_NODEID],
@@ -177,7 +177,7 @@ def _raise_limits(situation: Situation) -> Iterator[Edit]:
     confirmations = [run for each in situation.observations for run in each.confirmations if run.passed]
     if not confirmations and _hangs(situation):
         return
-    ended = "; whether it would ever have ended is not known"
+    ended = "; it may never end"
     if confirmations:
         slowest = max(run.duration_ms for run in confirmations) / 1000
         ended = f" and passes within {slowest:g} s in another run"
@@ -188,7 +188,7 @@ def _raise_limits(situation: Situation) -> Iterator[Edit]:
         if check_id in situation.check_ids and limit > spec.timeout_seconds:
             yield RaiseLimit(
                 rule="timeout-raises-limit",
-                because=f"{check_id} passed its limit of {spec.timeout_seconds:g} s{ended}",
+                because=f"{check_id} exceeded its limit of {spec.timeout_seconds:g} s{ended}",
                 requires_approval=True,
                 todo_id=todo.id,
                 check_id=check_id,
@@ -243,9 +243,9 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
             problem = problems.get(selection, "" if selectors or "::" in selection else "missing_file")
             exists = problem != "missing_file" or failure.rule in _NOT_PROVING
         hint = (
-            f"Let a test of {quoted(selection)} run that fails while the work is undone."
+            f"Make a test of {quoted(selection)} run that fails until the work is done."
             if failure.rule in _NOT_PROVING
-            else f"Write what {quoted(selection)} names, to fail while the work is undone."
+            else f"Write {quoted(selection)} so that it fails until the work is done."
         )
         yield NameArtifact(
             rule="missing-test-written",
@@ -277,7 +277,9 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
         cmd = with_selections(command, near)
         if cmd is None or any(below_root(each.partition("::")[0]) is None for each in near):
             continue
-        pairs = (f"{quoted(old)} is not there, {quoted(new or '')} is" for old, new in missing.items())
+        pairs = (
+            f"{quoted(old)} does not exist, but {quoted(new or '')} does" for old, new in missing.items()
+        )
         yield RetargetCheck(
             rule="missing-test-retargets",
             because=", ".join(pairs),
@@ -318,7 +320,7 @@ def near_selection(selector: Selector) -> str | None:
 def _check_syntax(situation: Situation) -> Iterator[Edit]:
     """Add a compilation of the files at fault as the branch's first criterion."""
     files = situation.files_with_findings
-    because = f"no test says anything before it compiles: {_few(files)}"
+    because = f"no test can run before it compiles: {_few(files)}"
     cmd = situation.syntax_check(files)
     yield from _add_check(situation, cmd, "compilation-checks-syntax-first", because)
 
@@ -332,7 +334,7 @@ def _check_types(situation: Situation) -> Iterator[Edit]:
     found = situation.type_check(files)
     if found is not None:
         cmd, whose, is_in_use = found
-        because = f"{whose} looks at {_few(files) or 'the project'} before the tests do"
+        because = f"{whose} checks {_few(files) or 'the project'} before the tests"
         rule = "types-checked-before-retry"
         yield from _add_check(situation, cmd, rule, because, requires_approval=not is_in_use)
 
@@ -354,12 +356,12 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
         for command in commands
         for each in command.findings
     ]
-    hint = f"{linter} cannot fix this by itself: fix each complaint by hand."
+    hint = f"{linter} cannot fix this automatically: fix each complaint by hand."
     if fix is not None:
-        hint = f"Run this, then look at what it changed:\n{fix}"
+        hint = f"Run this, then review its changes:\n{fix}"
     task = ControllerTaskSpec(
         type="AUTO_FIX" if fix else "FIX",
-        hint=hint + (f"\nIt complains of: {_few(findings, 10)}." if findings else ""),
+        hint=hint + (f"\nIts complaints: {_few(findings, 10)}." if findings else ""),
         target_file=files[0] if files else None,
     )
     old = situation.todo.allowed_files
@@ -367,8 +369,8 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
     yield from _add_step(
         situation,
         "lint-fixed-first",
-        f"{linter} complains{of_what}, and what can be fixed by itself needs no branch",
-        f"Fix what {linter} can fix by itself",
+        f"{linter} complains{of_what}, and automatic fixes need no branch",
+        f"Apply the automatic fixes of {linter}",
         task,
         allowed_files=narrowed(old, files, folders=False) or old or (),
     )
@@ -383,10 +385,10 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
     missing = _missing_import(situation)
     message = situation.failure.stack_trace_head or situation.failure.suggestion or "nothing more is known"
     because = f"an import fails: {quoted(message)}"
-    title = f"Resolve the import that {situation.todo.id} lacks"
+    title = f"Resolve the failing import of {situation.todo.id}"
     hint = (
-        "Find out what cannot be imported. Write it if it is the project's own; else declare and install "
-        "what provides it."
+        "Find out what cannot be imported. Write it if it belongs to the project; otherwise declare and "
+        "install its package."
     )
     files, path, is_new = situation.todo.allowed_files or (), None, False
     if missing is not None:
@@ -396,8 +398,8 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
         near = situation.tree.near.get(path or "")
         if path is None:
             top = quoted(module if is_node else module.partition(".")[0])
-            because = f"{what} cannot be imported, and nothing shows that it is the project's own"
-            title = f"Declare and install what provides {top}"
+            because = f"{what} cannot be imported, and does not seem to belong to the project"
+            title = f"Declare and install the package of {top}"
             hint = (
                 f"Declare the distribution that provides the module {top}"
                 f"{f' in a version that has {what}' if name else ''} where the project declares its "
@@ -408,17 +410,17 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
         elif near is not None:
             ran = situation.frames(Side.PRODUCT)
             path = below_root(ran[-1].path) if ran else None  # the file whose import fails
-            because = f"{what} cannot be imported; {near} is there"
+            because = f"{what} cannot be imported, but {near} exists"
             title = f"Correct the import of {what}"
-            hint = f"{near} exists and {what} does not: correct the import, or rename what is misnamed."
+            hint = f"{near} exists, but {what} does not: correct the import, or rename the module."
             files = tuple(file for file in (path, near) if file)
         else:
             # A module that lacks only a name exists: its file cannot serve as the step's criterion.
             exists = situation.tree.exists(path)
             is_new = name is None and path not in situation.product_files and exists is not True
-            because = f"{what} is the project's own and cannot be imported"
+            because = f"{what} belongs to the project and cannot be imported"
             title = f"Provide {what}"
-            hint = f"Let {path} provide {what}, or import it by the name that it has."
+            hint = f"Let {path} provide {what}, or import it by its real name."
             files = (path,)
     task = ControllerTaskSpec(type="RESOLVE_DEPENDENCY", hint=hint, target_file=path)
     rule = "import-resolved-first"
@@ -471,14 +473,14 @@ def _settle_contract(situation: Situation) -> Iterator[Edit]:
         situation,
         "contract-settled-first",
         f"code and callers differ in what was agreed: {what}",
-        f"Settle the contract of {todo.title}",
+        f"Define the contract of {todo.title}",
         ControllerTaskSpec(type="CONTRACT", hint=hint, target_file=path),
         role=Role.ARCHITECT,
         allowed_files=(path,),
         is_new=not exists,
     )
     if todo.contract_path is None and not wants_convention(todo):
-        because = f"no contract of {todo.id} says what was promised, so nothing kept the two sides together"
+        because = f"no contract of {todo.id} states the interface, so code and callers could diverge"
         yield AddContract(
             rule="contract-binds-todo",
             because=because,
@@ -500,7 +502,7 @@ def _name_artifact(situation: Situation) -> Iterator[Edit]:
             return
         facts = (each.artifact for each in situation.observations)
         nearest = [name for each in facts if each and each.path == wanted for name in each.nearest]
-        near = f" What looks like it: {_few(nearest)}." if nearest else ""
+        near = f" Similar files: {_few(nearest)}." if nearest else ""
         form = "a file that matches " if is_glob(wanted) else ""
         yield NameArtifact(
             rule="artifact-named",
@@ -521,7 +523,7 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
     for observation in situation.observations:
         artifact, contract = observation.artifact, observation.contract
         if artifact is not None:
-            why = f"is not as the plan expects it: {artifact.problem}"
+            why = f"differs from what the plan expects: {artifact.problem}"
             why = _ARTIFACT_PROBLEMS.get(artifact.problem, why)
             yield artifact.path, why, artifact.problem in ABSENT
         if contract is not None and contract.module_path and contract.problem == "missing_module":
@@ -535,7 +537,7 @@ def _wanted_artifacts(situation: Situation) -> Iterator[tuple[str, str, bool]]:
         yield module, "is imported and missing", True
     for where, spec in commands_of(situation.todo):
         if where in situation.check_ids and spec.fixture:
-            yield spec.fixture, f"is the data that {where} needs", True
+            yield spec.fixture, f"is the data of {where}", True
 
 
 # -- edits of several strategies -----------------------------------------------------------------------
@@ -694,7 +696,7 @@ _FILES_WITH_FINDINGS = attrgetter("files_with_findings")
 
 def _isolating(rule: str, what: str) -> Step:
     """Return the strategy that isolates the failing tests."""
-    return partial(_isolate, rule=rule, why=f"{what} is run without company")
+    return partial(_isolate, rule=rule, why=f"{what} runs alone")
 
 
 def _narrowing(files_of: Callable[[Situation], Sequence[str]], rule: str, why: str, **how: bool) -> Step:
@@ -703,16 +705,19 @@ def _narrowing(files_of: Callable[[Situation], Sequence[str]], rule: str, why: s
 
 
 _NARROW_TO_IMPLICATED = _narrowing(
-    Situation.implicated_files, "regression-narrows-files", "the failure points to", folders=True
+    Situation.implicated_files, "regression-narrows-files", "the failure names", folders=True
 )
 STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
     Category.TEST_REGRESSION: (_NARROW_TO_IMPLICATED, _isolating("regression-isolates", "what fails")),
-    Category.TEST_TIMEOUT: (_isolating("timeout-isolates", "what passed its limit"), _raise_limits),
+    Category.TEST_TIMEOUT: (
+        _isolating("timeout-isolates", "the test that exceeded its limit"),
+        _raise_limits,
+    ),
     Category.FLAKY_TEST: (
-        partial(_isolate, rule="flaky-isolates", why="what gives both answers is run again, alone"),
+        partial(_isolate, rule="flaky-isolates", why="the flaky test runs again, alone"),
         _quarantine,
     ),
-    Category.TEST_CRASH: (_isolating("crash-isolates", "what ends its process"),),
+    Category.TEST_CRASH: (_isolating("crash-isolates", "the test that ends its process"),),
     Category.TEST_NOT_FOUND: (_retarget_or_write_test,),
     Category.COMPILATION_ERROR: (
         _check_syntax,
@@ -748,7 +753,7 @@ def set_apart(
         name = f"{SET_APART}{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:_MAX_NAME]}"
         if name in todo.dependencies or name in edits:
             continue
-        because = f"{failure.category} of {todo.id} was there before the work began"
+        because = f"{failure.category} of {todo.id} existed before the work began"
         common: dict[str, Any] = {"rule": "pre-existing-failure", "because": because, "todo_id": todo.id}
         if is_known(name):
             edits[name] = AddDependency(**common, on=name)
@@ -757,7 +762,7 @@ def set_apart(
         fields: dict[str, Any] = {
             "id": name,
             "title": f"Fix what failed before: {headline}",
-            "intent": f"It failed before the work on {todo.id} began, and is not that todo's fault.",
+            "intent": f"It failed before the work on {todo.id} began, and was not caused by that todo.",
             "agent_role": role_for(failure, todo),
             "priority": todo.priority,
             **({"failure_routing": todo.failure_routing} if todo.failure_routing else {}),

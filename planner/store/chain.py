@@ -75,10 +75,10 @@ def check_link(text: str, n: int, previous: str) -> str:
     try:
         number = json.loads(text)["n"]
     except (ValueError, RecursionError, LookupError, TypeError):
-        raise LogError(f"line {n} cannot be read: it is no line of a log") from None
+        raise LogError(f"line {n} cannot be read: it is not a line of a log") from None
     if number != n:
         # A wrong number is reported before a wrong digest: it identifies the kind of damage.
-        raise LogError(f"line {n} bears the number {number}: a line was dropped, added or moved")
+        raise LogError(f"line {n} has the number {number}: a line was dropped, added or moved")
     raise LogError(f"line {n} was changed, or the line before it: its digest does not fit")
 
 
@@ -130,7 +130,7 @@ class ChainedFile:
             raise log_error(path, f"the log cannot be opened ({why})", remedy) from None
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise log_error(path, "this is no regular file", remedy)
+            raise log_error(path, "this is not a regular file", remedy)
         return cls(path, handle, writable=bool(flags & os.O_RDWR))
 
     def close(self) -> None:
@@ -158,8 +158,8 @@ class ChainedFile:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    problem = f"another process has held the log for {WAIT_SECONDS:g} s"
-                    raise log_error(self.path, problem, "end that process, then go on") from None
+                    problem = f"another process has locked the log for {WAIT_SECONDS:g} s"
+                    raise log_error(self.path, problem, "end that process, then continue") from None
                 time.sleep(_PAUSE_SECONDS)
             except OSError as error:
                 problem = f"the log cannot be locked ({error.strerror})"
@@ -172,10 +172,10 @@ class ChainedFile:
             except OSError:
                 is_there = False
             if not is_there:
-                problem = "the log was removed or replaced under a run"
-                raise log_error(self.path, problem, "put it back, or begin a new run")
+                problem = "the log was removed or replaced during a run"
+                raise log_error(self.path, problem, "restore it, or start a new run")
             if os.fstat(self._handle).st_size < self._end:
-                problem = f"the log has lost lines under a run: {self.count} were read"
+                problem = f"the log has lost lines during a run: {self.count} were read"
                 raise log_error(self.path, problem, "restore it from a copy")
             yield
         finally:
@@ -240,8 +240,8 @@ class ChainedFile:
                 os.ftruncate(self._handle, self._end)
             if not isinstance(error, OSError):
                 raise
-            problem = f"the event cannot be written ({error.strerror}) and was not taken in"
-            raise log_error(self.path, problem, "make room, then tell it again") from None
+            problem = f"the event cannot be written ({error.strerror}) and was not recorded"
+            raise log_error(self.path, problem, "free space, then send it again") from None
         for text, digest in lines:
             self._advance(text, digest)
 
@@ -278,7 +278,7 @@ class ChainedFile:
                     return
         except OSError as error:
             problem = f"the log cannot be read ({error.strerror})"
-            raise log_error(self.path, problem, "see to the disk") from None
+            raise log_error(self.path, problem, "check the disk") from None
 
     def _is_torn(self, tail: bytes) -> bool:
         """Return whether a last line without newline is incomplete JSON.
@@ -296,7 +296,7 @@ class ChainedFile:
         # After a crash of the machine, blocks that were allocated but never written read as null bytes.
         written = tail.rstrip(b"\0")
         if is_torn and not written.startswith(start) and not start.startswith(written):
-            self._refuse(f"line {self.count} is no line of a log")
+            self._refuse(f"line {self.count} is not a line of a log")
         if 0 < length < len(tail):
             self._refuse(f"line {self.count} does not end where it should")
         if self._writable and is_torn:
@@ -305,7 +305,7 @@ class ChainedFile:
             os.pwrite(self._handle, b"\n", self._end + len(tail))
         if is_torn:
             does = "was cut off" if self._writable else "is left out"
-            torn = f"line {self.count} was torn by a kill, and {does}: its event was not taken in"
+            torn = f"line {self.count} was torn by a kill, and {does}: its event was not recorded"
             self.remarks.append(one_line(f"{self.path}: {torn}"))
         return is_torn
 

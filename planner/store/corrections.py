@@ -59,7 +59,7 @@ def read_corrections(path: Path, now: datetime, limit: int) -> tuple[Correction,
     except OSError:
         return ()
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
-        raise log_error(path, f"this is no file of at most {MAX_BYTES >> 20} MiB", "move it away")
+        raise log_error(path, f"this is not a file of at most {MAX_BYTES >> 20} MiB", "move it away")
     known = (each for each in corrections_of(path) if each.at <= now)
     relevant = [each for each in known if each.right_category is not None or each.right_owner is not None]
     return tuple(reversed(sorted(relevant, key=lambda each: each.at)[-limit:]))
@@ -74,7 +74,7 @@ def append_correction(root: Path, correction: Correction) -> None:
         make_home(root)
     except OSError as error:
         problem = f"the folder cannot be made ({error.strerror})"
-        raise log_error(root / HOME, problem, "make its place writable") from None
+        raise log_error(root / HOME, problem, "make its parent folder writable") from None
     content = correction.model_dump(mode="json", exclude_none=True)
     if correction.because is not None:
         content["because"] = redact(correction.because)

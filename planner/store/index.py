@@ -119,7 +119,7 @@ class Index:
                 connection.execute(INDEX.insert().values(version=VERSION, changes=time.time_ns()))
             elif found != VERSION:
                 raise StoreError(
-                    f"{self.name}: the tables have version {found}, and this planner knows {VERSION}; "
+                    f"{self.name}: the tables have version {found}, but this planner uses {VERSION}; "
                     "update the older planner, or drop the planverify_ tables and import the logs again"
                 )
 
@@ -141,13 +141,13 @@ class Index:
                 return cls(name, create_engine(url, pool_pre_ping=True), is_shared=True)
             except (NoSuchModuleError, ImportError):
                 raise StoreError(
-                    f"{name}: there is no driver for '{url.drivername}' here; install one, or name the one "
-                    f"that you have, as in {url.get_backend_name()}+DRIVER://…"
+                    f"{name}: there is no driver for '{url.drivername}'; install one, or name an installed "
+                    f"one, as in {url.get_backend_name()}+DRIVER://…"
                 ) from None
         path = Path(url.database)
         if not create and not path.exists():
             raise StoreError(
-                f"{path}: there is no such index; fill one with planner history --import --store {path}"
+                f"{path}: the index does not exist; make it with planner history --import --store {path}"
             )
         return cls(name, _sqlite_engine(path), is_shared=True)
 
@@ -383,7 +383,7 @@ def _url_of(url_or_path: str | Path) -> tuple[str, URL]:
             return url.database, url
     shown = re.sub(r"//[^@]*@", "//…@", url_or_path)
     raise StoreError(
-        f"'{shown}' is no URL of a database; write one like sqlite:///folder/file.db or "
+        f"'{shown}' is not the URL of a database; write one like sqlite:///folder/file.db or "
         "postgresql://user@host/database, or the path of a file"
     )
 
@@ -398,8 +398,8 @@ def _sqlite_engine(path: Path) -> Engine:
     except FileExistsError:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise StoreError(
-                f"{path} is a link, or no file: code under test could have put it there; name another with "
-                "--store, or remove it"
+                f"{path} is a link, or not a regular file, perhaps made by code under test; name "
+                "another with --store, or remove it"
             ) from None
     except (OSError, ValueError) as error:
         raise StoreError(_error_message(str(path), error)) from None
@@ -412,6 +412,6 @@ def _error_message(name: str, error: BaseException) -> str:
     """Return the message about a database error, with the first line of its text."""
     first = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return one_line(
-        f"{name}: the index cannot be used: {first[:300]}; nothing is lost, for the logs hold everything: "
-        "see to the database, or name another with --store"
+        f"{name}: the index cannot be used: {first[:300]}; nothing is lost, because the logs have "
+        "everything; check the database, or name another with --store"
     )

@@ -199,17 +199,17 @@ def read_event(raw: bytes) -> Event:
     """
     if len(raw) > MAX_EVENT_BYTES:
         problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
-        raise RefusedEvent("unreadable-line", problem, "tell less in one event")
+        raise RefusedEvent("unreadable-line", problem, "split the event")
     try:
         event = parse_event(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        problem = f"the line is no UTF-8 at byte {error.start}"
+        problem = f"the line is not UTF-8 at byte {error.start}"
         raise RefusedEvent("unreadable-line", problem, "write UTF-8") from None
     except ValidationError as error:
         raise _refusal(error.errors(include_url=False, include_input=False)) from None
     if isinstance(event, PlanSubmitted):
-        problem = "the plan is submitted by planner step itself"
-        raise RefusedEvent("plan-is-submitted", problem, f"begin with {_START}")
+        problem = "planner step itself submits the plan"
+        raise RefusedEvent("plan-is-submitted", problem, f"start with {_START}")
     return event
 
 
@@ -224,12 +224,12 @@ def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
     if not place and kind == "union_tag_not_found":
         return RefusedEvent("unknown-event", "the line names no event", f"write it like {_START}")
     if not place:
-        problem = one_line(f"the line is no JSON object: {errors[0]['msg']}", limit=_LONGEST)
+        problem = one_line(f"the line is not a JSON object: {errors[0]['msg']}", limit=_LONGEST)
         return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")
     quoted = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3]]
     more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
     return RefusedEvent(
         "unfit-event",
         one_line(f"{place[0]}: {'; '.join(quoted)}{more}", limit=_LONGEST),
-        f"planner schema event tells what an event holds; times are written as in {_START}",
+        f"planner schema event shows the fields of events; write times as in {_START}",
     )

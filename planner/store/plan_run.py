@@ -112,7 +112,7 @@ class PlanRun:
             if keep and found.document is not None:
                 run.save()
         except LogError as error:
-            remarks.append(f"{error}; attempts are not counted from run to run")
+            remarks.append(f"{error}; attempts are not counted across runs")
         return run
 
     @property
@@ -187,7 +187,7 @@ class PlanRun:
         with RunLog.append_to(self.log) as log, log.hold():
             log.skip()
             if log.count != self.state.events - len(self._new):
-                raise LogError(f"{self.log}: somebody else has written to the log meanwhile; try again")
+                raise LogError(f"{self.log}: another process has written to the log; try again")
             log.append(*(Step(event, actions, None, self.state) for event, actions in self._new))
         self._before = self._state
         self._new.clear()
@@ -219,7 +219,7 @@ class PlanRun:
                 self._before = self._state = state
                 return
             if given is not None:
-                why = "is over" if is_same else "is of another plan, or of another version of it"
+                why = "is over" if is_same else "belongs to another plan, or to another version of it"
                 raise LogError(f"{given}: the run {why}; name another log with --log")
             self.log = next_log(self.tree.loaded)
 

@@ -48,7 +48,8 @@ class PlanVersions:
         for path in files:
             if os.path.realpath(self._target) == os.path.realpath(path):
                 raise PlannerError(
-                    f"{shown_path(self._target)}: the run is kept in this file; name another for the plan"
+                    f"{shown_path(self._target)}: this is the log of the run; name another file for the "
+                    "plan"
                 )
 
     def write(self, state: State | None) -> list[str]:

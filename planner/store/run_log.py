@@ -79,8 +79,7 @@ class RunLog(ChainedFile):
         event = parse_line(text, self.count)
         if (event.event == "plan_submitted") != (self.count == 0):
             raise LogError(
-                f"line {self.count} holds {event.event}: the first line of a run, and no other, holds "
-                "plan_submitted"
+                f"line {self.count} has {event.event}: only the first line of a run has plan_submitted"
             )
         return event
 
@@ -94,7 +93,7 @@ class RunLog(ChainedFile):
             try:
                 taken = Step.take(state, entry.event)
             except RefusedEvent as error:
-                problem = f"line {entry.n} holds an event that this version refuses: {error.problem}"
+                problem = f"line {entry.n} has an event that this version refuses: {error.problem}"
                 raise log_error(self.path, problem, "use the version that wrote the log") from None
             state = taken.after
             yield entry, taken
@@ -124,13 +123,13 @@ def run_of_log(path: Path) -> RecordedRun:
                 # After a first difference, all later lines may differ: one remark suffices.
                 if not remarks and not calls_for(entry.text, taken.actions):
                     remarks.append(
-                        f"{name}: line {entry.n} holds other actions than this version decides; what is "
-                        "told from there on is what it decides, and planner replay shows the difference"
+                        f"{name}: line {entry.n} has other actions than this version decides; from there "
+                        "on, its own decisions are used, and planner replay shows the difference"
                     )
                 yield taken
             remarks.extend(log.remarks)
             if log.count == 0:
-                raise LogError(f"{name}: there is nothing in it; name the log of a run")
+                raise LogError(f"{name}: the file is empty; name the log of a run")
 
     return RecordedRun(name, steps(), remarks)
 
@@ -242,7 +241,9 @@ def make_log_folder(log: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         problem = f"the folder for the log cannot be made ({error.strerror})"
-        raise log_error(folder, problem, "make its place writable, or name a file with --log") from None
+        raise log_error(
+            folder, problem, "make its parent folder writable, or name a file with --log"
+        ) from None
 
 
 def plan_logs(loaded: LoadedPlan, run_id: str | None = None) -> list[Path]:

@@ -265,7 +265,7 @@ class RunSession:
         except LogError as error:
             if self._settings.store is not None:
                 raise
-            self._log.remarks.append(f"{error}; nothing is remembered of earlier runs")
+            self._log.remarks.append(f"{error}; earlier runs are not used")
             return PastRecords(fingerprint=fingerprint)
 
     def _recognise(self, first: PlanSubmitted) -> None:
@@ -273,22 +273,23 @@ class RunSession:
         loaded, asked, begun = self._tree.loaded, self._settings, first.policy
         shown, plan_id, wanted = shown_path(loaded.path), loaded.plan.todo_list_id, self.run_id
         if first.plan.todo_list_id != plan_id:
-            problem = f"this is the log of the plan '{first.plan.todo_list_id}', and {shown} is '{plan_id}'"
+            problem = f"this is the log of the plan '{first.plan.todo_list_id}', but {shown} is '{plan_id}'"
             raise log_error(self.log, problem, "name another log with --log")
         if first.digest != loaded.digest:
             raise log_error(
                 self.log,
                 f"{shown} has changed since the run began",
-                "put it back as it was and tell changes as plan_revised, or begin another run with --run "
+                "restore it and report changes with plan_revised, or start another run with --run "
                 "NAME or another --log",
             )
         if wanted is not None and first.run_id != wanted:
             problem = f"this is the log of the run '{first.run_id}', not of '{wanted}'"
-            raise log_error(self.log, problem, "leave --run out, or name another log with --log")
+            raise log_error(self.log, problem, "remove --run, or name another log with --log")
         self.run_id = first.run_id
         if (asked.jobs or begun.jobs) != begun.jobs or asked.allow_unproved > begun.allow_unproved:
             self._log.remarks.append(
-                f"{self.log}: the run goes on with the --jobs and --allow-unproved that it was begun with"
+                f"{self.log}: the run continues with the --jobs and --allow-unproved that it was "
+                "started with"
             )
 
 
@@ -349,8 +350,8 @@ class EventCompleter:
         known = set[str]() if before is None else set(self._faults(before))
         for fault in self._faults(todo):
             if fault not in known:
-                problem = f"the event says what no plan may: {fault}"
-                raise RefusedEvent("unfit-edit", problem, "say what a plan file may say, too")
+                problem = f"the plan in the event is invalid: {fault}"
+                raise RefusedEvent("unfit-edit", problem, "correct the plan in the event")
 
     def _with_sub_plan(self, event: SubPlanLoaded, todo: Todo) -> SubPlanLoaded:
         """Return the event with the sub-plan of ``todo``, or with the problems that prevent it."""
@@ -381,7 +382,7 @@ class EventCompleter:
         tree, is_in_file = self._tree_of(event.todo_id)
         if not is_in_file:
             raise SubPlanNotFound(
-                f"the plan above '{event.todo_id}' is in no file; tell the sub-plan itself in the event"
+                f"the plan above '{event.todo_id}' is in no file; put the sub-plan itself into the event"
             )
         changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         if event.path is not None:
@@ -390,7 +391,7 @@ class EventCompleter:
             changes |= {"sub_plan": event.path, "sub_project_id": None}
         named = todo.model_copy(update=changes)
         if named.sub_plan is None and named.sub_project_id is None:
-            raise SubPlanNotFound(f"'{event.todo_id}' names no sub-plan; tell its path in the event")
+            raise SubPlanNotFound(f"'{event.todo_id}' names no sub-plan; put its path into the event")
         return tree.child_of(named)
 
     def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:

@@ -349,7 +349,7 @@ class AccessGuard:
         if request.url.path.startswith("/api/") and request.method != "GET" and not is_program:
             return PlainTextResponse("Send the token as Authorization: Bearer TOKEN.", 401)
         if not is_program and not _same(request.cookies.get(COOKIE, ""), self._token):
-            return PlainTextResponse("Open the address that planner serve has printed.", 401)
+            return PlainTextResponse("Open the address that planner serve printed.", 401)
         return None
 
 

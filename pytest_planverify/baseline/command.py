@@ -33,36 +33,37 @@ _MOST_NAMED = 10
 
 app = command_app(
     cls=DefaultGroup,
-    help="What held before the work began. Without a command, record: planverify baseline plan.yaml",
+    help="Record and show the state before the work began. Without a command, record it:\n"
+    "planverify baseline plan.yaml",
     epilog="Exit status: 0 done, 1 nothing to accept or to show, 2 wrong usage, 4 a file cannot be read, "
     "or the plan cannot be verified.",
 )
 
 Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the baseline.")
+    str | None, typer.Option("--reason", metavar="TEXT", help="The reason, which is kept in the baseline.")
 ]
 
 
 @app.command(
-    epilog="Exit status: 0 recorded, whatever is red; 2 there is a baseline already, or wrong usage; 4 the "
-    "plan cannot be verified, or a file cannot be written.",
+    epilog="Exit status: 0 recorded, even if tests fail; 2 a baseline exists, or wrong usage; 4 the plan "
+    "cannot be verified, or a file cannot be written.",
 )
 def record(
     plan: PlanArgument = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the baseline that is there; needs --reason.")
+        bool, typer.Option("--force", help="Replace an existing baseline; needs --reason.")
     ] = False,
     reason: Reason = None,
     runs: Annotated[
         int,
-        typer.Option("--runs", metavar="N", help="Verify it so often: what gives both answers is flaky."),
+        typer.Option("--runs", metavar="N", help="Verify it this number of times, to find flaky tests."),
     ] = 1,
     revision: Annotated[
         str | None,
         typer.Option(
             "--revision",
             metavar="REV",
-            help="Record what held at a revision, for pytest --planverify-baseline REV.",
+            help="Record the state at a git revision, for pytest --planverify-baseline REV.",
         ),
     ] = None,
 ) -> int:
@@ -74,18 +75,16 @@ def record(
     A flaky test that passes while it is recorded is not known to be flaky: --runs 5 finds most of them.
     """
     if not 1 <= runs <= MOST_RUNS:
-        raise UsageMistake(f"--runs {runs}: it is no number from 1 to {MOST_RUNS}")
+        raise UsageMistake(f"--runs {runs}: this is not a number from 1 to {MOST_RUNS}")
     path = plan_or_usual(plan)
     flat = load_flat(path)
     if revision is None:
         return _record_now(flat, force=force, reason=reason, runs=runs)
     if force or reason:
-        raise UsageMistake(
-            "--revision: what is kept of a revision replaces nothing: leave out --force, --reason"
-        )
+        raise UsageMistake("--revision replaces no baseline; remove --force and --reason")
     from pytest_planverify.baseline.revisions import baseline_at
 
-    complain(f"recording what held at {revision}")
+    complain(f"recording the state at {revision}")
     _show(baseline_at(revision, flat, Path.cwd(), runs=runs, option="--revision", say=complain).document)
     return Status.OK
 
@@ -105,7 +104,7 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
         if not force:  # an unreadable baseline may be replaced as well, with a reason
             raise
     _require_reason(force, reason, None if earlier is None else earlier.document)
-    complain(f"recording what holds now in {root}")
+    complain(f"recording the current state in {root}")
     # Before the run, so that files which tests leave behind are not recorded as the project's.
     seen = look(root)
     verified = verify_often(flat.loaded.path, root, directory=Path.cwd(), runs=runs, say=complain)
@@ -116,15 +115,15 @@ def _record_now(flat: FlatPlan, *, force: bool, reason: str | None, runs: int) -
     keep_outcomes(place, verified)
     _show(document)
     if unkept is not None:
-        complain(f"git keeps no copy of it, so a change of {place} will not be noticed: {unkept}")
+        complain(f"git keeps no copy of it, so a change of {place} will not be detected: {unkept}")
     idle = list(_without_tests(verified[0].document))
     if idle:
-        complain(f"no test ran for {_listed(idle)}: nothing can be told of their tests by this baseline")
+        complain(f"no test ran for {_listed(idle)}: this baseline says nothing about their tests")
     claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]
     if claimed:
         complain(
-            f"the work has begun: {_listed(claimed)} are said to be done, and what was changed for them "
-            "now counts as what was there before"
+            f"the work has started: {_listed(claimed)} are claimed to be done, and their changes are "
+            "now part of the baseline"
         )
     return Status.OK
 
@@ -149,7 +148,7 @@ def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -
     Raises :class:`UsageMistake`.
     """
     if force and not (reason and reason.strip()):
-        raise UsageMistake("--force: say why with --reason TEXT; it is kept in the new baseline")
+        raise UsageMistake("--force: give the reason with --reason TEXT; it is kept in the new baseline")
     if earlier is not None and not force:
         raise UsageMistake(
             f"there is a baseline of '{earlier.plan}' of {earlier.made_at}; what was changed since would "
@@ -161,7 +160,7 @@ def _require_reason(force: bool, reason: str | None, earlier: Baseline | None) -
 @app.command(epilog="Exit status: 0 shown, 1 there is no baseline, 4 it cannot be read or trusted.")
 def show(
     plan: PlanArgument = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole baseline as JSON.")] = False,
 ) -> int:
     """Show what is known of the time before the work."""
     from pytest_planverify.baseline import load_baseline
@@ -169,7 +168,7 @@ def show(
     flat = load_flat(plan_or_usual(plan))
     kept = load_baseline(flat.loaded.root, flat.loaded.plan.todo_list_id)
     if kept is None:
-        complain("there is no baseline of this plan; make one: planverify baseline PLAN")
+        complain("the plan has no baseline; record one: planverify baseline PLAN")
         return Status.FOUND
     if as_json:
         say(json.dumps(kept.document.model_dump(mode="json"), indent=2, sort_keys=True))
@@ -179,7 +178,7 @@ def show(
             files = _listed(each.files)
             say(f"  accepted  {clean(each.todo_id)}: {files}: {clean(each.reason)} ({each.at})")
         for each in kept.document.remade:
-            say(f"  made again {each.at}: {clean(each.reason)}")
+            say(f"  recorded again {each.at}: {clean(each.reason)}")
     for doubt in kept.doubts:
         complain(doubt)
     return Status.UNREADABLE if kept.doubts else Status.OK
@@ -193,7 +192,7 @@ def _show(document: Baseline) -> None:
     outcomes = Counter("flaky" if test.flaky else test.outcome.value for test in tests)
     place = "no git revision" if document.revision is None else f"revision {document.revision[:12]}"
     if document.dirty:
-        place += " and changes that it has not"
+        place += " with uncommitted changes"
     say(f"baseline of {clean(document.plan)} at {place}, {document.made_at}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())) or "none was run"
     often = f" in {document.runs} runs" if document.runs > 1 else ""
@@ -215,21 +214,21 @@ def _listed(names: Iterable[str]) -> str:
 
 
 @app.command(
-    epilog="Exit status: 0 accepted, 1 nothing that judges has changed, 2 wrong usage, 4 there is no "
-    "baseline, or it cannot be trusted."
+    epilog=(
+        "Exit status: 0 accepted, 1 no test or other judging file has changed, 2 wrong usage, 4 "
+        "there is no baseline, or it cannot be trusted."
+    )
 )
 def accept(
     todo: Annotated[
         str,
-        typer.Argument(
-            metavar="TODO", help="The todo that the change was made for.", autocompletion=complete_todo
-        ),
+        typer.Argument(metavar="TODO", help="The todo of the change.", autocompletion=complete_todo),
     ],
     plan: PlanArgument = None,
     reason: Reason = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--file", metavar="PATH", help="Accept only this file; may be given several times."),
+        typer.Option("--file", metavar="PATH", help="Accept only this file; may be repeated."),
     ] = None,
 ) -> int:
     """Accept a legitimate change of what judges: tests, conftests, configuration, data, plans.
@@ -240,17 +239,17 @@ def accept(
     from pytest_planverify.baseline.kept_baseline import accept_changes
 
     if not (reason and reason.strip()):
-        raise UsageMistake("accept: say why with --reason TEXT; it is kept in the baseline")
+        raise UsageMistake("accept: give the reason with --reason TEXT; it is kept in the baseline")
     flat = load_flat(plan_or_usual(plan))
     known = [each.id for each in flat.loaded.plan.items]
     if todo not in known:
         raise UsageMistake(f"accept: the plan has no todo '{todo}'; it has {_listed(known)}")
     accepted, unkept = accept_changes(flat, todo, reason.strip(), only)
     if accepted is None:
-        say("nothing that judges differs from the baseline, or all of it is accepted already")
+        say("no judging file differs from the baseline, or all changes are accepted already")
         return Status.FOUND
     for path, digest in accepted.files.items():
         say(f"accepted for {clean(todo)}: {clean(path)} {'(gone)' if digest is None else digest[:12]}")
     if unkept is not None:
-        complain(f"git keeps no copy of the baseline, so its change will not be noticed: {unkept}")
+        complain(f"git keeps no copy of the baseline, so a change of it will not be detected: {unkept}")
     return Status.OK

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import CheckRun, Judgement
 
 NO_BASELINE = (
-    "there is no baseline to compare with; make one before the work begins: planverify baseline PLAN"
+    "there is no baseline to compare with; record one before the work starts: planverify baseline PLAN"
 )
 
 _MISSING = ("missing_file", "missing_id")
@@ -37,10 +37,10 @@ Standing = Literal["red", "absent", "green", "flaky", "skipped", "unknown"]
 """State before the work: ``absent`` did not exist, ``unknown`` may have existed but did not run."""
 
 _UNPROVED: dict[Standing, str] = {
-    "green": "green at the baseline already, so turning green proves nothing",
-    "flaky": "flaky at the baseline, so turning green proves nothing",
-    "skipped": "skipped at the baseline, so nobody has seen it red",
-    "unknown": "not run for the baseline, so nobody knows whether it was red",
+    "green": "passed at the baseline already, so a pass proves nothing",
+    "flaky": "flaky at the baseline, so a pass proves nothing",
+    "skipped": "skipped at the baseline, so it never failed",
+    "unknown": "not run for the baseline, so it is unknown whether it failed",
 }
 """Why a test that passes now is no proof, by its state at the baseline."""
 
@@ -92,7 +92,7 @@ class Demands:
         dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence) - len(
             kept
         )
-        reason = f"{dropped} red now were not green at the baseline, and are not counted"
+        reason = f"{dropped} failing tests did not pass at the baseline, and are not counted"
         if kept:
             return replace(judgement, evidence=kept)
         missing = sum(outcome is TestOutcome.NOT_RUN for outcome in outcomes.values())
@@ -149,17 +149,15 @@ class Demands:
             elif now[nodeid].outcome not in GREEN:
                 idle.append(nodeid)
         if lost:
-            return _failed(run, lost, f"{listed(lost)}: green at the baseline, and not there any more")
+            return _failed(run, lost, f"{listed(lost)}: passed at the baseline, but missing now")
         if idle:
             return _failed(
                 run,
                 idle,
-                f"{listed(idle)}: green at the baseline, and did not run to a pass now",
+                f"{listed(idle)}: passed at the baseline, but not now",
             )
         if not count:
-            return _inconclusive(
-                run, "none of its tests was green at the baseline, so none can have stayed so"
-            )
+            return _inconclusive(run, "none of its tests passed at the baseline")
         return run
 
     # -- must_turn_green -------------------------------------------------------------------------
@@ -173,7 +171,7 @@ class Demands:
             return run
         idle = [test.nodeid for test in run.check.tests if test.outcome not in GREEN]
         if idle:
-            return _failed(run, idle, f"{listed(idle)}: must be green, and did not run to a pass")
+            return _failed(run, idle, f"{listed(idle)}: must pass, but did not")
         if self._kept is None:
             return _inconclusive(run, NO_BASELINE)
         tests = [test.nodeid for test in run.check.tests]

@@ -191,7 +191,10 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     if copy is not None and copy != data:
         document = _require_plan(parse_baseline(copy, ref), plan_id, ref)
         if exists:
-            doubts = (f"{os.path.relpath(path, root)} is not the baseline that git keeps as {ref}",)
+            doubts = (
+                f"{os.path.relpath(path, root)} differs from the copy of the baseline that git keeps as "
+                f"{ref}",
+            )
     assert document is not None
     return KeptBaseline(root, document, path=path, doubts=doubts)
 
@@ -257,8 +260,8 @@ def _require_plan(document: Baseline, plan_id: str, shown: str) -> Baseline:
     if document.plan == plan_id:
         return document
     raise BaselineError(
-        f"{shown}: this is the baseline of the plan '{document.plan}', not of '{plan_id}'; make one of "
-        "this plan: planverify baseline PLAN --force --reason TEXT"
+        f"{shown}: this is the baseline of the plan '{document.plan}', not of '{plan_id}'; record one "
+        "for this plan: planverify baseline PLAN --force --reason TEXT"
     )
 
 
@@ -335,10 +338,10 @@ def accept_changes(
     root = flat.loaded.root
     kept = find_baseline(root, flat.loaded.plan.todo_list_id)
     if kept is None:
-        raise BaselineError("there is no baseline of this plan; make one: planverify baseline PLAN")
+        raise BaselineError("the plan has no baseline; record one: planverify baseline PLAN")
     if kept.doubts:
         raise BaselineError(
-            f"{kept.doubts[0]}; nothing is accepted on top of that: make the baseline again with --force"
+            f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --force"
         )
     changed = _changed_judges(flat, kept)
     if only:
@@ -346,7 +349,10 @@ def accept_changes(
         unknown = next((path for path, name in wanted.items() if name not in changed), None)
         if unknown is not None:
             names = ", ".join(changed) or "none"
-            raise BaselineError(f"--file {unknown}: it judges nothing or is as it was; changed are {names}")
+            raise BaselineError(
+                f"--file {unknown}: it is not a judging file, or has not changed; the changed ones are "
+                f"{names}"
+            )
         changed = {name: changed[name] for name in wanted.values()}
     if not changed:
         return None, None

@@ -102,12 +102,14 @@ def qualify(
             # A few uniform results prove little for a test that involves chance.
             if runs < 2 or not _undecided_by_chance(subjects, as_is, flat):
                 break
-            say(f"verifying again, because chance is in a test, {number} of {RUNS_OF_CHANCE}")
+            say(
+                f"verifying again, because a test uses random numbers or time, {number} of {RUNS_OF_CHANCE}"
+            )
         else:
-            say(f"verifying the tree as it is, {number} of {runs}")
+            say(f"verifying the current tree, {number} of {runs}")
         as_is.append(verify_apart(flat.loaded.path, directory=directory))
     for control in dict.fromkeys(each.control for each in subjects if each.control is not None):
-        say(f"verifying a copy that is broken by {_name_of(control)}")
+        say(f"verifying a copy broken by {_name_of(control)}")
         broken[control] = _verify_broken_copy(control, flat)
     repository = Repository.around(flat.loaded.root)
     return Qualification(
@@ -234,10 +236,10 @@ def _verify_broken_copy(control: NegativeControl, flat: FlatPlan) -> OutcomeDocu
             tools = {spec.name: spec for part in reversed(flat.parts) for spec in part.tools}
             fault = _run(control.cmd or "", tuple(tools.values()), tree, environment_for(tree, root))
         if fault is None and _stamps(tree) == before:
-            fault = f"{_name_of(control)} changes no file, so it breaks nothing"
+            fault = f"{_name_of(control)} changes no file and so breaks nothing"
         plan = counterpart(flat.loaded.path, tree, root)
         if fault is None and (plan is None or not plan.exists()):
-            fault = "the plan file does not lie in the tree that was copied"
+            fault = "the plan file is not in the copied tree"
         if fault is not None or plan is None:
             return fault or ""
         return verify_apart(plan, directory=tree, env=environment_for(tree, root))
@@ -259,7 +261,7 @@ def _apply_patch(patch: Path, tree: Path) -> str | None:
     Paths in the patch are relative to the plan's root, which may be a folder of the repository.
     """
     if not patch.is_file():
-        return f"there is no patch {patch.name}"
+        return f"the patch {patch.name} does not exist"
     repository = Repository.around(tree)
     top, prefix = (tree, "") if repository is None else (repository.top, repository.prefix)
     argv = [
@@ -277,7 +279,7 @@ def _apply_patch(patch: Path, tree: Path) -> str | None:
         return f"git cannot apply it: {error}"
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.strip()]
-        return f"{patch.name} does not apply: {errors[0] if errors else 'git says no more'}"
+        return f"{patch.name} does not apply: {errors[0] if errors else 'no reason given'}"
     return None
 
 
@@ -294,7 +296,7 @@ def _run(cmd: str, tools: tuple[ToolSpec, ...], tree: Path, env: dict[str, str])
         return None
     how = "did not come to its end" if result.exit_code is None else f"ended with {result.exit_code}"
     detail = result.evidence[0].headline if result.evidence else result.reason
-    return f"{cmd!r} {how}: {detail or 'it says no more'}"
+    return f"{cmd!r} {how}: {detail or 'no output'}"
 
 
 def _name_of(control: NegativeControl) -> str:
@@ -346,8 +348,8 @@ def worth_of(
     if any(each.verdict is Verdict.FLAKY for each in as_is) or 0 < greens < len(as_is):
         return Worth(
             quality=Quality.UNSTABLE,
-            because=f"it gave both answers on the same tree: green {greens} of {len(as_is)} times",
-            remedy="take chance, clock, network and order out of it, and qualify it again",
+            because=f"it passed {greens} of {len(as_is)} times on the same tree",
+            remedy="remove the dependence on chance, clock, network or order, and qualify it again",
         )
     return (
         _of_passing(broken, control_fault, len(as_is))
@@ -362,19 +364,21 @@ def _of_passing(broken: CheckAnswer | None, control_fault: str | None, times: in
         return Worth(
             quality=Quality.UNRUNNABLE,
             because=f"its negative control cannot be applied: {control_fault}",
-            remedy="make the control again, so that it breaks the feature in the tree as it is",
+            remedy="write the control again, so that it breaks the feature in the current tree",
         )
     if broken is None:
         often = "once" if times == 1 else f"{times} of {times} times"
         return Worth(
             quality=Quality.VACUOUS,
-            because=f"it is green before the work ({often})",
-            remedy="add a test that is red now, or name the tests under must_stay_green; if the work is "
-            "done, claim the todo, or declare a negative_control that breaks the feature",
+            because=f"it passes before the work ({often})",
+            remedy=(
+                "add a test that fails now, or name the tests under must_stay_green; if the work is "
+                "done, claim the todo, or declare a negative_control that breaks the feature"
+            ),
         )
     return _fault_on_broken(broken) or Worth(
         quality=Quality.RED_OK,
-        because="it is green now, and red where its negative control breaks the feature",
+        because="it passes now, and fails with its negative control",
     )
 
 
@@ -391,12 +395,12 @@ def _of_failing(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: b
             return Worth(
                 quality=Quality.UNRUNNABLE,
                 because=failure.stack_trace_head or "its tests do not exist",
-                remedy="name tests that exist; if a todo is to write them, say so in its allowed_files or "
+                remedy="name existing tests; if a todo is to write them, list them in its allowed_files or "
                 "expected_artifacts",
             )
-        return Worth(quality=Quality.RED_OK, because="its tests are still to be written by a todo")
+        return Worth(quality=Quality.RED_OK, because="a todo has to write its tests first")
     bad = None if broken is None else _fault_on_broken(broken)
-    return bad or Worth(quality=Quality.RED_OK, because=_with_head("it is red before the work", failure))
+    return bad or Worth(quality=Quality.RED_OK, because=_with_head("it fails before the work", failure))
 
 
 def _fault_on_broken(broken: CheckAnswer) -> Worth | None:
@@ -404,8 +408,8 @@ def _fault_on_broken(broken: CheckAnswer) -> Worth | None:
     if broken.verdict is Verdict.PASSED:
         return Worth(
             quality=Quality.VACUOUS,
-            because="it is green on the tree that its negative control broke",
-            remedy="let it assert what the feature gives, so that it notices when the feature is gone",
+            because="it passes on the tree that its negative control broke",
+            remedy="let it assert the result of the feature, so that it fails without the feature",
         )
     if broken.verdict not in _ANSWERS:
         detail = broken.reason or f"it is {broken.verdict}"

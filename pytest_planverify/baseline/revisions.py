@@ -55,14 +55,13 @@ def baseline_at(
     repository = Repository.around(root)
     if repository is None:
         raise BaselineError(
-            f"{option} {revision}: {root} is under no git repository; record one with "
-            "planverify baseline PLAN instead"
+            f"{option} {revision}: {root} is not in a git repository; record a baseline with planverify "
+            "baseline PLAN instead"
         )
     commit = repository.commit(revision)
     if commit is None:
         raise BaselineError(
-            f"{option} {revision}: there is no such revision in {repository.top}; name a "
-            "commit, a tag or a branch"
+            f"{option} {revision}: unknown revision in {repository.top}; name a commit, a tag or a branch"
         )
     # The cache's key: results depend on the commit, the plan files and the interpreter.
     conditions = hashlib.sha256(platform.python_version().encode())
@@ -135,7 +134,7 @@ def _copy_plans(flat: FlatPlan, tree: Path) -> Path:
     for part in flat.parts:
         place = counterpart(part.path, tree, root)
         if place is None:
-            raise BaselineError(f"{part.path} lies outside the repository; keep the plan with the code")
+            raise BaselineError(f"{part.path} is outside of the repository; keep the plan with the code")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(part.path, place)
     found = counterpart(flat.loaded.path, tree, root)

@@ -50,11 +50,11 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
     """
     repository = Repository.around(root)
     if repository is None:
-        raise BaselineError(f"{root} is under no git repository, so it has no revision '{revision}'")
+        raise BaselineError(f"{root} is not in a git repository, so it has no revision '{revision}'")
     commit = repository.commit(revision)
     if commit is None:
         raise BaselineError(
-            f"there is no revision '{revision}' in {repository.top}; name a commit, a tag or a branch"
+            f"unknown revision '{revision}' in {repository.top}; name a commit, a tag or a branch"
         )
     with _temporary_folder() as folder, ExitStack() as added:
         tree = folder / repository.top.name
@@ -171,8 +171,8 @@ def _add_submodules(top: Path, tree: Path, commit: str, added: ExitStack) -> Non
             continue
         if inner.commit(wanted) is None:
             raise BaselineError(
-                f"the submodule {path} lacks {wanted[:12]}, where it was at {commit[:12]}; get it: "
-                f"git -C {path} fetch"
+                f"the submodule {path} lacks {wanted[:12]}, its commit at {commit[:12]}; fetch it: git "
+                f"-C {path} fetch"
             )
         _add(inner, tree / path, wanted)
         added.callback(_remove, inner, tree / path)
@@ -231,7 +231,7 @@ def _copy_all(top: Path, tree: Path) -> None:
             size += os.lstat(top / path).st_size
             if number >= MOST_FILES or size > MOST_BYTES:
                 raise BaselineError(
-                    f"{top} is too large to be copied: it has more than {MOST_FILES} files or "
+                    f"{top} is too large to copy: it has more than {MOST_FILES} files or "
                     f"{MOST_BYTES >> 30} GiB; remove what no check needs"
                 )
             place.parent.mkdir(parents=True, exist_ok=True)

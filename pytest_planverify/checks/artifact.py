@@ -95,8 +95,8 @@ _MESSAGES = {
     "too_small": "{path} has {actual}, less than {expected}",
     "too_large": "{path} has {actual}, more than {expected}",
     "not_a_file": "{path} is {actual}, not {expected}",
-    "outside_root": "{path} leads out of the plan's root",
-    "not_json": "{path} is no JSON: {actual}",
+    "outside_root": "{path} is outside of the plan's root",
+    "not_json": "{path} is not JSON: {actual}",
     "schema": "{path} does not satisfy {expected}: {actual}",
     "bad_schema": "the schema {expected} cannot be used: {actual}",
     "sha256": "{path} has the sha256 {actual}, not {expected}",
@@ -219,7 +219,9 @@ def _check_folder(path: str, folder: Path, spec: ArtifactSpec) -> None:
     }
     wanted = [name for name, is_demanded in demands.items() if is_demanded]
     if wanted:
-        raise _Fault("not_a_file", path, expected=f"a file, which alone has {wanted[0]}", actual="a folder")
+        raise _Fault(
+            "not_a_file", path, expected=f"a file, the only kind with {wanted[0]}", actual="a folder"
+        )
     if spec.min_bytes and not any(names for _, _, names in os.walk(folder)):
         raise _Fault("empty", path)
 
@@ -234,7 +236,7 @@ def _os_reason(error: OSError) -> str:
 
 def _refuse_constant(name: str) -> NoReturn:
     """Reject ``NaN`` and ``Infinity``, which Python's parser accepts though they are no JSON."""
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _read_json(path: str, file: Path) -> Any:
@@ -280,12 +282,12 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         if fault.problem == "bad_schema":
             raise
         outside = fault.problem == "outside_root"
-        raise bad("it leads out of the plan's root" if outside else fault.actual) from fault
+        raise bad("it is outside of the plan's root" if outside else fault.actual) from fault
     except OSError as error:
         raise bad(_os_reason(error)) from error
     # true and false are schemas, too: they accept everything or nothing.
     if type(schema) not in (dict, bool):
-        raise bad("it is no object")
+        raise bad("it is not an object")
     chosen: Any = validator_for(schema, default=Draft202012Validator)
     try:
         chosen.check_schema(schema)
@@ -299,7 +301,7 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         except Unresolvable as unresolvable:
             raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
         except re.error as error:
-            raise bad(f"it has a pattern that is no regular expression: {error}") from error
+            raise bad(f"it has a pattern that is not a regular expression: {error}") from error
         if errors:
             nearest = min(errors, key=lambda each: len(each.absolute_path))
             actual = f"{nearest.json_path}: {clean(nearest.message, limit=300)}"

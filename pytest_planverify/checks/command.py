@@ -47,7 +47,7 @@ def run_command(
     environment = {**(os.environ if env is None else env), **dict(command.env)}
     program = find_program(command.argv[0], root, environment.get("PATH"))
     if program is None:
-        return _missing(command, f"{command.argv[0]} is not installed here", check_id)
+        return _missing(command, f"{command.argv[0]} is not installed", check_id)
     try:
         process = run_process(
             # Plans are UTF-8, even if the locale's encoding is not.
@@ -92,12 +92,12 @@ def _judge(
     tool = command.tool
     missing_module = _module_that_is_missing(command, process)
     if missing_module:
-        return _missing(command, f"the module {missing_module} is not installed here", check_id, process)
+        return _missing(command, f"the module {missing_module} is not installed", check_id, process)
     vacuous = None
     if process.timed_out:
-        reason = f"it was ended after its limit of {timeout_seconds:g} s"
+        reason = f"it was stopped after its limit of {timeout_seconds:g} s"
     elif process.signal:
-        reason = f"it was ended by {process.signal}"
+        reason = f"it was killed by {process.signal}"
     elif process.exit_code != 0:
         reason = f"it exited with {process.exit_code}"
     else:

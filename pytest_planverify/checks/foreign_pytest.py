@@ -102,7 +102,7 @@ def _judge(judged: JudgedCommand, result: ProcessResult, reported: Judgement) ->
         judgement.evidence = (*reported.evidence, _process_evidence(judged, result))
     elif result.exit_code == 0 and not reported.evidence and rerun:
         judgement.verdict = Verdict.FLAKY
-        judgement.reason = "passed only when it was run again"
+        judgement.reason = "passed only when it ran again"
         answers = tuple(Confirmation(where="alone", passed=passed) for passed in (False, True))
         judgement.evidence = tuple(
             judged.evidence(
@@ -139,7 +139,7 @@ def _process_evidence(judged: JudgedCommand, result: ProcessResult) -> Evidence:
     name, late = result.signal, result.timed_out
     lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
     how = (
-        f"passed its limit of {judged.limit_seconds:g} s"
+        f"exceeded its limit of {judged.limit_seconds:g} s"
         if late
         else f"ended with {name or f'exit status {result.exit_code}'}"
     )

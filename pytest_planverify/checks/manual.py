@@ -46,7 +46,7 @@ def read_answers(root: Path) -> AnswersOnFile:
         if not file.exists():
             return AnswersOnFile()
         if not is_regular_file(file) or file.stat().st_size > MAX_BYTES:
-            return AnswersOnFile(problem=f"{ANSWERS_FILE} is no file of at most {MAX_BYTES} bytes")
+            return AnswersOnFile(problem=f"{ANSWERS_FILE} is not a file of at most {MAX_BYTES} bytes")
         return AnswersOnFile(answers=Answers.model_validate_json(file.read_bytes()))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -55,7 +55,7 @@ def read_answers(root: Path) -> AnswersOnFile:
             problem=f"{ANSWERS_FILE} cannot be used: {place or 'the file'}: {first['msg']}"
         )
     except OutsideRoot:
-        return AnswersOnFile(problem=f"{ANSWERS_FILE} leads out of the plan's root")
+        return AnswersOnFile(problem=f"{ANSWERS_FILE} is outside of the plan's root")
     except OSError as error:
         return AnswersOnFile(problem=f"{ANSWERS_FILE} cannot be read: {error.strerror or error}")
 
@@ -87,7 +87,7 @@ def check_manual(
     trouble = f"{clean(answers.problem, limit=300)}; " if answers.problem else ""
     return Judgement(
         verdict=Verdict.NEEDS_HUMAN,
-        reason=f"{trouble}{spec.role.value} is asked: {question} {how}",
+        reason=f"{trouble}question for {spec.role.value}: {question} {how}",
     )
 
 

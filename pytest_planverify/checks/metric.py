@@ -40,7 +40,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
     elif strange:
         problem, reason = (
             "not_a_number",
-            f"{spec.name} was recorded as {_shown(strange[0])}, no finite number",
+            f"{spec.name} was recorded as {_shown(strange[0])}, which is not a finite number",
         )
     else:
         compare = _COMPARISONS[spec.operator]

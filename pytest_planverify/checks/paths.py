@@ -29,7 +29,7 @@ def resolve_under(root: Path, path: str | Path) -> Path:
     except (ValueError, RuntimeError) as error:  # null byte, or cyclic symbolic links
         raise OSError(str(error)) from error
     if not resolved.is_relative_to(base):
-        raise OutsideRoot(f"{path} leads out of the plan's root, to {resolved}")
+        raise OutsideRoot(f"{path} is outside of the plan's root, at {resolved}")
     return resolved
 
 

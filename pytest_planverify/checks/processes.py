@@ -293,7 +293,7 @@ class _Stream:
         tail = b"".join(tuple(self._tail))
         surplus = max(0, len(tail) - TAIL_BYTES)
         cut = self._cut + surplus
-        middle = f"\n… {cut} bytes left out …\n" if cut else ""
+        middle = f"\n… {cut} bytes omitted …\n" if cut else ""
         return f"{_decode(bytes(self._head))}{middle}{_decode(tail[surplus:])}"
 
     def _read(self) -> None:

@@ -65,10 +65,10 @@ _SENTENCES = {
     "call": "{0}() does not take these arguments",
     "fixture": "the fixture {1} ({0}) fails",
     "raised": "{1} ({0}) raises {2}",
-    "value": "{1} ({0}) is what does not do as tests expect",
-    "stuck": "{1} ({0}) does not come to an end",
-    "file": "the file {0} is not there",
-    "changed": "{1} ({0}) was changed since their tests held",
+    "value": "{1} ({0}) does not behave as tests expect",
+    "stuck": "{1} ({0}) does not end",
+    "file": "the file {0} is missing",
+    "changed": "{1} ({0}) was changed since their tests passed",
 }
 
 
@@ -318,13 +318,13 @@ class Stage(IntEnum):
 
 
 _BECAUSE = {
-    Stage.STOPS: "a person has to decide before work goes on",
-    Stage.SURROUNDS: "most failures need it, whatever the code does",
-    Stage.UNLOADED: "what imports it cannot be loaded, which hides other failures there",
+    Stage.STOPS: "a person must decide before work continues",
+    Stage.SURROUNDS: "most failures depend on it, whatever the code does",
+    Stage.UNLOADED: "its importers cannot be loaded, which hides their other failures",
     Stage.UNPREPARED: "the tests that use this set-up did not run",
-    Stage.FOLLOWS: "it should come out of other work",
-    Stage.REMARKED: "a remark about the code: it keeps no test from running",
-    Stage.UNSTEADY: "not reproducible, so it comes after what is",
+    Stage.FOLLOWS: "other work should produce it",
+    Stage.REMARKED: "a remark about the code, which prevents no test from running",
+    Stage.UNSTEADY: "not reproducible, so reproducible causes come first",
 }
 """Explanation of a stage's position; findings of tests are ordered individually."""
 

@@ -89,7 +89,7 @@ def judge(evidence: Evidence) -> Judged:
     case = Case.of(evidence)
     broken: list[str] = []
     matching = _matching_rules(case, broken)
-    rule, hit, at = next(matching, (UNKNOWN_RULE, Hit(suggestion="Nothing is known."), case))
+    rule, hit, at = next(matching, (UNKNOWN_RULE, Hit(suggestion="No details are known."), case))
     raw = rule.confidence * hit.weight * (PRINTED if case.printed and case.has_error else 1.0)
     raw *= 1.0 if at is case else DEEPER
     second = None
@@ -126,7 +126,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     category, owner = judged.category, judged.owner
     because = rule.because
     if judged.is_of_changed_tests:
-        because += " Of all code only tests were changed."
+        because += " Only tests were changed."
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     frame = hit.frame or (judged.at.raised_at if judged.at is not case else None)

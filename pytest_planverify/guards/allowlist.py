@@ -71,8 +71,8 @@ def violations(
             elif not is_expected(file, ground.expected) and not _is_granted(ground.root / file, authors):
                 outside[shown] = None
     parts = (
-        (outside, "changed, which no todo's allowed_files grants"),
-        (protected, "changed, which the plan protects"),
+        (outside, "changed, but not in the allowed_files of any todo"),
+        (protected, "changed, but protected by the plan"),
     )
     reason = "; ".join(f"{listed(files, SHOWN)} {suffix}" for files, suffix in parts if files)
     limited = [author for author in authors if author.allowed_files is not None]

@@ -29,9 +29,9 @@ FILES_SECONDS = 1.0
 _MIB = 1024 * 1024
 _EXAMPLES = 5
 _MESSAGES = {
-    "wall_seconds": "the run took {used:.1f} s of the {limit:g} s that budget.wall_seconds grants",
-    "memory_mb": "its processes used {used:.0f} MiB of the {limit:g} MiB that budget.memory_mb grants",
-    "new_files": "there are {used:g} new files where budget.new_files grants {limit:g}",
+    "wall_seconds": "the run took {used:.1f} s, more than budget.wall_seconds ({limit:g} s)",
+    "memory_mb": "its processes used {used:.0f} MiB, more than budget.memory_mb ({limit:g} MiB)",
+    "new_files": "there are {used:g} new files, more than budget.new_files ({limit:g})",
 }
 
 

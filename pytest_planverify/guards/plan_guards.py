@@ -86,7 +86,9 @@ class Guards:
     def hygiene(self) -> str:
         """Hygiene in the outcome file: ``clean``, ``violated`` or ``unchecked``, with the reason."""
         if self._hygiene is None:
-            return "violated: records of ours were touched; no baseline" if self._violated else UNCHECKED
+            return (
+                "violated: records of planverify were changed; no baseline" if self._violated else UNCHECKED
+            )
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
 
     def look(self) -> None:
@@ -103,8 +105,8 @@ class Guards:
             names_protected = "protected_files" in self._flat.loaded.plan.metadata.model_fields_set
             if not names_protected and all(author.allowed_files is None for author in self._authors()):
                 self.notes.append(
-                    "no todo has allowed_files: every file may be changed but those that judged at the "
-                    "baseline"
+                    "no todo has allowed_files: every file may be changed except the judging files of "
+                    "the baseline"
                 )
         limited = self._limited_roots()
         counts_files = self._flat.loaded.plan.metadata.budget.new_files is not None
@@ -119,8 +121,8 @@ class Guards:
         denies = any({each.network, each.processes, each.writes} != {"record"} for each in policies)
         if denies and commands:
             self.notes.append(
-                "what the plan denies was not watched in commands that are no pytest session of this "
-                "interpreter: " + ", ".join(commands)
+                "these commands are not pytest sessions of this interpreter, so what the plan denies "
+                "was not watched in them: " + ", ".join(commands)
             )
 
     def violations(
@@ -198,8 +200,8 @@ class Guards:
         if touched is None:
             where = "" if root == self._flat.loaded.root else f" below {root}"
             self.notes.append(
-                f"allowed_files and protected_files were not looked at: there is neither a commit{where} "
-                "nor a baseline to compare with; make one: planverify baseline PLAN"
+                f"allowed_files and protected_files were not checked: there is neither a commit{where} "
+                "nor a baseline to compare with; record one: planverify baseline PLAN"
             )
             return
         self._before[root] = touched
@@ -326,9 +328,9 @@ class OwnFiles:
             before, now = self._before.get(path), after.get(path)
             if before != now and not (path.endswith("/outcomes.json") and self._is_of_another_run(path)):
                 how = "was removed" if now is None else "was made" if before is None else "was changed"
-                yield _signal(f"{path} {how} while the run was on", path)
+                yield _signal(f"{path} {how} during the run", path)
         for path in self._imitations:
-            yield _signal(f"{path} looks like a record of ours, and none of ours has that name", path)
+            yield _signal(f"{path} looks like a record of planverify, but is not one", path)
 
     def _stamps(self) -> dict[str, str]:
         """Return a text that changes with each existing file's content, by path relative to the root."""

@@ -20,7 +20,7 @@ MOST_EVENTS = 50
 """Limit of the events stored with a check; denied ones come first."""
 
 _DENIED = {
-    "connect": "reached for {target}",
+    "connect": "accessed {target}",
     "process": "started {target}",
     "write": "wrote to {target}",
 }

@@ -186,18 +186,18 @@ def _sessions(shown: Shown, before: SessionInventory) -> Iterator[HygieneSignal]
     if forged := sum(each.forged for each in shown.sessions):
         yield _signal("records-touched", f"lines of the journal ({forged}) were not written by its session")
     if any(each.journal_lost for each in shown.sessions) and not before.records_lost:
-        yield _signal("records-touched", "records of a session were taken out of the journal")
+        yield _signal("records-touched", "records of a session were removed from the journal")
     if any(
         each.collected
         and each.exit_status is not None
         and all(one.get("incomplete") for one in each.inventories)
         for each in shown.sessions
     ):
-        yield _signal("witness-silenced", "a session came to its end and did not tell what it was made of")
+        yield _signal("witness-silenced", "a session ended without reporting its plugins and hooks")
     for each in shown.sessions if not before.status_overturned else ():
         red = [name for name, test in each.results.items() if test.outcome in ("failed", "error")]
         if red and each.exit_status == 0:
-            message = f"a session returned 0 in which {listed(red)} failed"
+            message = f"a session returned 0 although {listed(red)} failed"
             yield _signal("exit-status-overturned", message, nodeid=red[0])
             break
     # Some plugins run test bodies in other processes, where calls cannot be observed. The baseline shows
@@ -227,7 +227,7 @@ def _hooks(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSignal]
         elif _DECIDING.fullmatch(hook) and not file.startswith("/") and not ground.is_settled(file):
             is_product = ground.kept.kind_of(file) is JudgeKind.PRODUCT and not SERVES_TESTS.search(file)
             if is_product or ground.permission(file) is Permission.FORBIDDEN:
-                message = f"{file} implements the hook {hook}, which it did not at the baseline"
+                message = f"{file} implements the hook {hook}, unlike at the baseline"
                 yield _signal("hook-added", message, path=file)
 
 
@@ -252,7 +252,7 @@ def _patches(now: SessionInventory, ground: FileGround) -> Iterator[HygieneSigna
         # code was changed, for which the file is that of the function and not of the culprit.
         by_library = is_environment(each.file) and not each.name.endswith("()")
         if each.name not in before and not by_library and not ground.is_settled(each.file):
-            message = f"{each.name} was replaced{f' by {each.file}' if each.file else ''}, and stayed so"
+            message = f"{each.name} was replaced{f' by {each.file}' if each.file else ''} and not restored"
             is_own = each.file in ground.kept.document.files or not each.file.startswith("/")
             yield _signal("patches-judge", message, path=(each.file or None) if is_own else None)
 

@@ -81,7 +81,7 @@ def run_planverify(
     ended = run_process(argv, cwd=root, env=env, timeout_seconds=seconds, watch=watch)
     if ended.timed_out:
         line = (
-            f"planverify: {words[0]} did not end within {seconds:g} s, and was stopped; verify fewer todos"
+            f"planverify: {words[0]} did not end within {seconds:g} s and was stopped; verify fewer todos"
         )
         return CommandResult(text=line, status=None)
     # Errors are written to standard error, results to standard output; the other stream is a fallback.

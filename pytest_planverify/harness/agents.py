@@ -141,10 +141,12 @@ def parse_agents(given: Sequence[str], root: Path) -> Agents:
     vectors: dict[Role | None, tuple[str, ...]] = {}
     for source, name, command in (*_configured(root), *map(_parse_argument, given)):
         if name is not None and name not in _ROLES:
-            raise AgentError(f"{source}: there is no role '{name}'; the roles are {', '.join(_ROLES)}")
+            raise AgentError(f"{source}: unknown role '{name}'; the roles are {', '.join(_ROLES)}")
         role = None if name is None else Role(name)
         if command == BUILTIN and role is not Role.DEBUGGER:
-            raise AgentError(f"{source}: {BUILTIN} only debugs; write --agent debugger={BUILTIN}")
+            raise AgentError(
+                f"{source}: {BUILTIN} is only for the role debugger; write --agent debugger={BUILTIN}"
+            )
         vectors[role] = _vector(command, source, root)
     return Agents(vectors)
 
@@ -175,7 +177,7 @@ def run_turn(
     if coder is None or coder == (MANUAL,) or _read_result(turn.result).get("repaired") is True:
         return report
     if report.message:
-        prompt += f"\n## What the debugger found\n\n{report.message}\n"
+        prompt += f"\n## Result of the debugger\n\n{report.message}\n"
         write_file(turn.brief, prompt)
     turn.result.unlink(missing_ok=True)  # the coder's report must not be mistaken for the debugger's
     remaining = turn.timeout_seconds - report.duration_ms / 1000
@@ -279,12 +281,12 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
     if words in ([MANUAL], [BUILTIN]):
         return (words[0],)
     if not words:
-        raise AgentError(f"{source}: names no program; write --agent 'COMMAND {{brief}}'")
+        raise AgentError(f"{source}: it names no program; write --agent 'COMMAND {{brief}}'")
     # Python may be installed under another name, or not be on PATH: the running interpreter will do.
     if words[0] in ("python", "python3") and shutil.which(words[0]) is None:
         words = [sys.executable, *words[1:]]
     if shutil.which(words[0]) is None:
-        raise AgentError(f"{source}: there is no program '{words[0]}'; install it, or name its path")
+        raise AgentError(f"{source}: the program '{words[0]}' was not found; install it, or name its path")
     if not any(f"{{{name}}}" in word for word in words for name in ("brief", "prompt", "json")):
         words = [*words, "{brief}"]
     # Turns may run in other trees, so that files outside of the root need absolute paths.
@@ -300,7 +302,7 @@ def _failure_reason(ended: ProcessResult, limit: float) -> str | None:
     if ended.timed_out:
         return f"the agent was stopped after {limit:g} s"
     if ended.signal is not None:
-        return f"the agent was ended by {ended.signal}"
+        return f"the agent was killed by {ended.signal}"
     if ended.exit_code == 0:
         return None
     lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]

@@ -79,10 +79,10 @@ def run_command(plan: Path, options: RunOptions) -> int:
     if not options.resume:
         _refuse_or_save(root, tree, options.dirty, log.stem, progress)
         Snapshots(root, log.stem).take(BEFORE_RUN)
-        progress.phase("recording what holds before the run")
+        progress.phase("recording the state before the run")
         seen, problem = record_baseline(plan, run_baseline(root, tree.loaded.plan.todo_list_id))
         if problem:
-            progress.line(f"without a baseline, tricks within the product are not seen: {problem}")
+            progress.line(f"without a baseline, tampering within the product is not detected: {problem}")
     pool = TurnPool(jobs, options.executor, progress.output) if is_apart else None
     setup = RunSetup(tree, part, agents, options, jobs, progress, pool)
     try:
@@ -98,12 +98,12 @@ def run_command(plan: Path, options: RunOptions) -> int:
             if is_over:
                 return status
             if number < MOST_ROUNDS:
-                progress.line("the last verification found something red: the plan is carried out again")
+                progress.line("the last verification failed: the plan is carried out again")
             seen, log = None, next_log(tree.loaded)
-        progress.line(f"the last verification was red {MOST_ROUNDS} times; see planverify next {plan}")
+        progress.line(f"the last verification failed {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
-        progress.line(f"interrupted; go on with: {options.to_resume(plan)}")
+        progress.line(f"interrupted; resume with: {options.to_resume(plan)}")
         return INTERRUPTED
     finally:
         if pool is not None:
@@ -114,20 +114,19 @@ def run_command(plan: Path, options: RunOptions) -> int:
 def _check_options(options: RunOptions, agents: Agents, *, is_apart: bool) -> None:
     if not agents.vectors:
         raise UsageMistake(
-            "nobody works; name --agent 'COMMAND {brief}', a preset such as --agent claude, or write "
+            "no agent is configured; name --agent 'COMMAND {brief}', a preset such as --agent claude, "
+            "or write "
             "[tool.planverify.agents] in pyproject.toml"
         )
     is_manual = (MANUAL,) in agents.vectors.values()
     if is_manual and not sys.stdin.isatty():
         raise UsageMistake("--agent manual needs a terminal; name a program")
     if is_manual and is_apart:
-        raise UsageMistake("--agent manual works in your own tree; leave --jobs and --executor out")
+        raise UsageMistake("--agent manual works in your own tree; remove --jobs and --executor")
     if options.resume and (options.only or options.limits):
-        raise UsageMistake(
-            "--resume goes on with the todos and limits of the run; leave --only and --max-… out"
-        )
+        raise UsageMistake("--resume keeps the todos and limits of the run; remove --only and --max-…")
     if shutil.which("git") is None:
-        raise PlannerError("there is no program 'git', which keeps the files of each turn; install it")
+        raise PlannerError("git, which keeps the files of each turn, was not found; install it")
 
 
 def _requested_part(plan: Plan, options: RunOptions, progress: RunProgress) -> Plan:
@@ -143,7 +142,7 @@ def _requested_part(plan: Plan, options: RunOptions, progress: RunProgress) -> P
         chosen = [each for each in names if any(fnmatch.fnmatchcase(each, one) for one in options.only)]
         plan = with_dependencies(plan, chosen)
         if before := [todo.id for todo in plan.items if todo.id not in chosen]:
-            progress.line(f"carried out before, as others depend on them: {', '.join(before)}")
+            progress.line(f"carried out first, because others depend on them: {', '.join(before)}")
     plan, higher = lowered(plan, options.limits)
     for each in higher:
         progress.line(each)
@@ -218,9 +217,7 @@ def _register_driver(folder: Path, shown: str) -> None:
         if psutil.pid_exists(pid):
             # The start time tells the driver from another process that was given the same id.
             if pid != os.getpid() and _start_time(pid) == started:
-                raise UsageMistake(
-                    f"process {pid} is at work on the run in {shown}; wait for it, or end it"
-                )
+                raise UsageMistake(f"process {pid} works on the run in {shown}; wait for it, or end it")
         else:
             end_processes_of(pid)
             delete_trees(folder)
@@ -248,12 +245,13 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
         # A run that was killed before its first event, or before the final verification, can be resumed,
         # too.
         if not folder.is_dir() or (is_over(last) and (folder / _ENDED).exists()):
-            raise UsageMistake("no run of this plan is open; leave --resume out")
+            raise UsageMistake("no run of this plan is unfinished; remove --resume")
         make_log_folder(last)
         return last
     if is_open and not restart:
         raise UsageMistake(
-            f"the run in {last.name} is not over; go on with it by --resume, or begin again by --restart"
+            f"the run in {last.name} is not finished; continue it with --resume, or start again with "
+            "--restart"
         )
     log = last if not last.exists() else next_log(tree.loaded)
     make_log_folder(log)
@@ -279,13 +277,15 @@ def _refuse_or_save(root: Path, tree: PlanTree, dirty: str, name: str, progress:
         return
     if dirty == "refuse":
         shown = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
-        raise UsageMistake(f"{shown} not committed; commit it, or keep it in git by --dirty save")
+        raise UsageMistake(
+            f"{shown} not committed; commit the changes, or keep them in git with --dirty save"
+        )
     stash = git(root, "stash", "create", f"before planverify run {name}").decode().strip()
     # A stash has tracked files only; untracked ones are in the snapshot before the run.
     if stash:
         git(root, "update-ref", f"{SAVED}/{name}", stash)
     where = f", and is {SAVED}/{name} in git" if stash else ""
-    progress.line(f"your uncommitted work is kept: planverify undo brings it back{where}")
+    progress.line(f"your uncommitted work is kept: planverify undo restores it{where}")
 
 
 def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
@@ -306,11 +306,11 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
         )
         progress.line(f"then: {setup.options.to_resume(plan)}")
         return Status.HUMAN_NEEDED
-    progress.line(f"what is broken: planverify next {words}")
+    progress.line(f"to see the failures: planverify next {words}")
     categories = {action.category for action in loop.halts if action.category is not None}
     if any(category.facts.family.value == "sandbox" for category in categories):
         return Status.SECURITY_HALT
     if any(category.value == "BUDGET_EXCEEDED" for category in categories):
-        progress.line(f"with more to spend it goes on from what is there: planverify run {words}")
+        progress.line(f"to continue with a larger budget: planverify run {words}")
         return Status.BUDGET_HALT
     return Status.FOUND

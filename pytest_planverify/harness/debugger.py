@@ -210,7 +210,7 @@ class Debugger:
     def find(self) -> tuple[str, bool]:
         """Try repairs, then search for the change; return the findings and whether a repair was applied."""
         if self.command is None:
-            return "what has failed is no command that could be run again", False
+            return "the failed criterion is not a command that could run again", False
         single, whole, name = _commands(self.command, self.failure)
         deadline = time.monotonic() + min(SHARE * float(self.turn["timeout_seconds"]), MOST_SECONDS)
         try:
@@ -220,19 +220,22 @@ class Debugger:
             with copy_as_is(self.root) as tree:
                 trials = Trials(tree, self._environment(tree), deadline)
                 if trials.is_green(single):
-                    return f"{name} is green alone: its order, or another test, has a part in it.", False
+                    return (
+                        f"{name} passes alone: the order of the tests, or another test, is involved.",
+                        False,
+                    )
                 for since, paths, read in self._earlier_states():
                     changes = self._changes(trials, paths, read)
                     if changes and trials.is_green(single, changes):
                         changes = trials.narrow(single, changes)
                         many = "this change" if len(changes) == 1 else f"these {len(changes)} changes"
-                        notes = f"Reverting {many}, made since {since}, makes {name} green:"
+                        notes = f"Reverting {many}, made since {since}, makes {name} pass:"
                         return "\n".join(
                             [notes, *(self._describe(each, trials) for each in changes)]
                         ), False
         except OutOfTime:
-            return f"{name} is red alone, too; the time was up before a change was found.", False
-        return f"{name} is red alone, too; undoing what has changed does not make it green.", False
+            return f"{name} fails alone, too; the time was up before a change was found.", False
+        return f"{name} fails alone, too; undoing the changes does not make it pass.", False
 
     def _environment(self, tree: Path) -> dict[str, str]:
         """Return the environment for commands in a copy, so that they import from the copy."""
@@ -259,7 +262,10 @@ class Debugger:
             paths += [self.failure.location.path] if self.failure.location is not None else []
             for path in dict.fromkeys(f"{PurePosixPath(each).parent}/__init__.py" for each in paths):
                 if not (self.root / path).exists():
-                    yield f"Wrote {path}: without it the folder is no package.", partial(_write_empty, path)
+                    yield (
+                        f"Wrote {path}: without it, the folder is not a package.",
+                        partial(_write_empty, path),
+                    )
 
     def _run(self, argv: Sequence[str], tree: Path) -> None:
         run_process(argv, cwd=tree, env=self._environment(tree), timeout_seconds=MOST_SECONDS)

@@ -95,7 +95,7 @@ MOST_REFUSED = 5
 
 REQUESTS = "requests.json"
 """File with the open questions, in the run's folder."""
-_RECORDS = "which only the verifier writes"
+_RECORDS = "which only planverify writes"
 _TURN = "turn.json"
 # Outcomes of the verification at the start, and the marker that they were reported to the engine.
 _FIRST_LOOK = "first_look.json"
@@ -244,7 +244,7 @@ class Loop:
         """
         document, todo_ids = seen, self._todo_ids
         if document is None:
-            self.progress.phase("verifying what holds already")
+            self.progress.phase("verifying the current state")
             document = self._verify(self.setup.tree.loaded.path, todo_ids).document
         elif todo_ids:
             chosen = tuple(each for each in document.outcomes if each.todo_id in todo_ids)
@@ -255,7 +255,7 @@ class Loop:
                 failure = each.failure_evidence
                 if failure is not None and failure.category is Category.ENVIRONMENT_ERROR:
                     self.progress.verified(each)
-                    self.progress.line("see to it first, unless that is what the todo is about")
+                    self.progress.line("fix it first, unless that is the work of the todo")
         self._report_first_look(document)
 
     def resume(self) -> None:
@@ -290,7 +290,7 @@ class Loop:
             kept = self.snapshots.take(f"cut-off-{turn['id']}")
             self.snapshots.restore(str(turn["before"]))
             self.progress.line(
-                f"{turn['todo_id']}: a turn was cut off; its files are put back ({kept[:12]} has them)"
+                f"{turn['todo_id']}: a turn was interrupted; its changes are undone ({kept[:12]} has them)"
             )
         mark.unlink()
 
@@ -342,7 +342,9 @@ class Loop:
                 # outstanding requests.
                 self._report(RunResumed(at=_now()))
             else:
-                self.progress.line("nothing more can be done: what was found is refused again and again")
+                self.progress.line(
+                    "nothing more can be done: the engine refuses the same outcome again and again"
+                )
                 self._ending = Ending.HALTED
         self._write_requests()
         return self._ending
@@ -352,10 +354,10 @@ class Loop:
 
         Records that were tampered with make the result negative.
         """
-        self.progress.phase("verifying everything once more, cold")
+        self.progress.phase("verifying everything once more, in new interpreters")
         found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
-            self.progress.line(f"{name} was changed while it was verified, and is put back")
+            self.progress.line(f"{name} was changed during its verification, and is restored")
         return found.is_green and not self._tampered
 
     def current_plan(self) -> Path:
@@ -418,7 +420,7 @@ class Loop:
         agents, options = self.setup.agents, self.setup.options
         if agents.vector(action.role) is None:
             raise AgentError(
-                f"nobody has the role {action.role.value}, which {action.todo_id} needs; go on with "
+                f"no agent has the role {action.role.value}, which {action.todo_id} needs; continue with "
                 f"--resume --agent {action.role.value}=COMMAND"
             )
         turn_id = f"{action.seq:04d}-{action.todo_id.replace('/', '.')}"
@@ -483,7 +485,7 @@ class Loop:
             or _limit_violation(
                 (each for each in changed if allowed(each, protected)), "which the plan protects"
             )
-            or _limit_violation(outside, "which its allowed_files do not grant")
+            or _limit_violation(outside, "which is not in its allowed_files")
         )
         self._tampered.clear()
         write_turn_summary(turn, changes, report)
@@ -516,7 +518,7 @@ class Loop:
         if not self._is_outstanding(turn.action.todo_id, turn.action.seq):
             return
         if result is None:
-            report = TurnReport(ended_well=False, message="the workers that were to take the turn are lost")
+            report = TurnReport(ended_well=False, message="the workers for the turn are lost")
             self.progress.turn_finished(turn, report, FileChanges(), None)
             self._report_started(turn)
             self._report_finished(turn, report, FileChanges(), None)
@@ -658,7 +660,7 @@ class Loop:
         names, was_removed = self._records.put_back(by_people=by_people)
         self._tampered.update(names)
         if was_removed:
-            self.progress.line("the records of the run were removed; they are put back")
+            self.progress.line("the records of the run were removed; they are restored")
 
     def _report_head(self, before: tuple[str, str] | None) -> _LimitViolation | None:
         """Print commits and branch switches of an agent; return a violation if it removed the repository.
@@ -669,11 +671,11 @@ class Loop:
         if before is None or now == before:
             return None
         if now is None:
-            remedy = "the files are put back; bring the repository back from a copy"
+            remedy = "the files are restored; restore the repository from a copy"
             return _LimitViolation((".git",), f"removed .git, the repository itself; {remedy}")
         (old_branch, old), (branch, commit) = before, now
         if branch != old_branch:
-            self.progress.line(f"the agent has left the branch {old_branch}; git is on {branch} now")
+            self.progress.line(f"the agent has changed the branch from {old_branch} to {branch}")
         if commit != old:
             commits = f"{old[:10] or 'nothing'}..{commit[:10]}"
             self.progress.line(f"the agent has committed: {commits} on {branch}")

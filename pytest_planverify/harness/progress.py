@@ -162,7 +162,7 @@ class RunProgress:
         is_optional = action.kind is QuestionKind.APPROVE_EDITS
         self._write(
             "question",
-            f"  {text}, but the repair goes on meanwhile" if is_optional else f"? {text}",
+            f"  {text}, but the repair continues" if is_optional else f"? {text}",
             **question_facts(action),
         )
 
@@ -279,4 +279,4 @@ def describe_recovery(state: State) -> str | None:
     """
     failed = [record for record in leaf_todos(state) if record.branches or record.retries or record.outcome]
     done = sum(record.life is TodoLife.DONE for record in failed)
-    return f"recovered {done} of {counted(len(failed), 'red todo')}" if failed else None
+    return f"recovered {done} of {counted(len(failed), 'failed todo')}" if failed else None

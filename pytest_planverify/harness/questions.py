@@ -24,7 +24,7 @@ DECISIONS = ("approve", "reject", "modify")
 _CHANGEABLE = {
     "role": "role",
     "instructions": "instructions",
-    "allowed_files": "files, with blanks between",
+    "allowed_files": "files, separated by spaces",
     "max_debug_attempts": "attempts",
 }
 """Fields of a branch that a person may change, with the labels of their prompts."""
@@ -61,10 +61,12 @@ def _ask(plan: Path, log: Path, question: AskHuman) -> bool:
     if question.because:
         print(f"  why: {one_line(question.because, 1_000)}")
     if question.failure is not None and question.failure.stack_trace_head:
-        print(f"  seen: {one_line(question.failure.stack_trace_head, 1_000)}")
+        print(f"  failure: {one_line(question.failure.stack_trace_head, 1_000)}")
     known = DECISIONS if question.kind.is_approval else question.options
-    options = ", ".join(known if question.kind.value != "answer" else ("yes", "no, or the reason for a no"))
-    while answer := _line(f"{options} (Enter leaves it waiting): "):
+    options = ", ".join(
+        known if question.kind.value != "answer" else ("yes", "no, or a text: no, with that reason")
+    )
+    while answer := _line(f"{options} (Enter: answer later): "):
         try:
             run = PlanRun.open(plan, None, log)
             messages = _give(run, question, answer)
@@ -100,12 +102,12 @@ def _changes() -> dict[str, Any]:
 
     Raises :class:`UsageMistake` if none was.
     """
-    answers = {name: _line(f"  {label} (Enter: as proposed): ") for name, label in _CHANGEABLE.items()}
+    answers = {name: _line(f"  {label} (Enter: keep): ") for name, label in _CHANGEABLE.items()}
     found: dict[str, Any] = {name: text for name, text in answers.items() if text}
     if "allowed_files" in found:
         found["allowed_files"] = tuple(found["allowed_files"].split())
     if not found:
-        raise UsageMistake("nothing is changed; write approve for it as it is")
+        raise UsageMistake("no change is given; write approve to accept it unchanged")
     return found
 
 

@@ -182,7 +182,7 @@ class Snapshots:
                 "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", *sides, accepted=(0, 1)
             )
         except SnapshotError as error:
-            raise SnapshotError(f"{error}; turns side by side need git 2.38") from None
+            raise SnapshotError(f"{error}; parallel turns need git 2.38") from None
         tree, *files = output.rstrip("\0").split("\0")
         return self._commit(tree, "merged"), tuple(dict.fromkeys(files))
 
@@ -240,7 +240,5 @@ def _home_store(root: Path) -> Path:
         folder = make_home(root) / "harness"
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise SnapshotError(
-            f"{root}: nothing can be kept there ({error.strerror}); make it writable"
-        ) from None
+        raise SnapshotError(f"{root}: it is not writable ({error.strerror}); make it writable") from None
     return folder / "objects.git"

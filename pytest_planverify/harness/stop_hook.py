@@ -95,13 +95,13 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
         _write_count(root, call, 0)
         return _allow_stop(None, is_cursor=is_cursor)
     if status not in _FIXABLE_BY_AGENT:
-        return _allow_stop(f"not done, and a person is needed: {head}", is_cursor=is_cursor)
+        return _allow_stop(f"not done, and a person must decide: {head}", is_cursor=is_cursor)
     count = _read_count(root, call)
     # If the count cannot be written, the agent may stop: otherwise it would loop for ever.
     if count >= times or not _write_count(root, call, count + 1):
         _write_count(root, call, 0)
         return _allow_stop(
-            f"not done, though the agent was told {count} times: {head}", is_cursor=is_cursor
+            f"not done, although the agent was told {count} times: {head}", is_cursor=is_cursor
         )
     if is_cursor:
         say(json.dumps({"followup_message": f"planverify: not done.\n{text}"}))
@@ -125,13 +125,13 @@ def install_hook(agent: str, plan: Path | None) -> int:
     command = shlex.join([_program(), "hook", *([] if plan is None else [str(plan)])])
     settings = _object(path.read_bytes()) if path.exists() else dict(place.rest)
     if settings is None:
-        raise PlannerError(f"{path}: holds no JSON object; fix it first")
+        raise PlannerError(f"{path}: it is not a JSON object; fix it first")
     hooks: Any = settings.setdefault("hooks", {})
     entries: Any = (
         cast("dict[str, Any]", hooks).setdefault(place.event, []) if isinstance(hooks, dict) else None
     )
     if not isinstance(entries, list):
-        raise PlannerError(f"{path}: its hooks are of another form; add the command there: {command}")
+        raise PlannerError(f"{path}: its hooks have another format; add the command there: {command}")
     entry = json.loads(json.dumps(place.entry).replace(json.dumps(COMMAND), json.dumps(command)))
     if entry in entries:
         say(f"{path} has the hook already")
@@ -139,7 +139,7 @@ def install_hook(agent: str, plan: Path | None) -> int:
     cast("list[Any]", entries).append(entry)
     path.parent.mkdir(exist_ok=True)
     write_file(path, json.dumps(settings, indent=2) + "\n", mode=None)
-    say(f"wrote {path}: {agent} stops when {command} says that all is done")
+    say(f"wrote {path}: {agent} stops only when {command} reports that all is done")
     return Status.OK
 
 

@@ -66,7 +66,8 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     edited = sorted({*changes.changed} & {*snapshots.compare(run.after or now, now).changed})
     if edited and not force:
         raise PlannerError(
-            f"{listed(edited, _MOST_NAMED)}: edited since the run; --force undoes that, too, and keeps it"
+            f"{listed(edited, _MOST_NAMED)}: edited since the run; --force undoes that, too, and keeps "
+            "a copy"
         )
     snapshots.restore_files(run.before, changes)
     snapshots.take(UNDONE)
@@ -75,8 +76,8 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
         make_log_folder(log)
         log.touch(mode=0o600)
     if not changes.changed:
-        return [f"the run {run.name} has changed no file: there is nothing to undo"]
-    return [f"undone is the work of the run {run.name}: {_summary(changes)}", _restore_hint(plan, now)]
+        return [f"the run {run.name} changed no file: there is nothing to undo"]
+    return [f"undid the run {run.name}: {_summary(changes)}", _restore_hint(plan, now)]
 
 
 def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
@@ -88,13 +89,11 @@ def restore_snapshot(plan: Path, snapshot: str) -> list[str]:
     snapshots = Snapshots(load_plan(plan).root, UNDONE)
     found = snapshots.resolve(snapshot) if _SNAPSHOT.fullmatch(snapshot) else None
     if found is None:
-        raise PlannerError(
-            f"--to {snapshot}: there is no such snapshot; write the digits that undo has shown"
-        )
+        raise PlannerError(f"--to {snapshot}: unknown snapshot; write the digits that undo printed")
     now = snapshots.take("before-undo")
     changes = snapshots.compare(now, found)
     snapshots.restore(found)
-    return [f"put back as in {snapshot[:_DIGITS]}: {_summary(changes)}", _restore_hint(plan, now)]
+    return [f"restored {snapshot[:_DIGITS]}: {_summary(changes)}", _restore_hint(plan, now)]
 
 
 def _summary(changes: FileChanges) -> str:
@@ -107,7 +106,7 @@ def _summary(changes: FileChanges) -> str:
 def _restore_hint(plan: Path, snapshot: str) -> str:
     """Return the message on how to restore the files that were replaced."""
     words = shlex.join(["planverify", "undo", str(plan), "--to", snapshot[:_DIGITS]])
-    return f"what was there is kept; to have it back: {words}"
+    return f"the previous files are kept; to restore them: {words}"
 
 
 def _last_run(loaded: LoadedPlan) -> LastRun | None:

@@ -118,7 +118,9 @@ def verify(
     except OutcomeFileError:
         lines = [line for line in f"{ended.stdout}\n{ended.stderr}".splitlines() if line.strip()]
         last_line = one_line(redact(lines[-1]), 300) if lines else "it wrote nothing"
-        problem = f"the verifier ended with {ended.signal or ended.exit_code} and no outcomes: {last_line}"
+        problem = (
+            f"the verifier ended with {ended.signal or ended.exit_code} and wrote no outcomes: {last_line}"
+        )
         return VerificationRun(None, ended.exit_code, problem)
     return VerificationRun(document, ended.exit_code)
 

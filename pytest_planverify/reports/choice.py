@@ -40,10 +40,10 @@ def parse_report(text: str, folder: Path) -> Report:
     name, equals, path = text.partition("=")
     if name not in FORMATS:
         raise ValueError(
-            f"'{one_line(name, limit=60)}' is no format of reports; they are {', '.join(FORMATS)}"
+            f"'{one_line(name, limit=60)}' is not a report format; the formats are {', '.join(FORMATS)}"
         )
     if equals and not path:
-        raise ValueError(f"{text} names no file; leave out the = for the usual place")
+        raise ValueError(f"{text} names no file; remove the = for the default file")
     if not equals:
         return Report(name, None)
     return Report(name, STANDARD_OUTPUT if path == str(STANDARD_OUTPUT) else folder / path)

@@ -45,7 +45,7 @@ MOST_CAUSES = 4
 
 ISOLATIONS: Mapping[Isolation, str] = {
     Isolation.WORKER: "worker",
-    Isolation.COLD: "worker, started cold",
+    Isolation.COLD: "new interpreter",
     Isolation.SPAWNED: "own process",
     Isolation.PARENT: "parent process",
 }
@@ -96,7 +96,7 @@ class Details:
         content = (failure.category, failure.stack_trace_head, failure.suggestion, failure.location)
         shown_under = self._written.setdefault(content, todo_id) if any(content[1:]) else todo_id
         if shown_under != todo_id:
-            self._label("why", f"{failure.category}: as under {shown_under}", Style.WARN)
+            self._label("why", f"{failure.category}: as for {shown_under}", Style.WARN)
             self._write_tests(failure)
         else:
             self._write_diagnosis(failure)
@@ -117,7 +117,7 @@ class Details:
         parts = [
             OWNERS[failure.owner] if failure.owner else "",
             f"{failure.confidence:.0%} sure" if failure.confidence is not None else "",
-            "" if failure.runs is None else f"red {failure.reds or 0} of {failure.runs}",
+            "" if failure.runs is None else f"failed {failure.reds or 0} of {failure.runs}",
             SINCE.get(failure.since, ""),
         ]
         details = ", ".join(part for part in parts if part)
@@ -209,7 +209,7 @@ class Details:
                 written.add(statement)
                 self._label("why", f"{check.id} {statement}")
         if not outcome.checks and not failures:
-            self._label("why", "nothing was checked: the todo has no criterion, or none was run")
+            self._label("why", "nothing was checked: the todo has no criteria, or none ran")
 
     def _write_question(self, check: Check) -> None:
         """Write the question of a manual check, a problem with an old answer, and the command to answer."""
@@ -353,7 +353,7 @@ def _facts(check: Check) -> Iterator[str]:
     if of:
         yield counted(of, "test") if good == of else f"{good}/{counted(of, 'test')}"
     if check.runs is not None and check.reds:
-        yield f"red {check.reds} of {check.runs}"
+        yield f"failed {check.reds} of {check.runs}"
     if check.duration_ms:
         yield duration(check.duration_ms)
     if check.taken_from:

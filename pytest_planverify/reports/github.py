@@ -18,7 +18,7 @@ MOST_ANNOTATIONS = 10
 LARGEST_SUMMARY = 1024 * 1024
 """Bytes. GitHub rejects a larger step summary as a whole."""
 
-_CUT = "\n… the rest is left out: a step summary holds at most 1 MiB\n"
+_CUT = "\n… the rest is omitted: a step summary has at most 1 MiB\n"
 
 
 def error_commands(told: ReportInput) -> Iterator[str]:
@@ -33,7 +33,9 @@ def error_commands(told: ReportInput) -> Iterator[str]:
     for problem in shown:
         yield _error(problem)
     if left := len(problems) - len(shown):
-        yield f"::error title=planverify::and {left} more root causes; planverify report markdown=- has all"
+        yield (
+            f"::error title=planverify::and {left} more root causes; planverify report markdown=- shows all"
+        )
     if not problems:
         yield f"::error title=planverify::{_data(told.exit_reason)}"
 

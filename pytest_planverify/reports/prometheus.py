@@ -23,11 +23,11 @@ def render(told: ReportInput) -> str:
     def gauge(name: str, help: str, *labels: str) -> Gauge:
         return Gauge(f"planverify_run_{name}", help, labels, registry=registry)
 
-    gauge("exit_status", "Exit status of the run; 0 is accepted.").set(document.run.exit_status)
-    gauge("duration_seconds", "How long the run took.").set(document.run.duration_ms / 1000)
+    gauge("exit_status", "Exit status of the run; 0 means accepted.").set(document.run.exit_status)
+    gauge("duration_seconds", "Duration of the run.").set(document.run.duration_ms / 1000)
     if document.run.finished_at:
         finished = datetime.fromisoformat(document.run.finished_at).timestamp()
-        gauge("finished_timestamp_seconds", "When the run was finished.").set(finished)
+        gauge("finished_timestamp_seconds", "Time at which the run finished.").set(finished)
     todos = gauge("todos", "Todos, by state.", "plan", "state")
     counted = Counter((outcome.plan or "", state_of(outcome)) for outcome in document.outcomes)
     for plan in dict.fromkeys(

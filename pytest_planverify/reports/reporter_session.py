@@ -308,11 +308,11 @@ def run_reporting_session(
         answer = next(_records(_answer_file(spec_file)), None)
     if answer is not None:
         return ReportingResult(**answer, exit_status=status, text=text)
-    what = f"went on for {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
+    what = f"took longer than {TIME_LIMIT_SECONDS:g} s" if timed_out else f"ended with status {status}"
     return ReportingResult(
         exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),
         text=text,
-        reason=f"the session of the reporters {what} before it was done; its output says why",
+        reason=f"the session of the reporters {what} before it finished; its output shows why",
     )
 
 
@@ -515,7 +515,7 @@ class _Replay:
             return None
         if status == getattr(pytest.ExitCode, "MAX_WARNINGS_ERROR", 6):
             return "there are more warnings than --max-warnings allows"
-        return f"a plugin made the session of the reporters end with status {status}"
+        return f"a plugin ended the session of the reporters with status {status}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:

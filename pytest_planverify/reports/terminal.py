@@ -355,7 +355,7 @@ def _write_comparison(summary: Summary, screen: ReportScreen) -> None:
     spans = [part for each in parts for part in (StyledText(", "), each)][1:]
     screen.line(
         StyledText("baseline".ljust(10), Style.QUIET),
-        *(spans or [StyledText("nothing is red that was not")]),
+        *(spans or [StyledText("no new failures")]),
     )
 
 

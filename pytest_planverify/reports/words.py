@@ -86,7 +86,7 @@ OWNERS: Mapping[Owner, str] = {
 
 SINCE: Mapping[Since, str] = {
     Since.NEW: "new since the baseline",
-    Since.PRE_EXISTING: "red before the work began",
+    Since.PRE_EXISTING: "failed before the work began",
     Since.FLAKY_AT_BASE: "flaky before the work began",
 }
 

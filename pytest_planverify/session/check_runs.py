@@ -247,7 +247,7 @@ def evaluate(
         values = recorded_values(before).get(spec.name, [])
         waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)
         if not values and waiting is not None:
-            reason = f"nothing recorded it, for {waiting.check.id} did not pass"
+            reason = f"nothing recorded it, because {waiting.check.id} did not pass"
             return skipped(criterion, reason, Verdict.INCONCLUSIVE)
         found = check_metric(spec, values, check_id=name)
     else:

@@ -90,7 +90,9 @@ def confirm(
     holds the recordings of the further runs made so far.
     """
     if not budget.allows():
-        first.reason = f"{first.reason or 'seen once'}; not confirmed, because the time for it is used up"
+        first.reason = (
+            f"{first.reason or 'seen once'}; not confirmed, because the time for confirmations is used up"
+        )
         return first
     repeated: list[_Repeated] = []
     unanswered, further_seconds = False, 0.0
@@ -132,9 +134,9 @@ def confirm(
     )
     if first.reds < first.runs:
         first.verdict = Verdict.FLAKY
-        first.reason = f"the same code gave both answers: red {first.reds} of {first.runs} times"
+        first.reason = f"passed and failed on the same code: failed {first.reds} of {first.runs} times"
     elif unanswered:
-        first.reason = f"{first.reason or 'seen once'}; run again it gave no answer"
+        first.reason = f"{first.reason or 'seen once'}; the confirmation gave no result"
     return first
 
 

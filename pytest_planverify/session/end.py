@@ -21,6 +21,7 @@ from planner.planfile.record_files import write_outcomes
 from planner.text.sanitizing import clean
 from pytest_planverify.guards.plan_guards import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
+from pytest_planverify.session.judge import DESELECTED, LEFT_OUT
 from pytest_planverify.session.opinions import Opinions
 from pytest_planverify.session.outcomes import find_outcomes, summary_of
 from pytest_planverify.session.plans import now
@@ -209,12 +210,14 @@ def _write_documents(
 def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) -> Iterator[str]:
     """Yield the remarks on the run for its document and its summary."""
     if interrupted:
-        yield "interrupted: what had not been verified by then is not run"
+        yield "interrupted: criteria without a verdict did not run"
     checks = (run.check for each in runs for found in each.result.checks.values() for run in found.values())
     if not interrupted and any(
-        check.verdict is Verdict.NOT_RUN and "left out" in (check.reason or "") for check in checks
+        check.verdict is Verdict.NOT_RUN
+        and any(each in (check.reason or "") for each in (LEFT_OUT, DESELECTED))
+        for check in checks
     ):  # a check that keeps its last verdict is not "not run"
-        yield "only a part of the plan was asked for; what was left out is not verified"
+        yield "only a part of the plan was selected; the rest is not verified"
     if facts.budget.refused:
         count = facts.budget.refused
         yield (
@@ -232,7 +235,7 @@ def _notes(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) ->
         yield from each.guards.notes
         refusal = each.changes[each.loaded.root].refusal()
         if refusal is not None:
-            yield f"git does not tell what has changed: {refusal}"
+            yield f"git cannot report what has changed: {refusal}"
         if each.result.unexplained is not None:
             yield f"not accepted: {each.result.unexplained}"
 
@@ -254,7 +257,7 @@ def _stale_copy(modules: Iterable[str], root: Path) -> Iterator[str]:
         if own is not None and copy is not None and own.read_bytes() != copy.read_bytes():
             yield (
                 f"the tests import {clean(str(copy), limit=300)}, which differs from "
-                f"{own.relative_to(root).as_posix()}: what changes here is not tested; install the project "
+                f"{own.relative_to(root).as_posix()}: changes here are not tested; install the project "
                 "with pip install -e ."
             )
             return

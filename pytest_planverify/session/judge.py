@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from planner.catalog import PytestInvocation
     from pytest_planverify.session.records import Death, TestRecord, WorkerRecord
 
+LEFT_OUT = "not selected in this run"
+DESELECTED = "deselected"
+"""Words in the reasons of criteria that the user's selection left out, in whole or in part."""
+
 _TESTS_FAILED = 1
 """pytest's exit status of a session with failed tests."""
 
@@ -104,10 +108,10 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         if record.narrowed:
             judgement.verdict = Verdict.NOT_RUN
             count = len(record.narrowed)
-            judgement.reason = f"{count} of its tests {'was' if count == 1 else 'were'} left out"
+            judgement.reason = f"{count} of its tests {'was' if count == 1 else 'were'} {DESELECTED}"
     elif record.narrowed and not judgement.is_red:
         judgement.verdict = Verdict.NOT_RUN
-        judgement.reason = "all of its tests were left out"
+        judgement.reason = f"all of its tests were {DESELECTED}"
     return judgement
 
 
@@ -153,7 +157,7 @@ def _judge_tests(
         judgement.reason = judgement.evidence[0].headline
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
-        why = "the session ended before them"
+        why = "the session ended before they ran"
         if record.death is not None:
             why = f"the session ended with {how_it_ended(record.death)}"
         judgement.reason = f"{counted(missing, 'test')} did not run: {record.stopped or why}"
@@ -163,7 +167,7 @@ def _judge_tests(
     elif reruns := [result for result in found if record.reruns_of(result)]:
         judgement.verdict = Verdict.FLAKY
         judgement.evidence = tuple(rerun_evidence(command, record, result) for result in reruns)
-        judgement.reason = "passed only when it was run again"
+        judgement.reason = "passed only when it ran again"
     elif not any(result.outcome in PROVING for result in found):
         if record.narrowed:
             judgement.verdict = Verdict.NOT_RUN
@@ -266,12 +270,12 @@ def _unexplained(command: JudgedCommand, record: WorkerRecord, judgement: Judgem
         death = record.death
         how = f"ended with {how_it_ended(death) if death else 'no exit status'}"
         if death is not None and death.timed_out:
-            how = f"did not end, and was ended after {command.limit_seconds:g} s"
-        headline = f"the tests passed, and then the session {how}"
+            how = f"did not end, and was stopped after {command.limit_seconds:g} s"
+        headline = f"the tests passed, but then the session {how}"
     elif record.lost_processes and record.exit_status == 0:
-        headline = "the tests passed, and a process of pytest-xdist did not come to the end of its session"
+        headline = "the tests passed, but a process of pytest-xdist did not finish its session"
     else:
-        headline = f"the tests passed, and the session still returned {record.exit_status}"
+        headline = f"the tests passed, but the session returned {record.exit_status}"
     judgement.verdict = Verdict.FAILED
     judgement.reason = headline
     judgement.evidence = (session_evidence(command, record, headline=headline),)
@@ -305,7 +309,7 @@ def death_evidence(
     """
     subject = f"{nodeid}" if nodeid else (death.file or "the session")
     how = (
-        f"was ended after {command.limit_seconds:g} s"
+        f"was stopped after {command.limit_seconds:g} s"
         if death.timed_out
         else f"ended the process with {how_it_ended(death)}"
     )
@@ -340,7 +344,7 @@ def how_it_ended(death: Death) -> str:
     if death.exited.signal is not None:
         return signal_name(death.exited.signal)
     if death.exited.code is None:
-        return "an end that nobody saw"
+        return "an unknown cause"
     return f"exit status {death.exited.code}"
 
 
@@ -360,9 +364,9 @@ _PROBLEMS = {
     "missing_file": "does not exist",
     "missing_id": "names no test of that file",
     "no_match": "selects no test",
-    "bad_expression": "is no valid expression",
+    "bad_expression": "is not a valid expression",
     "empty": "holds no test",
-    "unknown_option": "is no option that pytest knows",
+    "unknown_option": "is not an option of pytest",
 }
 
 
@@ -410,7 +414,7 @@ def overturned_evidence(command: JudgedCommand, record: WorkerRecord, result: Te
 def records_evidence(command: JudgedCommand, tests: tuple[str, ...]) -> Evidence:
     """Return the evidence that the session's journal was cut while only these tests ran."""
     what = ", ".join(command.selections) or "the command"
-    message = f"the records of the run were cut or written over while {what} ran alone"
+    message = f"the records of the run were truncated or overwritten while {what} ran alone"
     return _tampering(command, message, tests, sign="records-touched")
 
 

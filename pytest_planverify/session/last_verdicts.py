@@ -85,11 +85,11 @@ class Present:
         """Return why no verdict of the run can be valid; ``None`` if that depends on files."""
         name = f"run {run.run_id}"
         if run.is_alive():
-            return f"{name} is still going on"
+            return f"{name} is still running"
         if run.unexplained is not None:
             return f"{name} could not be accepted: {run.unexplained}"
         if any(word.startswith(("--cov", "--no-cov")) for word in self.settings.worker_args):
-            return "coverage is measured in a whole run"
+            return "coverage needs a complete run"
         for condition, value in self._conditions.items():
             if run.started.conditions.get(condition) != value:
                 return f"not the same {condition} as in {name}"
@@ -99,7 +99,7 @@ class Present:
         """Return why a verdict does not belong to the plan's current criteria; ``None`` if it does."""
         then, now = run.started.reference, self.reference
         if then is None or then.todos.get(todo_id) != now.todos.get(todo_id) or todo_id not in now.todos:
-            return f"the plan says something else of it since run {run.run_id}"
+            return f"its part of the plan has changed since run {run.run_id}"
         # A test may read the plan file; if reads are unknown, it has to be assumed.
         if (then.digest, then.sub_plans) != (now.digest, now.sub_plans):
             plans = {os.path.relpath(each.path, self.flat.loaded.root) for each in self.flat.parts}
@@ -111,9 +111,9 @@ class Present:
         """Return the file changes since the run began."""
         then = TreeState.read(run.folder / TREE)
         if then is None:
-            return Difference(unknown=f"run {run.run_id} had not written down what they were like")
+            return Difference(unknown=f"run {run.run_id} did not record them")
         if self.tree is None:
-            return Difference(unknown="git does not answer, or there are too many of them")
+            return Difference(unknown="git does not answer, or there are too many")
         ended = run.last_at + (0 if run.finished is not None else OWN_DOING_SECONDS)
         root, began = self.flat.loaded.root, run.started.at
         return difference(then, self.tree, root, began=began, ended=ended, apart=self.apart)
@@ -140,10 +140,10 @@ def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
     if newest is None:
         why = "there is no earlier run of the plan"
     elif newest.has_finished:
-        why = f"the last run, {newest.run_id}, came to its end"
+        why = f"the last run, {newest.run_id}, was complete"
     else:
         why = next(iter(last.stale.values()), f"run {newest.run_id} had reached no verdict")
-    last.remarks = (f"nothing was resumed, everything was run: {why}",)
+    last.remarks = (f"nothing was resumed, and everything ran: {why}",)
     return last
 
 
@@ -174,7 +174,7 @@ def last_verdicts(now: Present, *, unfinished: bool = False) -> LastVerdicts:
             is_final = judged.final and is_settled(held.check) and held.check.kind is criterion.kind
             why = why or now.why_told_otherwise(run, key[0], held.rests_on)
             if why is None and not is_final:
-                why = f"run {run.run_id} had reached no verdict on it that is final"
+                why = f"run {run.run_id} had reached no final verdict on it"
             elif why is None:
                 changes = changes or now.changes_since(run)
                 changed = digests.why_stale(held.rests_on, changes)
@@ -255,7 +255,7 @@ class FileDigests:
     def why_stale(self, basis: RestsOn | None, difference: Difference) -> str | None:
         """Return what changed among the files that a verdict depends on; ``None`` if it is still valid."""
         if difference.unknown is not None:
-            return f"nobody knows which files have changed: {difference.unknown}"
+            return f"the changed files are unknown: {difference.unknown}"
         # Existence checks raise no audit event; and a new file may be collected, or shadow another one.
         for name in difference.gone:
             return f"{name} is gone"

@@ -70,7 +70,7 @@ class Opinions:
                 try:
                     self._corrections[home] = read_corrections(file, self._now, MOST)
                 except LogError as error:
-                    self._notes[f"nothing was learned from corrections: {error}"] = None
+                    self._notes[f"corrections were not used: {error}"] = None
         return self._corrections[home]
 
     def _ask_plugins(self, evidence: Evidence) -> Diagnosis | None:
@@ -93,17 +93,16 @@ class Opinions:
                 continue
             if not isinstance(answer, Diagnosis):
                 kind = clean(type(answer).__name__, limit=_LONGEST)
-                self._note(each.plugin, f"returned {kind}, which is no Diagnosis")
+                self._note(each.plugin, f"returned {kind}, which is not a Diagnosis")
                 continue
             try:
                 return Diagnosis.model_validate(answer.model_dump(warnings=False))
             except (ValueError, TypeError, AttributeError):
-                self._note(each.plugin, "returned a Diagnosis with fields that cannot be")
+                self._note(each.plugin, "returned a Diagnosis with invalid fields")
         return None
 
     def _note(self, plugin: object, what: str) -> None:
         name = clean(self._plugins.get_name(plugin) or "", limit=_LONGEST)
         self._notes[
-            f"the plugin {name} {what} in {HOOK} and was passed over; "
-            f"fix it, or leave it out with -p no:{name}"
+            f"the plugin {name} {what} in {HOOK} and was ignored; fix it, or disable it with -p no:{name}"
         ] = None

@@ -102,7 +102,7 @@ def _verify(
         return ExitStatus.INTERRUPTED
     except Exception as error:  # a defect of ours must not look like a failed criterion
         tw.line("".join(traceback.format_exception(error)))
-        tw.line("internal error: this is a fault of pytest-planverify; nothing was accepted", red=True)
+        tw.line("internal error: this is a bug of pytest-planverify; nothing was accepted", red=True)
         return ExitStatus.INTERNAL_ERROR
 
 

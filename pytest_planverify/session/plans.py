@@ -145,7 +145,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
         if (other := seen.setdefault(plan.plan.todo_list_id, plan)) is not plan:
             raise pytest.UsageError(
                 f"{other.path} and {plan.path} are both {plan.plan.todo_list_id!r}: give each plan of a "
-                "run a todo_list_id of its own"
+                "run a unique todo_list_id"
             )
     return chosen
 

@@ -104,8 +104,8 @@ def recover_command(plan: Path, run: str | None = None, outcomes: Path | None = 
             found = recover(plan, run_id=run)
             if outcomes is None and found.run.finished is not None:
                 raise RecoveryError(
-                    f"{found.run.run_id}: the run came to its end, and has written its outcomes itself; "
-                    "nothing was changed: name a file with --outcomes to have them written there"
+                    f"{found.run.run_id}: the run finished and has written its outcomes itself; nothing "
+                    "was changed: name a file with --outcomes to write them there"
                 )
             target = _write(found, outcomes)
             if found.latest:  # the killed run had not written the reports of failed todos
@@ -127,7 +127,7 @@ def _choose_run(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded:
     if run_id is None:
         if not runs:
             raise RecoveryError(
-                f"{path}: no run of '{loaded.plan.todo_list_id}' is kept in {where}; verify the plan first"
+                f"{path}: there is no run of '{loaded.plan.todo_list_id}' in {where}; verify the plan first"
             )
         return runs[0]
     named = [run for run in runs if run_id in (run.run_id, run.folder.name)]
@@ -136,7 +136,8 @@ def _choose_run(runs: Sequence[PastRun], run_id: str | None, path: Path, loaded:
         known = ", ".join(run.run_id for run in (named or runs)[:5]) or "none"
         which = "several runs" if named else "no run"
         raise RecoveryError(
-            f"{run_id}: {which} of '{loaded.plan.todo_list_id}' in {where} begin so; the newest are {known}"
+            f"{run_id}: {which} of '{loaded.plan.todo_list_id}' in {where} start like that; the newest "
+            f"are {known}"
         )
     return named[0]
 
@@ -148,7 +149,7 @@ def _require_same_plan(run: PastRun, flat: FlatPlan, path: Path) -> None:
     if then is None or then.digest != flat.loaded.digest or now != digests:
         raise RecoveryError(
             f"{path}: the plan or a sub-plan has changed since run {run.run_id}, whose verdicts are of "
-            "other criteria; bring the plan back as it was, or verify it again"
+            "other criteria; restore the plan, or verify it again"
         )
 
 
@@ -208,13 +209,11 @@ def _why_not_run(run: PastRun, todo_id: str, check_id: str) -> str:
 
 
 def _run_info(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:
-    end = "is still going on" if run.is_alive() else "was killed"
-    notes = [f"recovered from the journal of a run that {end}: what it had not judged is not run"]
+    end = "is still running" if run.is_alive() else "was killed"
+    notes = [f"recovered from the journal of a run that {end}: criteria without a verdict did not run"]
     notes += run.started.remarks
     if baseline is None and run.started.conditions.get("baseline"):
-        notes.append(
-            "the baseline that the run was compared with is no longer kept: what was so before is not told"
-        )
+        notes.append("the baseline of the run is no longer kept: comparisons with it are missing")
     if run.unexplained is not None:
         notes.append(f"not accepted: {run.unexplained}")
     return RunInfo(

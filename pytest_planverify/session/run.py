@@ -37,6 +37,7 @@ from pytest_planverify.session.check_runs import (
 from pytest_planverify.session.confirm import confirm, is_worth_confirming
 from pytest_planverify.session.interrupts import raise_if_requested
 from pytest_planverify.session.judge import (
+    LEFT_OUT,
     expression_of,
     judge,
     judge_missing_files,
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.workers import Workers
 
-LEFT_OUT = "left out of this run"
 _WAIT_SECONDS = 0.1
 
 
@@ -195,7 +195,7 @@ class SessionRun:
             return None
         runs = ", ".join(sorted({run for each in kept for run in each if run is not None}))
         who = f"{len(kept)} of {sum(map(bool, origins))} todos keep"
-        return f"{who} the verdicts of run {runs}; nothing they rest on has changed"
+        return f"{who} the verdicts of run {runs}; nothing they depend on has changed"
 
     def raise_if_stopped(self) -> None:
         """Raise if the run has to stop; called many times a second by the main thread and by watchers.
@@ -229,7 +229,7 @@ class SessionRun:
             self.budget.finish()
         except BudgetExceeded as over:
             self.spent = over.fact, self._current_todos(running.values())
-            why += f": the budget's {over.fact.name} was passed"
+            why += f": the budget {over.fact.name} was exceeded"
         finally:
             self._keep_cut_short(running.values())
             if self._is_over:

@@ -53,7 +53,7 @@ class Job:
         """Return why the command runs without this plugin, or ``None`` if it runs with it."""
         command = self.criterion.command
         if command is None or command.pytest is None:
-            return "it is no pytest command"
+            return "it is not a pytest command"
         if command.pytest.foreign:
             return f"{' '.join(command.pytest.launcher)} is another interpreter"
         name = next((name for name, _ in command.env if name.startswith(_START_VARIABLES)), None)

@@ -126,13 +126,13 @@ def difference(
     :func:`read_tree`.
     """
     if now.heads.keys() != then.heads.keys():
-        return Difference(unknown="the files have been put under git, or taken out of it")
+        return Difference(unknown="the files were added to git, or removed from it")
     changed: list[str] = []
     gone: list[str] = []
     added: list[str] = []
     committed = _between_commits(then, now, root, apart)
     if committed is None:
-        return Difference(unknown="HEAD is another commit, and git does not tell what lies between them")
+        return Difference(unknown="HEAD is another commit, and git cannot list the changes between them")
     for name in sorted({*then.files, *now.files, *committed}):
         is_new = committed.get(name, name in now.loose)  # and so not in the earlier commit
         # A file without a digest was as in its commit then, or did not exist.

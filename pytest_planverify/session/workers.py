@@ -713,7 +713,7 @@ class Watcher:
             if exited is not None:
                 return exited
             self._end_tree()
-        raise ForkServerDied(f"process {self.pid} cannot be ended")
+        raise ForkServerDied(f"process {self.pid} cannot be killed")
 
     def _end_tree(self) -> None:
         """End the worker's processes and their descendants, orphans included."""

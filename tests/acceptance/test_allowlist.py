@@ -75,8 +75,8 @@ def test_what_lies_outside_halts_and_says_which_file(project: Example):
     assert run.exit_code == 13, str(run)
     assert run.category("a") == "ALLOWLIST_VIOLATION"
     assert outside(run) == (
-        "a/secret.py, b/y.py, c.py changed, which no todo's allowed_files grants; "
-        "tests/test_all.py changed, which the plan protects"
+        "a/secret.py, b/y.py, c.py changed, but not in the allowed_files of any todo; "
+        "tests/test_all.py changed, but protected by the plan"
     )
     assert run.check("a")["verdict"] == "passed"
     assert run.states == {"a": "test_failed", "b": "done", "c": "blocked"}
@@ -136,12 +136,12 @@ def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_befo
         git(tmp_path, "commit", "-qm", "hidden in a commit")
     run = example.verify()
     assert run.exit_code == 13, str(run)
-    assert outside(run) == "b/y.py changed, which no todo's allowed_files grants"
+    assert outside(run) == "b/y.py changed, but not in the allowed_files of any todo"
 
     if with_git:
         asked = example.verify("--planverify-baseline", "HEAD~1")  # and not with what was recorded
         assert asked.exit_code == 13, str(asked)
-        assert outside(asked) == "b/y.py, dirty.txt changed, which no todo's allowed_files grants"
+        assert outside(asked) == "b/y.py, dirty.txt changed, but not in the allowed_files of any todo"
         return
     example.write({f"a/new{number}.py": "" for number in range(3)} | {"b/y.py": "y = 1\n"})
     grown = example.verify()

@@ -239,9 +239,9 @@ def test_work_is_judged_by_what_held_before(project: Project) -> None:
         "adds": "passed",
         "lints": "passed",
     }
-    assert "green at the baseline already" in verdict(found["was-green"])[1]
+    assert "passed at the baseline already" in verdict(found["was-green"])[1]
     assert "skipped at the baseline" in verdict(found["was-skipped"])[1]
-    assert "none of its tests was green" in verdict(found["none-stay"])[1]
+    assert "none of its tests passed" in verdict(found["none-stay"])[1]
     assert "are not counted" in verdict(found["stays"])[1]
     since = {
         test["nodeid"]: test["since"]
@@ -289,8 +289,8 @@ def test_what_was_green_and_is_red_gone_or_skipped_fails_the_demand_to_stay_gree
     _, found = project.verify(todos=("stays",))
     assert verdict(found["stays"]) == (
         "failed",
-        "tests/test_mul.py::test_mul, tests/test_old.py::test_fine: green at the baseline, and not there "
-        "any more",
+        "tests/test_mul.py::test_mul, tests/test_old.py::test_fine: passed at the baseline, but missing "
+        "now",
     )
     assert found["stays"]["failure_evidence"]["since"] == "new"
 
@@ -303,8 +303,8 @@ def test_without_a_baseline_the_demands_say_what_is_missing(project: Project) ->
     for name in ("turns", "all-stay"):
         assert verdict(found[name]) == (
             "inconclusive",
-            "there is no baseline to compare with; make one before the work begins: planverify baseline "
-            "PLAN",
+            "there is no baseline to compare with; record one before the work starts: planverify "
+            "baseline PLAN",
         ), done
     assert verdict(found["still-red"])[0] == "failed"
     assert verdict(found["stays"])[0] == "failed"
@@ -347,7 +347,7 @@ def test_it_is_replaced_only_with_a_reason_and_several_runs_find_what_is_flaky(t
     assert "there is a baseline of 'calc'" in refused.output
     refused = project.planverify("baseline", "plan.yaml", "--force")
     assert refused.exit_code == 2
-    assert "say why with --reason" in refused.output
+    assert "give the reason with --reason" in refused.output
     again = ("--force", "--reason", "another machine", "--runs")
     assert project.planverify("baseline", *again, "0").exit_code == 2
     assert project.planverify("baseline", "--revision", "HEAD", "--force").exit_code == 2
@@ -369,7 +369,7 @@ def test_a_changed_judge_is_accepted_with_a_reason(project: Project) -> None:
     (project.root / "tests" / "data.json").unlink()
     wrong = project.planverify("baseline", "accept", "turns", "--reason", "x", "--file", "calc.py")
     assert wrong.exit_code == 4
-    assert "judges nothing" in wrong.output
+    assert "is not a judging file" in wrong.output
     words = ("baseline", "accept", "turns", "--reason", "the rule has changed")
     one = project.planverify(*words, "--file", "tests/test_mul.py")
     assert one.exit_code == 0, one
@@ -387,9 +387,9 @@ def test_a_changed_judge_is_accepted_with_a_reason(project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "it is no JSON"),
+        ("{", "it is not valid JSON"),
         ('{"schema_version": 99}', "newer than 1"),
-        ("[]", "is not as a baseline has it"),
+        ("[]", "does not fit a baseline"),
         (None, "this is the baseline of the plan 'other', not of 'calc'"),
     ],
 )
@@ -413,7 +413,10 @@ def test_what_git_keeps_counts_where_the_file_is_another(project: Project) -> No
     path.write_text(path.read_text().replace('"failed"', '"passed"'))
     shown = project.planverify("baseline", "show")
     assert shown.exit_code == 4
-    assert ".planverify/plans/calc/baseline.json is not the baseline that git keeps" in shown.output
+    assert (
+        ".planverify/plans/calc/baseline.json differs from the copy of the baseline that git keeps"
+        in shown.output
+    )
     assert "tests/test_old.py::test_legacy" in shown.output
     refused = project.planverify("baseline", "accept", "turns", "--reason", "x")
     assert refused.exit_code == 4
@@ -424,9 +427,9 @@ def test_what_git_keeps_counts_where_the_file_is_another(project: Project) -> No
 @pytest.mark.parametrize(
     ("revision", "under_git", "said"),
     [
-        ("nowhere", True, "there is no such revision"),
-        ("--output=x", True, "there is no such revision"),
-        ("HEAD", False, "is under no git repository"),
+        ("nowhere", True, "unknown revision"),
+        ("--output=x", True, "unknown revision"),
+        ("HEAD", False, "is not in a git repository"),
     ],
 )
 def test_a_revision_that_is_none_is_refused_in_one_line(
@@ -512,7 +515,7 @@ def test_a_plan_that_cannot_be_verified_has_no_baseline(tmp_path: Path) -> None:
     said = project.planverify("baseline")
     assert said.exit_code == 4, said
     assert "the plan could not be verified (status 4)" in said.output
-    assert "--planverify-confirm: -1 is no number" in said.output
+    assert "--planverify-confirm: -1 is not a number" in said.output
     project.write({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"})
     del project.env["PYTEST_ADDOPTS"]
     said = project.planverify("baseline")

@@ -75,7 +75,7 @@ def test_what_is_used_up_ends_the_run_and_keeps_its_verdicts(
     assert run.verdicts["before"] == "passed" or "-n" in options
     assert run.states["after"] == "blocked"
     (name,) = budget
-    assert f"budget.{name} grants" in run.check("middle", "budget")["reason"]
+    assert f"more than budget.{name}" in run.check("middle", "budget")["reason"]
     assert f"the budget's {name} was passed" in run.check("middle")["reason"]
     assert not run.left_running
     assert run.document is not None

@@ -95,7 +95,7 @@ def test_a_tool_that_is_missing_is_inconclusive(tmp_path: Path):
     assert run.verdicts == {"rust": "inconclusive", "green": "passed"}, str(run)
     assert run.exit_code == 10
     assert run.category("rust") in (None, "ENVIRONMENT_ERROR")
-    assert "cargo is not installed here" in run.output
+    assert "cargo is not installed" in run.output
 
 
 # -- the order of effects ------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def test_what_is_red_both_times_is_deterministic(todo_id: str, confirmed: Verifi
 
     assert confirmed.verdicts[todo_id] == "failed"
     assert failure["repeatability"] == "deterministic"
-    assert "red 2 of 2" in confirmed.output
+    assert "failed 2 of 2" in confirmed.output
 
 
 def test_a_red_in_whose_code_chance_is_gets_runs_until_the_answers_differ(confirmed: Verified):

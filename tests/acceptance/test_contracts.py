@@ -68,7 +68,7 @@ def test_a_contract_that_was_written_is_accepted_by_the_run(example: Example) ->
     assert verified.states == {"t": "done"}, str(verified)
     checked = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
     assert (checked.status, checked.err) == (0, "")
-    assert checked.out == "contracts/rsi.json: indicators.rsi keeps it (2 functions and 1 class)\n"
+    assert checked.out == "contracts/rsi.json: indicators.rsi satisfies it (2 functions and 1 class)\n"
 
 
 def test_every_broken_promise_is_a_failure_that_names_both_signatures(example: Example) -> None:
@@ -109,9 +109,9 @@ def test_the_command_says_each_difference_on_lines_of_its_own(example: Example) 
         "compute_rsi (src/indicators/rsi.py:6): the parameter period is renamed to window",
         "    contract  compute_rsi(series: pd.Series, period: int = 14) -> pd.Series",
         "    code      compute_rsi(series: pd.Series, window: int = 14) -> pd.Series",
-        "cannot be told: compute_atr in src/indicators/rsi.py:11 cannot be compared: the decorator traced "
+        "undetermined: compute_atr in src/indicators/rsi.py:11 cannot be compared: the decorator traced "
         "may change its signature",
-        "contracts/rsi.json: 1 broken, 1 cannot be told",
+        "contracts/rsi.json: 1 broken, 1 undetermined",
     ]
     found = json.loads(planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).out)
     assert found["verdict"] == "broken"
@@ -129,7 +129,7 @@ def test_what_cannot_be_told_is_neither_green_nor_blamed_on_the_code(example: Ex
     done = planner("contract", "check", "contracts/rsi.json", cwd=example.root)
     assert (done.status, done.out.splitlines()[-1]) == (
         1,
-        "contracts/rsi.json: 0 broken, 1 cannot be told",
+        "contracts/rsi.json: 0 broken, 1 undetermined",
     )
     document = planner("contract", "check", "contracts/rsi.json", "--json", cwd=example.root).out
     assert json.loads(document)["verdict"] == "inconclusive"
@@ -151,15 +151,19 @@ def test_what_is_left_out_is_told_beside_the_contract(example: Example) -> None:
     [
         (["write", "indicators.rsj"], 4, "there is no module indicators.rsj below the root; did you mean"),
         (["write", "indicators/rsi.py"], 2, "is a path; write the module's dotted name: indicators.rsi"),
-        (["write", "empty"], 4, "empty has no function and no class to promise; with --private"),
-        (["write", "empty", "--private"], 4, "empty has no function and no class to promise"),
+        (["write", "empty"], 4, "empty defines no public function or class; use --private"),
+        (["write", "empty", "--private"], 4, "empty defines no public function or class"),
         (["write", "broken"], 4, "broken.py:1: SyntaxError: "),
-        (["write", "indicators.rsi", "--root", "gone"], 2, "--root gone is no folder"),
-        (["write", "indicators.rsi", "-o", "plan.yaml"], 2, "plan.yaml is there already; replace a file"),
-        (["write", "indicators.rsi", "-o", "src", "--force"], 2, "src is there already"),
-        (["write", "indicators.rsi", "-o", "plan.yaml/x"], 4, "a part of its path is no folder"),
+        (["write", "indicators.rsi", "--root", "gone"], 2, "--root gone is not a folder"),
+        (["write", "indicators.rsi", "-o", "plan.yaml"], 2, "plan.yaml exists already; replace it"),
+        (["write", "indicators.rsi", "-o", "src", "--force"], 2, "src exists already"),
+        (["write", "indicators.rsi", "-o", "plan.yaml/x"], 4, "a part of its path is not a folder"),
         (["check", "gone.json"], 4, "gone.json: the file does not exist"),
-        (["check", "plan.yaml"], 4, "plan.yaml:2:2 todo_list_id: 'todo_list_id' is no key of a contract"),
+        (
+            ["check", "plan.yaml"],
+            4,
+            "plan.yaml:2:2 todo_list_id: 'todo_list_id' is not a key of a contract",
+        ),
         (["check"], 2, ""),
     ],
 )

@@ -35,7 +35,7 @@ import os, pathlib, sys
 brief = pathlib.Path(sys.argv[1]).read_text()
 price, basket = pathlib.Path("shop/price.py"), pathlib.Path("shop/basket.py")
 right = "def gross(net):\\n    return net * 119 // 100\\n"
-if "What the debugger found" in brief:
+if "Result of the debugger" in brief:
     pathlib.Path("../told.txt").write_text(brief)
     price.write_text(right)
 elif os.environ["PLANVERIFY_TODO"] == "price":
@@ -55,8 +55,8 @@ def test_the_change_of_an_earlier_turn_is_found_and_told_to_the_coder(project: P
     assert done.exit_code == 0, done.output
     assert (project.parent / "told.txt").exists(), done.output
     told = (project.parent / "told.txt").read_text()
-    found = told.partition("## What the debugger found")[2]
-    assert "makes tests/test_price.py::test_gross green" in found
+    found = told.partition("## Result of the debugger")[2]
+    assert "makes tests/test_price.py::test_gross pass" in found
     assert (
         "shop/price.py:2 (+1 -1) in gross\n-    return net * 119 // 100\n+    return net * 109 // 100"
         in found
@@ -141,15 +141,17 @@ def test_without_git_or_an_earlier_state_it_says_what_it_tried(shop: Path):
     report = turn(shop, RED)
 
     assert report["repaired"] is False
-    assert "is red alone, too; undoing what has changed does not make it green" in report["notes"]
+    assert "fails alone, too; undoing the changes does not make it pass" in report["notes"]
 
 
 def test_a_test_that_is_green_alone_is_told_so(shop: Path):
-    assert "is green alone: its order" in turn(shop, RED)["notes"]
+    assert "passes alone: the order" in turn(shop, RED)["notes"]
 
 
 def test_what_has_failed_but_cannot_be_run_is_told(shop: Path):
-    assert "no command" in turn(shop, {"category": "ARTIFACT_MISSING", "check_id": "artifacts[0]"})["notes"]
+    assert (
+        "not a command" in turn(shop, {"category": "ARTIFACT_MISSING", "check_id": "artifacts[0]"})["notes"]
+    )
 
 
 @pytest.mark.parametrize(("globs", "is_fixed"), [(["shop/**"], True), (["docs/**"], False)])

@@ -54,7 +54,7 @@ def test_a_plan_that_is_there_is_replaced_only_by_force(shop: Path) -> None:
     refused = ran("init", cwd=shop, status=2)
 
     assert refused.stderr == (
-        "planverify: there is a plan already, plan.yaml; name another file with -o, or add --force\n"
+        "planverify: plan.yaml exists already; name another file with -o, or add --force\n"
     )
     assert not (shop / "planverify.yaml").exists()
     ran("init", "-o", "plan.yaml", cwd=shop, status=2)
@@ -85,7 +85,7 @@ def test_a_list_with_check_boxes_becomes_a_plan_and_agents_are_told(shop: Path) 
     page = (shop / "AGENTS.md").read_text()
     assert page.startswith("Be kind.\n\n<!-- planverify: begin -->")
     assert "`planverify next`" in page
-    assert "says so already" in ran("init", "--agents", cwd=shop).stdout
+    assert "is up to date" in ran("init", "--agents", cwd=shop).stdout
     assert (shop / "AGENTS.md").read_text() == page
 
 

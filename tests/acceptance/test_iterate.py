@@ -53,8 +53,8 @@ def test_gaps_come_from_ruff_pyright_the_inbox_and_the_innermost_open_boxes_of_a
     assert done.status == 1
     gaps = done.json["gaps"]
     assert [(each["category"], each["description"]) for each in gaps] == [
-        ("quality", "ruff check is red"),
-        ("quality", "pyright is red"),
+        ("quality", "ruff check fails"),
+        ("quality", "pyright fails"),
         ("inbox", "Round in `shop/cart.py`"),
         ("roadmap", "Create shop/prices.py"),
     ]
@@ -72,7 +72,7 @@ def test_an_iteration_is_judged_by_its_outcomes_and_the_next_one_follows(project
 
     early = planner("iterate", cwd=project)
     assert early.status == 1
-    assert "is not verified" in early.err
+    assert "was not verified" in early.err
 
     assert verify(plan, project) == 1
     again = planner("iterate", cwd=project)
@@ -115,7 +115,7 @@ def test_red_todos_come_first_and_a_rolled_back_iteration_counts_as_failed(proje
         (("gaps", "--ruff", "none.json"), 4, "cannot be read"),
         (("gaps", "--ruff", "pyproject.toml"), 4, "not the output of ruff"),
         (("gaps", "--pyright", "odd.json"), 4, "not the output of pyright"),
-        (("gaps", "--inbox", "nowhere"), 2, "there is no such folder"),
+        (("gaps", "--inbox", "nowhere"), 2, "the folder does not exist; name another"),
         (("iterate", "--gaps", "odd.json"), 4, "odd.json: gapz"),
         (("iterate", "--rollback", "x"), 2, "no iteration is open"),
     ],

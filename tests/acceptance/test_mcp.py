@@ -77,7 +77,7 @@ def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: E
     assert "gross" in text_of(brief)
     assert "price_branch_01" in text_of(asked)
     assert "✗ failed" in text_of(status)
-    assert "A test asserted something" in text_of(explained)
+    assert "An assertion of a test" in text_of(explained)
 
     shop.write({"shop.py": "def gross(net):\n    return net * 119 // 100\n"})
     green, alone, asked = ask(shop.root, [("verify", {}), ("verify", {"todo": "price"}), ("next", {})])
@@ -142,7 +142,7 @@ def test_an_agent_decides_nothing_that_a_person_is_asked_unless_the_server_allow
     _, *refused = ask(shop.root, calls)
     for result in refused:
         assert result.is_error
-        assert "a person decides this" in text_of(result)
+        assert "a person must decide this" in text_of(result)
         assert "--by NAME, or start the server with --allow-approvals" in text_of(result)
     assert not answers.exists()
 

@@ -46,7 +46,7 @@ def test_new_writes_a_plan_that_can_be_verified_and_replaces_none(tmp_path: Path
     assert planner(tmp_path, "validate").stdout == "ready: no findings\n"
     assert (again.returncode, again.stderr) == (
         2,
-        "planner: there is a plan already, planverify.yaml; name another file with -o, or add --force\n",
+        "planner: planverify.yaml exists already; name another file with -o, or add --force\n",
     )
     assert planner(tmp_path, "new", "Import CSV", "--force").returncode == 0
 
@@ -60,7 +60,7 @@ def test_new_takes_templates_of_the_repository(tmp_path: Path) -> None:
 
     assert "report" in planner(tmp_path, "new", "--list").stdout
     assert planner(tmp_path, "new", "x: y", "--template", "report", "-o", "-").stdout == (
-        "# Made by planner new --template report. Edit it as you like.\n"
+        "# Made by planner new --template report. Edit it freely.\n"
         "# A report.\ntodo_list_id: x-y\nitems:\n  - {id: r, title: 'x: y', verify: pytest}\n"
     )
 
@@ -69,12 +69,12 @@ def test_new_takes_templates_of_the_repository(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["new", "x", "--template", "featre"], "did you mean 'feature'?"),
-        (["new"], "say what shall be there"),
-        (["new", "x", "--templates", "missing"], "no such folder"),
-        (["decompose", " "], "say what shall be there"),
-        (["decompose", "x", "--phases"], "the goal names none"),
+        (["new"], "name the goal"),
+        (["new", "x", "--templates", "missing"], "does not exist"),
+        (["decompose", " "], "name the goal"),
+        (["decompose", "x", "--phases"], "the goal has no phases"),
         (["decompose", "x", "-t", "featre"], "did you mean 'feature'?"),
-        (["decompose", "x", "--after", "missing.yaml"], "there is no such file"),
+        (["decompose", "x", "--after", "missing.yaml"], "the file does not exist"),
         (["decompose", "x", "--model", "openai-chat:x"], "OPENAI_API_KEY"),
         (["decompose", "x", "--model", "nobody:x"], "nobody"),
     ],
@@ -93,7 +93,7 @@ def test_decompose_asks_before_it_plans_in_phases(tmp_path: Path) -> None:
 
     assert asked.returncode == 11
     assert "1. Cart (2 parts)" in asked.stdout
-    assert "--phases, a plan for each of these, or --flat" in asked.stderr
+    assert "--phases for a plan for each of these, or --flat" in asked.stderr
     assert not list(tmp_path.glob("*.yaml"))
 
     assert planner(tmp_path, "decompose", "-", "--flat", "-o", "flat.yaml", given=GOAL).returncode == 0
@@ -114,7 +114,7 @@ def test_a_phase_is_planned_from_the_results_of_the_one_before(tmp_path: Path) -
     )
     (tmp_path / "a.py").write_text("def test_a(): pass\n")
     unverified = planner(tmp_path, "decompose", "Checkout", "--after", "first.yaml")
-    assert "it was not verified yet; run first: pytest --planverify first.yaml" in unverified.stderr
+    assert "the plan was not verified yet; run first: pytest --planverify first.yaml" in unverified.stderr
 
     verify(tmp_path, "first.yaml")
     assert planner(tmp_path, "decompose", "Checkout", "--after", "first.yaml").returncode == 0

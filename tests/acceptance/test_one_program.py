@@ -87,7 +87,7 @@ def test_todos_after_the_plan_run_alone_and_are_shown_alone(example: Example, tm
     unknown = planner("status", "plan.yaml::darw", cwd=tmp_path)
     assert (unknown.returncode, "did you mean 'draw'?" in unknown.stderr) == (2, True)
     whole = planner("validate", "plan.yaml::draw", cwd=tmp_path)
-    assert (whole.returncode, "this is about a whole plan" in whole.stderr) == (2, True)
+    assert (whole.returncode, "the command needs a whole plan" in whole.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("ini", ["[pytest]\n", "[pytest]\nplanverify_plan = plans/mine.yaml\n"])

@@ -176,7 +176,7 @@ def test_a_disk_that_is_full_is_said(red_shop: Example) -> None:
 
     assert done.status == 4
     assert done.err == (
-        "planner: the output cannot be written: No space left on device; give it another place\n"
+        "planner: the output cannot be written: No space left on device; write it elsewhere\n"
     )
 
 

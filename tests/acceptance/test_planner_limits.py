@@ -169,7 +169,7 @@ def test_by_default_five_branches_are_open_at_once_the_most_urgent_first(silent:
     assert set(ran.asked) == {f"t{number}" for number in range(2, 7)}
     shown = planner("next", "plan.yaml", "--outcomes", "outcomes.json", cwd=desk.folder).out
     for waits in ("t0", "t1"):
-        assert f"{waits}: its branch waits for a place (max_concurrent_branches)" in shown
+        assert f"{waits}: its branch waits for another branch to end (max_concurrent_branches)" in shown
 
 
 def test_by_default_nobody_is_asked_before_a_branch(silent: tuple[Desk, Ran]) -> None:

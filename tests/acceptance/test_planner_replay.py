@@ -99,7 +99,7 @@ def test_an_edited_event_in_a_chain_that_was_made_anew_decides_otherwise(
 
     assert ran.status == 1
     assert ran.out.startswith(f"line {line} (")
-    assert "other decisions" in ran.out
+    assert "different decisions" in ran.out
     assert said in ran.out
     found: dict[str, Any] = planner("replay", "run.jsonl", "--json", cwd=log.parent).json
     assert found["same"] is False
@@ -162,7 +162,7 @@ def test_a_state_behind_a_difference_is_that_of_today(log: Path) -> None:
     ran = planner("replay", "run.jsonl", "--until", "2", cwd=log.parent)
 
     assert ran.status == 0
-    assert ran.out.startswith("! line 1 holds other decisions than are made now")
+    assert ran.out.startswith("! line 1 has different decisions than are made now")
     forge(log, replaced(2, '"todo_id":"t1"', '"todo_id":"t9"'))
     refused = planner("replay", "run.jsonl", "--until", "3", cwd=log.parent)
     assert refused.status == 1
@@ -178,9 +178,9 @@ def test_a_state_behind_a_difference_is_that_of_today(log: Path) -> None:
             4,
             "none.jsonl: the log cannot be opened (No such file or directory); name the log of a run",
         ),
-        (b"", ("log",), 4, "log: the log is empty; name one that planner step has written"),
+        (b"", ("log",), 4, "log: the log is empty; name a log that planner step has written"),
         (b"what\n", ("log",), 4, "log: line 0 cannot be read"),
-        (b"\x00\xff", ("log",), 4, "log: line 0 is no line of a log"),
+        (b"\x00\xff", ("log",), 4, "log: line 0 is not a line of a log"),
         (b'{"n":0,"ev', ("log",), 4, "line 0 was torn by a kill"),
         (None, ("run.jsonl", "--until", "7"), 2, "--until 7: the log ends with line 6"),
     ],

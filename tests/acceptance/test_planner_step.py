@@ -85,7 +85,7 @@ def test_a_pass_without_checks_counts_only_where_the_run_allows_it_and_is_shown_
     assert refused["error"]["rule"] == "no-proof"
     assert "--allow-unproved" in refused["error"]["remedy"]
     warned = planner("step", "plan.yaml", "--log", "run.jsonl", "--allow-unproved", cwd=folder)
-    assert "goes on with the --jobs and --allow-unproved that it was begun with" in warned.err
+    assert "continues with the --jobs and --allow-unproved that it was started with" in warned.err
 
     words = ("plan.yaml", "--log", "bare.jsonl", "--allow-unproved")
     answers = told(folder, [*bare, event("verified", 2, outcome={"todo_id": "t2", **PASSED})], *words)
@@ -225,7 +225,7 @@ def test_a_line_that_a_kill_has_torn_is_told_beside_the_answers(folder: Path) ->
     assert step.tell(SPENT).last["seq"] == 1
     assert step.end() == 0
     assert step.err == (
-        "planner: run.jsonl: line 2 was torn by a kill, and was cut off: its event was not taken in\n"
+        "planner: run.jsonl: line 2 was torn by a kill, and was cut off: its event was not recorded\n"
     )
 
 
@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path
     for answer in answers:
         assert answer.last["error"]["rule"] == "log"
         assert (
-            "the event cannot be written (File too large) and was not taken in"
+            "the event cannot be written (File too large) and was not recorded"
             in answer.last["error"]["message"]
         )
     assert step.end() == 0
@@ -283,7 +283,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path
         (("plan.yaml", "--plan-out", "plan.yaml"), "plan.yaml: this is the plan itself; name another file"),
         (
             ("plan.yaml", "--plan-out", "shop.py"),
-            "shop.py: holds something else than this plan",
+            "shop.py: the file is not this plan",
         ),
         (("plan.yaml", "--store", "shop.py"), "shop.py: the index cannot be used: file is not a database"),
     ],

@@ -52,7 +52,7 @@ def test_the_retries_that_a_plan_names_come_before_its_first_branch(desks: Desks
     desk.outcomes(passed("t1_data_integration"), failed("t2_indicators"))
     asked = desk.next().asked["t2_indicators"]
     assert (asked["action"], asked["rule"]) == ("implement", "retry-by-the-same-role")
-    assert asked["because"] == "its criteria do not hold; retry 1 of 2"
+    assert asked["because"] == "its criteria failed; retry 1 of 2"
     assert asked["role"] == SEED_PLAN["items"][1]["agent_role"]
 
 
@@ -155,7 +155,7 @@ def routed(desks: Desks) -> Ran:
     desk = desks("routed")
     lacking = {"expected_artifacts": ["out/report.json"], "tests": [{"cmd": "pytest tests/test_x.py"}]}
     extra = {"ARTIFACT_MISSING": {"acceptance_criteria": lacking}}
-    # What nobody has begun is ready, and not repaired: these are said to be done.
+    # What nobody has begun is ready, and not repaired: these are reported as done.
     todos = [todo(category, status="claimed", **extra.get(category, {})) for category in CATEGORIES]
     todos += [
         todo(name, status="claimed", failure_routing=routing) for name, (routing, _, _) in ROUTES.items()

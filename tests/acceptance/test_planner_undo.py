@@ -31,7 +31,7 @@ def test_each_call_goes_back_by_one_version(tmp_path: Path):
     first = planner("undo", "plan.yaml", cwd=tmp_path)
     assert (first.status, first.out) == (
         0,
-        "plan.yaml: put back as it was before\nolder versions that are kept: 1\n",
+        "plan.yaml: restored the previous version\nolder versions: 1\n",
     )
     assert "Uno" in plan.read_text()
     assert planner("undo", cwd=tmp_path).status == 0
@@ -39,7 +39,7 @@ def test_each_call_goes_back_by_one_version(tmp_path: Path):
 
     last = planner("undo", "plan.yaml", cwd=tmp_path)
     assert last.status == 4
-    assert "no version before is kept" in last.err
+    assert "there is no previous version" in last.err
     assert last.err.count("\n") == 1
 
 

@@ -169,13 +169,13 @@ def test_the_screen_tells_why_and_what_to_do(qualified: Qualified):
     text = " ".join(qualified.done.stdout.split())  # the screen wraps its lines
 
     assert qualified.done.returncode == 1
-    assert "it is green on the tree that its negative control broke" in text
+    assert "it passes on the tree that its negative control broke" in text
     assert "its negative control cannot be applied: none.patch does not apply" in text
-    assert "python controls/idle.py changes no file, so it breaks nothing" in text
+    assert "python controls/idle.py changes no file and so breaks nothing" in text
     assert "ended with 1: No module named no_such_module" in text
-    assert "make the control again" in text
+    assert "write the control again" in text
     assert "3 red_ok, 5 unrunnable, 2 unstable, 3 vacuous" in text
-    assert "claimed already, and not qualified: claimed" in text
+    assert "not qualified, because claimed already: claimed" in text
     assert "Traceback" not in text + qualified.done.stderr
 
 
@@ -233,8 +233,8 @@ def test_good_checks_alone_end_with_0_and_a_ready_plan(tmp_path: Path):
     ("text", "said"),
     [
         (None, "cannot be read"),
-        ("[", "it is no JSON"),
-        ("{}", "plan is not as a qualification has it"),
+        ("[", "it is not valid JSON"),
+        ("{}", "plan does not fit a qualification"),
         ('{"schema_version": 99}', "schema_version 99 is newer than 1"),
     ],
 )

@@ -78,7 +78,7 @@ def test_what_cannot_be_resumed_is_run_and_says_why(tmp_path: Path):
     assert run.exit_code == 0, str(run)
     assert run.document is not None
     assert run.document["run"]["notes"] == [
-        "nothing was resumed, everything was run: there is no earlier run of the plan"
+        "nothing was resumed, and everything ran: there is no earlier run of the plan"
     ]
     assert run.check("it")["taken_from"] is None
 
@@ -94,9 +94,7 @@ def test_a_run_that_came_to_its_end_is_not_put_back(tmp_path: Path, capsys: pyte
     assert recover_command(tmp_path / "plan.yaml") == 4
 
     printed = capsys.readouterr()
-    assert (
-        "the run came to its end, and has written its outcomes itself; nothing was changed" in printed.err
-    )
+    assert "the run finished and has written its outcomes itself; nothing was changed" in printed.err
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert before == {
         path: path.read_bytes() for path in (tmp_path / ".planverify").glob("**/outcomes.json")

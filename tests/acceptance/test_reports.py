@@ -41,7 +41,7 @@ def test_a_report_that_cannot_be_written_changes_neither_the_exit_status_nor_the
 def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
     done = verify("plan.yaml", "--planverify-report=pdf", cwd=shop)
     assert done.returncode == 4
-    assert "'pdf' is no format of reports" in done.stdout + done.stderr
+    assert "'pdf' is not a report format" in done.stdout + done.stderr
     assert not (shop / ".planverify").exists()
     assert run("planverify", "report", "pdf", cwd=shop).returncode == 2
     assert run("planverify", "report", "junit=", cwd=shop).returncode == 2

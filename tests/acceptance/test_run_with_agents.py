@@ -147,7 +147,7 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path):
     code = "for name in ('tests/test_price.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
     done = run(project, "run", "plan.yaml", "--agent", agent(project, f"{code}    open(name, 'w')"))
     assert done.exit_code == 13, done
-    assert "which only the verifier writes; the turn is undone" in done.output
+    assert "which only planverify writes; the turn is undone" in done.output
     assert {name: (project / name).read_text() for name in FILES} == before
     assert not (project / "conftest.py").exists()
     assert not (project / ".planverify/answers.json").exists()
@@ -167,9 +167,9 @@ def test_an_agent_that_cleans_the_tree_loses_nothing_and_what_it_commits_is_told
     words = ("--dirty", "save", "--only", "price", "--agent", agent(project, code))
     done = run(project, "run", "plan.yaml", *words)
     assert done.exit_code == 13, done
-    assert "the records of the run were removed; they are put back" in done.output
-    assert "git is on work now" in done.output
-    assert "changed notes.txt, which its allowed_files do not grant; the turn is undone" in done.output
+    assert "the records of the run were removed; they are restored" in done.output
+    assert "has changed the branch from" in done.output
+    assert "changed notes.txt, which is not in its allowed_files; the turn is undone" in done.output
     assert (project / "notes.txt").read_text() == "not committed"
 
 
@@ -260,10 +260,10 @@ def test_uncommitted_work_is_refused_or_kept_in_git(project: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "nobody works; name --agent"),
-        (("--agent", "no-such-program {brief}"), "there is no program 'no-such-program'"),
+        ((), "no agent is configured; name --agent"),
+        (("--agent", "no-such-program {brief}"), "the program 'no-such-program'"),
         (("--agent", "manual"), "needs a terminal"),
-        (("--agent", "true", "--resume"), "no run of this plan is open"),
+        (("--agent", "true", "--resume"), "no run of this plan is unfinished"),
         (("--agent", "true", "--dirty", "keep"), "write refuse or save"),
     ],
 )
@@ -322,7 +322,7 @@ def test_questions_are_asked_and_answered_at_a_terminal(project: Path):
         (branch, "modify it is small"),
         ("role (", ""),
         ("instructions (", "Mind the tax."),
-        ("files, with blanks between (", "shop/price.py"),
+        ("files, separated by spaces (", "shop/price.py"),
         ("attempts (", ""),
         ("Is it nice", "yes"),
     ]

@@ -26,7 +26,7 @@ def test_only_the_todos_that_are_named_are_carried_out_with_what_they_depend_on(
     (project / "shop/price.py").write_text("def gross(net):\n    return net\n")
     second = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
     assert second.exit_code == 0, second.output
-    assert "as others depend on them: price" in second.output
+    assert "because others depend on them: price" in second.output
     assert "completed: 2 of 2 todos done" in second.output
 
 
@@ -53,7 +53,7 @@ def test_a_limit_of_the_operator_halts_the_run_and_is_named(
 
     assert done.exit_code == 12, done.output
     assert said in done.output
-    assert "with more to spend it goes on" in done.output
+    assert "to continue with a larger budget" in done.output
 
 
 def test_no_branch_has_more_attempts_than_the_operator_allows(project: Path) -> None:
@@ -70,14 +70,14 @@ def test_a_limit_above_that_of_the_plan_has_no_effect_and_is_told(project: Path)
     done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "50")
 
     assert done.exit_code == 12, done.output
-    assert "cycles stays at 1, as the plan says" in done.output
+    assert "cycles stays at 1, the limit of the plan" in done.output
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--only", "prise"), "did you mean 'price'?"),
-        (("--resume", "--max-turns", "5"), "leave --only and --max-… out"),
+        (("--resume", "--max-turns", "5"), "remove --only and --max-…"),
         (("--max-turns", "-1"), "Invalid value"),
     ],
 )

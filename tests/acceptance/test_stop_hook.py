@@ -93,7 +93,7 @@ def test_an_agent_that_mends_nothing_is_let_go_and_a_person_is_told(shop: Exampl
     calls = [stops(shop.root, "planverify hook --times 2", stop_hook_active=at > 0) for at in range(3)]
     assert [each.exit_code for each in calls] == [2, 2, 0]
     told = json.loads(calls[-1].output)["systemMessage"]
-    assert told.startswith("planverify: not done, though the agent was told 2 times: ✗ failed draw")
+    assert told.startswith("planverify: not done, although the agent was told 2 times: ✗ failed draw")
     assert stops(shop.root, stop_hook_active=False).exit_code == 2  # a person has spoken to it since
 
     (shop.root / ".planverify/stop_hook.json").unlink()
@@ -117,7 +117,7 @@ def test_what_only_a_person_can_do_holds_no_agent(shop: Example) -> None:
     shop.plan(todo("look", manual=[{"question": "Is it nice?"}]))
     done = stops(shop.root)
     assert done.exit_code == 0
-    assert "not done, and a person is needed" in json.loads(done.output)["systemMessage"]
+    assert "not done, and a person must decide" in json.loads(done.output)["systemMessage"]
 
 
 def test_the_hook_is_added_once_beside_what_stands_there(shop: Example) -> None:
@@ -132,8 +132,8 @@ def test_the_hook_is_added_once_beside_what_stands_there(shop: Example) -> None:
 @pytest.mark.parametrize(
     ("settings", "words", "said"),
     [
-        ("{", ("claude",), "settings.json: holds no JSON object"),
-        ("[]", ("claude",), "settings.json: holds no JSON object"),
+        ("{", ("claude",), "settings.json: it is not a JSON object"),
+        ("[]", ("claude",), "settings.json: it is not a JSON object"),
         ('{"hooks": {"Stop": 1}}', ("claude",), "its hooks are of another form"),
         ("{}", ("clod",), "did you mean 'codex' or 'claude'"),
         ("{}", ("claude", "none.yaml"), "none.yaml"),

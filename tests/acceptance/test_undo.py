@@ -29,7 +29,7 @@ def test_the_files_are_as_before_the_run_and_what_was_there_can_be_had_back(proj
     makes_more = HONEST + 'pathlib.Path("shop/more.txt").write_text("more")\n'
     done = run(project, "run", "plan.yaml", "--dirty", "save", "--agent", agent(project, makes_more))
     assert done.exit_code == 0, done
-    assert "uncommitted work is kept: planverify undo brings it back" in done.output
+    assert "uncommitted work is kept: planverify undo restores it" in done.output
     after = tree(project)
     assert after["shop/more.txt"] == "more"
     (project / "shop/notes.txt").write_text("mine, and later\n")  # no work of the run
@@ -64,7 +64,7 @@ def test_a_run_that_was_cut_off_is_undone_and_begun_anew(project: Path):  # noqa
     assert undone.exit_code == 0, undone
     assert tree(project) == before
     resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
-    assert (resumed.exit_code, "no run of this plan is open" in resumed.output) == (2, True)
+    assert (resumed.exit_code, "no run of this plan is unfinished" in resumed.output) == (2, True)
     assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST)).exit_code == 0
 
 
@@ -94,9 +94,9 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # no
     assert (broken.exit_code, broken.output.count("\n")) == (4, 1)
     (project / "plan.yaml").write_text(revised)
 
-    assert "plan.yaml: put back as it was before" in run(project, "undo").output
+    assert "plan.yaml: restored the previous version" in run(project, "undo").output
     assert (project / "plan.yaml").read_text() == PLAN
-    assert "undone is the work of the run shop" in run(project, "undo").output
+    assert "undid the run shop" in run(project, "undo").output
     assert (project / "shop/price.py").read_text() == FILES["shop/price.py"]
 
 
@@ -106,4 +106,4 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # no
 def test_a_snapshot_that_is_not_there_is_one_line(project: Path, snapshot: str):  # noqa: F811
     done = run(project, "undo", f"--to={snapshot}")
     assert (done.exit_code, done.output.count("\n")) == (4, 1)
-    assert "there is no such snapshot" in done.output
+    assert "unknown snapshot" in done.output

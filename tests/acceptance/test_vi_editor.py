@@ -66,7 +66,7 @@ def test_an_agent_that_repairs_what_its_brief_tells_ends_all_29_todos(example: P
     assert (len(first), sum(first)) == (29, 29 - MISTAKES)
     assert [each["text"] for each in told[-2:]] == [
         f"completed: 29 of 29 todos done, {29 + MISTAKES} turns",
-        f"recovered {MISTAKES} of {MISTAKES} red todos",
+        f"recovered {MISTAKES} of {MISTAKES} failed todos",
     ]
     written = {name: (example / name).read_text(encoding="utf-8") for name in SOLUTION}
     assert written == SOLUTION

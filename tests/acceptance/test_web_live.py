@@ -104,7 +104,7 @@ def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: 
     agent = f"{PYTHON} {shop.parent / 'agent.py'}"
     page = open_page(browser, address)
     page.get_by_role("link", name="Questions").click()
-    expect(page.get_by_text("Nothing waits for an answer.")).to_be_visible()
+    expect(page.get_by_text("There are no open questions.")).to_be_visible()
     run = start(shop, BIN / "planverify", "run", "plan.yaml", "--wait", 60, "--agent", agent)
 
     # The question appears by itself.

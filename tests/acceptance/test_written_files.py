@@ -156,12 +156,12 @@ def test_a_pipe_that_nobody_reads_is_an_error_and_no_hang(two: Path) -> None:
     done = verify("a.yaml", "--planverify-outcomes", "pipe", cwd=two)
 
     assert done.returncode == 4
-    assert "pipe: cannot be written: nobody reads this pipe" in done.stdout
+    assert "pipe: cannot be written: nothing has read this pipe" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [(".", "it is a folder; name a file in it"), ("a.yaml/x", "a part of its path is no folder")],
+    [(".", "it is a folder; name a file in it"), ("a.yaml/x", "a part of its path is not a folder")],
 )
 def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
     two: Path, name: str, said: str

@@ -105,7 +105,7 @@ def test_without_auto_fix_a_branch_waits_for_approval():
 def test_what_is_not_known_is_refused():
     with pytest.raises(KeyError):
         create_test_workflow().inject_failure("t9")
-    with pytest.raises(ValueError, match=r"'wrong' is no failure category .* implementation_bug"):
+    with pytest.raises(ValueError, match=r"'wrong' is neither a failure category .* implementation_bug"):
         category_of("wrong")
 
 

@@ -78,13 +78,16 @@ def test_each_word_goes_where_it_belongs(line: str, found: dict[str, Any]):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--maxfail=many", "--maxfail: 'many' is no number"),
-        ("tests/test_x.py", "tests/test_x.py: this is no plan, and --planverify runs what plans name"),
-        ("plan.yml.bak", "plan.yml.bak: no such plan; --planverify takes plan files"),
-        ("-n many", "-n many: it is no number from 0 to 64, nor auto"),
-        ("-n65", "it is no number from 0 to 64"),
-        ("-d", "say how many at once with -n N"),
-        ("--tx 2*popen", "--planverify runs criteria on this machine; say how many at once with -n N"),
+        ("--maxfail=many", "--maxfail: 'many' is not a number"),
+        ("tests/test_x.py", "tests/test_x.py: this is not a plan"),
+        ("plan.yml.bak", "plan.yml.bak: there is no such plan; --planverify takes plan files"),
+        ("-n many", "-n many: it is neither a number from 0 to 64 nor auto"),
+        ("-n65", "it is neither a number from 0 to 64"),
+        ("-d", "set the number of workers with -n N"),
+        (
+            "--tx 2*popen",
+            "--planverify runs criteria only on this machine; set the number of workers with -n N",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_remedy(line: str, said: str):

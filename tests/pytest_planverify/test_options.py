@@ -68,11 +68,14 @@ def test_what_leaves_tests_out_narrows(option: str, narrows: bool, settings):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("plan.yaml", "--planverify-confirm=-1"), "--planverify-confirm: -1 is no number from 0 to 1000"),
-        (("plan.yaml", "--planverify-confirm=1001"), "1001 is no number from 0 to 1000"),
-        (("plan.yaml", "-k", "(("), "-k: '((' is no expression"),
-        (("plan.yaml", "-m", "a b"), "-m: 'a b' is no expression"),
-        (("gone.txt",), "gone.txt: no such plan"),
+        (
+            ("plan.yaml", "--planverify-confirm=-1"),
+            "--planverify-confirm: -1 is not a number from 0 to 1000",
+        ),
+        (("plan.yaml", "--planverify-confirm=1001"), "1001 is not a number from 0 to 1000"),
+        (("plan.yaml", "-k", "(("), "-k: '((' is not an expression"),
+        (("plan.yaml", "-m", "a b"), "-m: 'a b' is not an expression"),
+        (("gone.txt",), "gone.txt: there is no such plan"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(args: tuple[str, ...], said: str, settings):

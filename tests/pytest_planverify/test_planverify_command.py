@@ -70,7 +70,7 @@ def test_a_word_that_is_no_command_is_a_plan_or_refused_with_the_nearest() -> No
     status, text = said("statis")
 
     assert status == 2
-    assert "there is no command and no plan 'statis'; did you mean 'status'?" in text
+    assert "there is no command, not a plan 'statis'; did you mean 'status'?" in text
 
 
 def test_a_request_to_terminate_ends_it_in_order() -> None:
@@ -82,8 +82,8 @@ def test_a_request_to_terminate_ends_it_in_order() -> None:
 def test_without_a_baseline_there_is_nothing_to_show_or_accept() -> None:
     status, text = said("baseline", "show")
     assert status == 1
-    assert "there is no baseline of this plan; make one: planverify baseline PLAN" in text
+    assert "the plan has no baseline; record one: planverify baseline PLAN" in text
     status, text = said("baseline", "accept", "t_one", "--reason", "x")
     assert status == 4
-    assert "there is no baseline of this plan" in text
+    assert "the plan has no baseline" in text
     assert said("baseline", "--force")[0] == 2

@@ -29,7 +29,7 @@ BEHAVIOUR = (
         P,
         "rsi.py:1",
         "assertion-in-test",
-        says="compute_rsi (rsi.py:1) gave 32.1 where test_values (test_rsi.py:3) expects 28.5",
+        says="compute_rsi (rsi.py:1) returned 32.1 where test_values (test_rsi.py:3) expects 28.5",
     ),
     Case(
         "assertion-by-a-variable",
@@ -159,7 +159,7 @@ BEHAVIOUR = (
         P,
         "shop/cart.py:1",
         "assertion-in-test",
-        says="gave 2 where",
+        says="returned 2 where",
     ),
     Case(
         "unittest-subtest",

@@ -270,7 +270,7 @@ def _failure(name: str, count: int) -> Failure:
         tests=(test,),
         stack_trace_head="AssertionError: assert 32.1 == 28.5 ± 0.1",
         location=Location(path=f"src/{name}.py", line=31, function="compute"),
-        suggestion=f"compute (src/{name}.py:31) gave 32.1 where the test expects 28.5.",
+        suggestion=f"compute (src/{name}.py:31) returned 32.1 where the test expects 28.5.",
         rerun=f"pytest --planverify plan.yaml::{name}",
     )
 

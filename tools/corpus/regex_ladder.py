@@ -98,7 +98,7 @@ _SELECTION = (
         C.TEST_NOT_FOUND,
         PLAN,
         test_file_absent=rf"^said: {_TEST_FILE} does not exist|^said: Wrong expression passed to",
-        no_such_test=r"names no test of that file|selects no test|holds no test|is no valid expression",
+        no_such_test=r"names no test of that file|selects no test|holds no test|is not a valid expression",
         nothing_collected=r"no test was collected|^ERROR: (?:not found|file or directory not found)",
         nothing_ran=r"no tests ran|collected 0 items",
         no_target=r"No rule to make target|Missing script:|no such target",

@@ -48,7 +48,7 @@ def plan_of_design(design: DesignPlan, *, root: str = ".") -> Plan:
     """Return the plan that verifies a design. Raises ``DesignError`` if the design is not frozen."""
     if design.frozen_at is None:
         raise DesignError(
-            "the plan", ["it is not frozen; pass its gates first: planner design gate plan-docs"]
+            "the plan", ["the plan is not frozen; pass its gates first: planner design gate plan-docs"]
         )
     by_id = {each.id: each for each in design.milestones}
     todos: list[dict[str, Any]] = []
@@ -90,7 +90,7 @@ def _criteria_of(milestone: Milestone) -> dict[str, Any]:
     if commands:
         return criteria | {"tests": [{"cmd": each} for each in dict.fromkeys(commands)]}
     texts = (one_line(each, limit=_LONGEST_LINE) for each in milestone.acceptance_criteria)
-    return criteria | {"manual": [{"question": f"Does this hold: {each}"} for each in texts]}
+    return criteria | {"manual": [{"question": f"Is this true: {each}"} for each in texts]}
 
 
 def _command_in(text: str) -> str | None:
@@ -181,12 +181,12 @@ def reconcile(design: DesignPlan, loaded: LoadedPlan) -> list[Reconciled]:
     if loaded.plan.extensions.get(EXTENSION) != str(design.plan_id):
         raise DesignError(
             str(loaded.path),
-            [f"it was not made of the design plan {design.plan_id}; planner design export"],
+            [f"it was not made from the design plan {design.plan_id}; planner design export"],
         )
     found = find_outcomes(loaded)
     if found.document is None or found.plan_change is not None:
         raise DesignError(
-            str(loaded.path), [f"it was not verified as it is now; run first: {found.verify}"]
+            str(loaded.path), [f"it was not verified in its current state; run first: {found.verify}"]
         )
     wanted = {each.id: each for each in plan_of_design(design).items}
     current = {each.id: each for each in loaded.plan.items}
@@ -200,7 +200,7 @@ def reconcile(design: DesignPlan, loaded: LoadedPlan) -> list[Reconciled]:
         intents = list(_intents_of(milestone, loaded.root, is_verified=problem is None))
         lost = [each.id for each in intents if each.match is Match.MISSING]
         if problem is None and lost:
-            problem = (Match.DEVIATING, f"it is done without {', '.join(lost)}")
+            problem = (Match.DEVIATING, f"it is done, but these checks are missing: {', '.join(lost)}")
         match, because = problem or (Match.VERIFIED, "")
         results += [Reconciled(milestone.id, milestone.name, match, because), *intents]
     return results
@@ -211,9 +211,9 @@ def _problem_of(
 ) -> tuple[Match, str] | None:
     """Return what is wrong with a milestone by its todo and its outcome; ``None`` if it is done."""
     if name not in current:
-        return Match.MISSING, "its todo was taken out of the plan"
+        return Match.MISSING, "its todo was removed from the plan"
     if current[name].acceptance_criteria != wanted[name].acceptance_criteria:
-        return Match.DEVIATING, "its criteria in the plan are not those of the design; export it again"
+        return Match.DEVIATING, "its criteria in the plan differ from those of the design; export it again"
     if outcome is None:
         return Match.MISSING, "it was not verified"
     if outcome.success:
@@ -228,7 +228,7 @@ def _problem_of(
     if first is None:
         return match, "it is not done"
     if absent:
-        return match, f"there is no {first.title}"
+        return match, f"{first.title} does not exist"
     return match, f"{first.cmd or first.title or first.id}: {first.counts_as.value.replace('_', ' ')}"
 
 
@@ -245,7 +245,7 @@ def _intents_of(milestone: Milestone, root: Path, *, is_verified: bool) -> Itera
             yield Reconciled(intent.id, place, Match.VERIFIED)
         else:
             yield Reconciled(
-                intent.id, place, Match.DEVIATING, f"it is there; {milestone.id} is not verified"
+                intent.id, place, Match.DEVIATING, f"it exists, but {milestone.id} is not verified"
             )
 
 
@@ -255,13 +255,13 @@ def _absence_of(intent: CodeIntent, root: Path) -> str | None:
         with open_regular(root / intent.file) as file:
             source = file.read(_LARGEST_SOURCE)
     except OSError:
-        return f"there is no {intent.file}"
+        return f"{intent.file} does not exist"
     if intent.function is None or not intent.file.endswith(".py"):
         return None
     try:
         names = set(_definitions(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError):
-        return f"{intent.file} is no Python that can be read"
+        return f"{intent.file} cannot be parsed as Python"
     wanted = intent.function.partition("(")[0].strip()
     return None if wanted in names else f"{intent.file} defines no {wanted}"
 

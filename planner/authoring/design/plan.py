@@ -263,7 +263,7 @@ def find_broken_references(plan: DesignPlan) -> Iterator[str]:
     def missing(place: str, refs: tuple[str, ...]) -> Iterator[str]:
         for ref in refs:
             if ref not in decisions:
-                yield f"{place}: there is no decision {ref}; add it, or name another"
+                yield f"{place}: the decision {ref} does not exist; add it, or name another"
 
     yield from _repeated("id", list(plan.ids()))
     yield from _repeated("milestone number", [each.number for each in plan.milestones])
@@ -299,7 +299,9 @@ def find_broken_references(plan: DesignPlan) -> Iterator[str]:
     for wave in waves:
         for ref in wave.milestones:
             if ref not in known:
-                yield f"W-{wave.wave}.milestones: there is no milestone {ref}; add it, or name another"
+                yield (
+                    f"W-{wave.wave}.milestones: the milestone {ref} does not exist; add it, or name another"
+                )
     yield from _repeated("in the waves", [each for wave in waves for each in wave.milestones])
 
 
@@ -311,7 +313,7 @@ def _repeated(what: str, values: list[str] | list[int]) -> Iterator[str]:
     if len(set(values)) < len(values):
         for value, count in Counter(values).items():
             if count > 1:
-                yield f"{what}: {value} is there {count} times; leave one of them"
+                yield f"{what}: {value} occurs {count} times; keep one"
 
 
 def faults_of(error: ValidationError) -> tuple[str, ...]:
@@ -371,7 +373,7 @@ def add_part(
     """
     kind = KINDS.get(kind_name)
     if kind is None:
-        raise DesignError(kind_name, [f"there is no such kind; add one of {', '.join(KINDS)}"])
+        raise DesignError(kind_name, [f"unknown kind; add one of {', '.join(KINDS)}"])
     data = plan.model_dump(mode="json")
     holder = data
     if kind.in_milestone:
@@ -379,9 +381,9 @@ def add_part(
         if holder is None:
             known = ", ".join(each.id for each in plan.milestones) or "none yet; add a milestone"
             problem = f"no milestone {within}" if within else "it belongs to a milestone"
-            raise DesignError(kind_name, [f"{problem}; name it with --to, there are: {known}"])
+            raise DesignError(kind_name, [f"{problem}; name it with --to, one of: {known}"])
     elif within is not None:
-        raise DesignError(kind_name, [f"it belongs to no milestone; leave out --to {within}"])
+        raise DesignError(kind_name, [f"it belongs to no milestone; remove --to {within}"])
     parts = _list_at(holder, kind)
     counter = _NUMBERS.get(kind_name)
     raw: dict[str, Any] = {} if kind_name == "wave" else {"id": _next_id(plan, kind.prefix)}
@@ -405,7 +407,7 @@ def change_part(plan: DesignPlan, name: str, words: Sequence[str]) -> DesignPlan
     before = raw.get("id")
     assign(raw, model, words, name)
     if raw.get("id") != before:
-        raise DesignError(name, ["its id stays; remove it and add another"])
+        raise DesignError(name, ["the id cannot be changed; remove the part and add another"])
     return _validated(data, raw, model, name)
 
 
@@ -418,7 +420,7 @@ def remove_part(plan: DesignPlan, name: str) -> DesignPlan:
     data = plan.model_dump(mode="json")
     raw, parts, _ = _find(data, name)
     if parts is None:
-        raise DesignError(name, ["it is a part of every plan; set its fields instead"])
+        raise DesignError(name, ["every plan has it; set its fields instead"])
     parts.remove(raw)
     try:
         return DesignPlan.model_validate(data)
@@ -475,7 +477,7 @@ def _find(data: dict[str, Any], name: str) -> tuple[Any, list[dict[str, Any]] | 
                 for raw in parts:
                     if name == (raw.get("id") or f"W-{raw['wave']}"):
                         return raw, parts, kind.model
-    raise DesignError(name, [f"there is no such part; name an id of the plan, or {', '.join(PARTS)}"])
+    raise DesignError(name, [f"unknown part; name an id of the plan, or {', '.join(PARTS)}"])
 
 
 def _next_id(plan: DesignPlan, prefix: str) -> str:
@@ -509,12 +511,12 @@ def _assign_one(
     name, dot, inner = path.partition(".")
     field = model.model_fields.get(name)
     if field is None:
-        return f"there is no field '{name}'; there are {', '.join(model.model_fields)}"
+        return f"unknown field '{name}'; the fields are {', '.join(model.model_fields)}"
     shape = _shape_of(field.annotation)
     if isinstance(shape, type) and issubclass(shape, BaseModel):
         if not dot:
             inner_names = ", ".join(f"{name}.{each}" for each in shape.model_fields)
-            return f"{name} is no text; name a field of it: {inner_names}"
+            return f"{name} is not a text; name one of its fields: {inner_names}"
         return _assign_one(raw.setdefault(name, {}), shape, inner, text, appends=appends)
     if shape is dict:
         if dot:
@@ -528,9 +530,9 @@ def _assign_one(
         old: list[str] = raw.get(name, []) if appends else []
         raw[name] = [*old, text] if text else old
     elif shape is tuple:
-        return f"{name} has parts of its own; add, set and remove these by their ids"
+        return f"{name} has parts; add, set and remove these by their ids"
     elif appends:
-        return f"{name} is no list; assign it once, with {name}=VALUE"
+        return f"{name} is not a list; assign it once, with {name}=VALUE"
     else:
         raw[name] = None if shape is NoneType and not text else text
     return None

@@ -103,7 +103,7 @@ class ReviewFile(Value):
     def _refuse_items_of_one_id(self) -> ReviewFile:
         ids = [each.id for each in self.items]
         if twice := sorted({each for each in ids if ids.count(each) > 1}):
-            raise ValueError(f"items: {', '.join(twice)} is there more than once; leave one of them")
+            raise ValueError(f"items: {', '.join(twice)} occurs more than once; keep one")
         return self
 
     def blocking(self, iteration: int) -> tuple[ReviewItem, ...]:
@@ -127,7 +127,7 @@ class Gate(Value):
         if (self.state is LoopState.INITIAL and self.iteration > 1) or (
             self.state is LoopState.RETRY and self.iteration == 1
         ):
-            raise ValueError(f"{self.state.value} is not the state of iteration {self.iteration}")
+            raise ValueError(f"{self.state.value} does not fit iteration {self.iteration}")
         return self
 
     @property
@@ -167,9 +167,9 @@ def _design_gaps(plan: DesignPlan) -> Iterator[str]:
     """Yield what ``plan-design`` requires; milestones of one wave must not change the same file."""
     for name in ("problem", "approach"):
         if not getattr(plan.overview, name).strip():
-            yield f"overview.{name} is empty; say it: {_PLANNER} set overview {name}=TEXT"
+            yield f"overview.{name} is empty; set it: {_PLANNER} set overview {name}=TEXT"
     if not plan.milestones:
-        yield f"there is no milestone; add one: {_PLANNER} add milestone name=TEXT"
+        yield f"the plan has no milestone; add one: {_PLANNER} add milestone name=TEXT"
     for milestone in plan.milestones:
         yield from _gaps_of(milestone)
     placed = {each for wave in plan.waves for each in wave.milestones}
@@ -184,7 +184,7 @@ def _design_gaps(plan: DesignPlan) -> Iterator[str]:
                 owner = owners.setdefault(file, milestone.id)
                 if owner != milestone.id:
                     yield (
-                        f"W-{wave.wave}: {owner} and {milestone.id} both change {file}, at the same time; "
+                        f"W-{wave.wave}: {owner} and {milestone.id} both change {file} in the same wave; "
                         "move one of them to a later wave"
                     )
 
@@ -200,10 +200,13 @@ def _gaps_of(milestone: Milestone) -> Iterator[str]:
         yield f"{name} names no file; add one: {_PLANNER} set {name} files+=FILE"
     if milestone.is_documentation_only:
         if milestone.code_intents or milestone.code_changes:
-            yield f"{name} is documentation only, and has code intents or changes; remove these"
+            yield f"{name} is documentation only but has code intents or changes; remove these"
         return
     if not milestone.tests.files and milestone.tests.skip_reason is None:
-        yield f"{name} has no test file; add one, or say why: {_PLANNER} set {name} tests.skip_reason=TEXT"
+        yield (
+            f"{name} has no test file; add one, or give a reason: {_PLANNER} set {name} "
+            "tests.skip_reason=TEXT"
+        )
     if not milestone.code_intents:
         yield f"{name} has no code intent; add one: {_PLANNER} add intent --to {name}"
 
@@ -220,13 +223,13 @@ def _code_gaps(plan: DesignPlan) -> Iterator[str]:
                 )
         for change in milestone.code_changes:
             if not any(line.startswith(("@@ ", "--- ")) for line in change.diff.splitlines()):
-                yield f"{change.id}.diff is no unified diff: {_PLANNER} set {change.id} diff=@FILE"
+                yield f"{change.id}.diff is not a unified diff: {_PLANNER} set {change.id} diff=@FILE"
 
 
 def _documentation_gaps(plan: DesignPlan) -> Iterator[str]:
     for milestone in plan.milestones:
         if not milestone.documentation:
             yield (
-                f"{milestone.id} has no documentation; say what readers are told: "
+                f"{milestone.id} has no documentation; describe it: "
                 f"{_PLANNER} set {milestone.id} documentation.module_comment=TEXT"
             )

@@ -139,11 +139,11 @@ class StateFolder:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _fault(
-                folder.path, f"the folder cannot be made ({error.strerror}); name another"
+                folder.path, f"the folder cannot be created ({error.strerror}); name another"
             ) from None
         with folder._locked():
             if os.path.lexists(folder.plan_file):
-                raise _fault(folder.plan_file, "there is a plan already; name another --state-dir")
+                raise _fault(folder.plan_file, "it already has a plan; name another --state-dir")
             plan = DesignPlan(
                 schema_version=SCHEMA_VERSION,
                 plan_id=uuid4(),
@@ -159,9 +159,9 @@ class StateFolder:
 
     def plan(self) -> DesignPlan:
         """Return the plan. A frozen plan is compared with the digest that was recorded at the freeze."""
-        data = self._bytes(self.plan_file, "begin one: planner design init")
+        data = self._bytes(self.plan_file, "start one: planner design init")
         plan = self._parse(
-            self.plan_file, data, DesignPlan, "restore it, and change it by planner design only"
+            self.plan_file, data, DesignPlan, "restore it, and change it only with planner design"
         )
         sealed = self.gates().plan_digest
         if sealed is not None and sealed != _digest(data):
@@ -178,7 +178,7 @@ class StateFolder:
             if old.frozen_at is not None:
                 when = f"{old.frozen_at:%Y-%m-%d %H:%M} UTC"
                 raise _fault(
-                    self.plan_file, f"the plan is frozen since {when}; begin another: planner design init"
+                    self.plan_file, f"the plan was frozen on {when}; start another: planner design init"
                 )
             try:
                 new = DesignPlan.model_validate(change(old).model_dump(warnings=False))
@@ -225,7 +225,7 @@ class StateFolder:
         remedy = "correct it, or remove it and review again"
         review = self._parse(path, self._bytes(path), ReviewFile, remedy)
         if review.phase is not phase:
-            raise _fault(path, f"it is the review of {review.phase.value}; {remedy}")
+            raise _fault(path, f"it is the review of another phase, {review.phase.value}; {remedy}")
         return review
 
     def add_item(self, phase: ReviewPhase, words: Sequence[str]) -> ReviewItem:
@@ -248,12 +248,14 @@ class StateFolder:
             raw = next((each for each in items if each["id"] == item_id), None)
             if raw is None:
                 known = ", ".join(each["id"] for each in items) or "none yet"
-                raise DesignError(about, [f"there is no such item; there are: {known}"])
+                raise DesignError(about, [f"unknown item; the items are: {known}"])
             before = dict(raw)
             assign(raw, ReviewItem, words, about)
             changed = [key for key in raw if key not in _REVIEW_FIELDS and raw[key] != before.get(key)]
             if changed:
-                raise DesignError(about, [f"{changed[0]} stays; set status and finding, or add an item"])
+                raise DesignError(
+                    about, [f"{changed[0]} cannot be changed; set status and finding, or add an item"]
+                )
             return raw
 
         return self._edit_review(phase, answered)
@@ -269,13 +271,13 @@ class StateFolder:
             about = f"the gate {phase.value}"
             before = file.gate(phase)
             if before.is_complete:
-                raise DesignError(about, ["it has passed, which is final; go on with the next step"])
+                raise DesignError(about, ["it has passed, which is final; continue with the next step"])
             obstacles = self.obstacles(phase)
             if passed and obstacles:
-                raise DesignError(f"{about} does not pass", obstacles)
+                raise DesignError(f"{about} cannot pass", obstacles)
             if not passed and not self.review(phase).blocking(before.iteration):
                 raise DesignError(
-                    f"{about} does not fail", ["no item blocks it; answer one FAIL, or pass it"]
+                    f"{about} cannot fail", ["no item blocks it; set one to FAIL, or pass the gate"]
                 )
             after = before.decided(passed=passed)
             update: dict[str, Any] = {"gates": {**file.gates, phase: after}}
@@ -321,7 +323,7 @@ class StateFolder:
         late = [each.value for each in phase.before if not file.gate(each).is_complete]
         if late:
             raise DesignError(
-                phase.value, [f"the gate {late[0]} comes first; see: planner design gate {late[0]}"]
+                phase.value, [f"the gate {late[0]} must pass first; see: planner design gate {late[0]}"]
             )
 
     def _edit_review(
@@ -330,7 +332,9 @@ class StateFolder:
         """Apply ``change`` to the items of a review, validate and write it; return the item it returned."""
         with self._locked():
             if self.gates().gate(phase).is_complete:
-                raise DesignError(phase.value, ["its gate has passed, which is final; nothing is reviewed"])
+                raise DesignError(
+                    phase.value, ["its gate has passed, which is final; it cannot be reviewed again"]
+                )
             self.check_turn(phase)
             plan = self.plan()
             data = self.review(phase).model_dump(mode="json")
@@ -342,7 +346,8 @@ class StateFolder:
                 raise DesignError(f"{phase.value}/{raw['id']}", faults_of(error)) from None
             if _PART_ID.fullmatch(item.scope) and item.scope not in plan.ids():
                 raise DesignError(
-                    f"{phase.value}/{item.id}", [f"scope: the plan has no {item.scope}; name another, or *"]
+                    f"{phase.value}/{item.id}",
+                    [f"scope: the plan has no {item.scope}; name a part of the plan, or *"],
                 )
             self._write(self.review_file(phase), review)
             return item
@@ -365,7 +370,7 @@ class StateFolder:
             with open_regular(path) as file:
                 data = file.read(LARGEST_READ + 1)
         except FileNotFoundError:
-            raise _fault(path, f"there is no such file; {remedy}") from None
+            raise _fault(path, f"the file does not exist; {remedy}") from None
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise _fault(path, f"it cannot be read ({reason}); {remedy}") from None
@@ -384,7 +389,7 @@ class StateFolder:
                 (wanted,) = get_args(model.model_fields["schema_version"].annotation)
                 faults = (f"its schema_version is not {wanted}; update pytest-planverify, or {remedy}",)
             elif first["type"] == "json_invalid":
-                faults = (f"it is no JSON ({first['ctx']['error']}); {remedy}",)  # pyright: ignore[reportTypedDictNotRequiredAccess]
+                faults = (f"it is not valid JSON ({first['ctx']['error']}); {remedy}",)  # pyright: ignore[reportTypedDictNotRequiredAccess]
             elif len(faults) == 1:
                 faults = (f"{faults[0]}; {remedy}",)
             messages = [one_line(each, limit=_LONGEST_FAULT) for each in faults]
@@ -394,7 +399,9 @@ class StateFolder:
         try:
             data = (value.model_dump_json(indent=2) + "\n").encode()
         except ValueError:  # a lone surrogate, which JSON allows in a string but UTF-8 cannot encode
-            raise _fault(path, "a text of it is no Unicode; nothing is written, correct the text") from None
+            raise _fault(
+                path, "it contains invalid Unicode; nothing was written, correct the text"
+            ) from None
         replace_file(path, data, mode=None, durable=True)
         return data
 
@@ -409,7 +416,7 @@ class StateFolder:
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             raise _fault(
-                self.path, "there is no such state directory; make one: planner design init"
+                self.path, "the state directory does not exist; make one: planner design init"
             ) from None
         try:
             deadline = time.monotonic() + LOCK_SECONDS
@@ -420,7 +427,7 @@ class StateFolder:
                 except BlockingIOError:
                     if time.monotonic() > deadline:
                         problem = (
-                            f"another process has held the folder for {LOCK_SECONDS:g} s; end that first"
+                            f"another process has locked the folder for {LOCK_SECONDS:g} s; end it first"
                         )
                         raise _fault(self.path, problem) from None
                     time.sleep(0.02)
@@ -623,8 +630,8 @@ def _add_state(root: ET.Element, step: WorkflowStep, workflow: str, folder: Stat
     """
     plan = folder.plan()
     if step.after is not None and not folder.gates().gate(step.after).is_complete:
-        remedy = f"its gate comes first, see: planner design gate {step.after.value}"
-        raise DesignError(step.name, [f"the phase {step.after.value} is not over; {remedy}"])
+        remedy = f"its gate must pass first, see: planner design gate {step.after.value}"
+        raise DesignError(step.name, [f"the phase {step.after.value} is not finished; {remedy}"])
     if step.phase is not None:
         folder.check_turn(step.phase)
         gate = folder.gates().gate(step.phase)
@@ -632,7 +639,10 @@ def _add_state(root: ET.Element, step: WorkflowStep, workflow: str, folder: Stat
             name, number = step_after_gate(step.phase, passed=True)
             raise DesignError(
                 step.name,
-                [f"the gate {step.phase.value} has passed; go on: planner workflow {name} --step {number}"],
+                [
+                    f"the gate {step.phase.value} has passed; continue: planner workflow {name} --step "
+                    f"{number}"
+                ],
             )
         blocks = " ".join(each.value for each in blocking_severities(gate.iteration))
         loop = _add(

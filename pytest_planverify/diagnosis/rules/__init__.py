@@ -41,7 +41,7 @@ def unknown(case: Case) -> str:
     """No rule knows this failure."""
     evidence = case.evidence
     headline = evidence.headline or evidence.longrepr or evidence.nodeid or evidence.check_id
-    return f"No rule knows this failure: {quote(headline or evidence.kind.value)}."
+    return f"No rule matches this failure: {quote(headline or evidence.kind.value)}."
 
 
 UNKNOWN_RULE = _NOTHING_RULES[0]

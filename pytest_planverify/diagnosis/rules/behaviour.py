@@ -108,7 +108,7 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
     is_kept = promised is not None and promised == actual  # then the test contradicts the contract
     contract = f" {evidence.contract_path} promises {quote(promised, _LONGEST)}." if promised else ""
     if is_kept:
-        contract += " The code has it so, and the test calls it otherwise."
+        contract += " The code agrees, but the test calls it differently."
     elif actual:
         contract += f" The code has {quote(actual, _LONGEST)}."
     hit = Hit(
@@ -127,7 +127,7 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     if not case.in_test or error.name is None or error.object_side is not Side.PRODUCT:
         return None
     lacks = f"{error.object_type or 'an object'} has no {error.name}"
-    sentence = f"{lacks}, which {_at(case)} uses: add it, or settle its name."
+    sentence = f"{lacks}, which {_at(case)} uses: add it, or correct the name."
     is_raised_by_product = any(frame.side is Side.PRODUCT for frame in case.error.frames)
     return _with_changes(
         case, Hit(suggestion=sentence, holder=None if is_raised_by_product else _product_file(case))
@@ -151,11 +151,9 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     if not case.in_product:
         return None
     if raises_by_hand(case.raised_at):
-        return Hit(suggestion=f"{_at(case)} refuses the kind of a value: {said(case.error)}.", weight=0.7)
+        return Hit(suggestion=f"{_at(case)} rejects the type of a value: {said(case.error)}.", weight=0.7)
     weight = 1.0 if case.innermost is case.raised_at else 0.85
-    return Hit(
-        suggestion=f"{_at(case)} meets a value of the wrong kind: {said(case.error)}.", weight=weight
-    )
+    return Hit(suggestion=f"{_at(case)} gets a value of the wrong type: {said(case.error)}.", weight=weight)
 
 
 @BOUNDARY_RULES.rule(
@@ -175,7 +173,7 @@ def strict_xpass(case: Case) -> str | None:
     if not case.evidence.strict_xpass:
         return None
     name = case.evidence.nodeid or "The test"
-    return f"{name} passes although it is marked xfail(strict): take the mark off."
+    return f"{name} passes although it is marked xfail(strict): remove the mark."
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.7)
@@ -196,7 +194,7 @@ def assertion_in_test(case: Case) -> Hit | None:
         return None
     test = _at(case) if case.in_test else evidence.nodeid or "the test"
     if evidence.self_contained and not evidence.executed:
-        sentence = f"{test} compares only what it wrote itself: {said(case.error)}."
+        sentence = f"{test} compares only its own values: {said(case.error)}."
         return Hit(suggestion=sentence, owner=Owner.TEST)
     value, call, function = _origin(case)
     has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
@@ -250,8 +248,8 @@ def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | N
         # unittest prints ``!=`` for a failed assertEqual, so the right operand is expected after all.
         is_unittest = not case.error.message.startswith("assert")
         expects = right if is_unittest else f"anything but {right}"
-    awaited = ", which nobody awaited," if left.startswith("<coroutine object") else ""
-    return f"{giver} gave {left}{awaited} where {test} expects {expects}."
+    awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
+    return f"{giver} returned {left}{awaited} where {test} expects {expects}."
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9, about=FAILED, second=(C.SPEC_MISMATCH, 0.15))
@@ -296,7 +294,7 @@ def test_definition_refused(case: Case) -> str | None:
     """pytest cannot use a test as it is written."""
     if case.evidence.phase is not Phase.COLLECT or not case.in_nobody:
         return None
-    return f"pytest refuses how a test is written: {quote(case.error.message, 240)}."
+    return f"pytest rejects the definition of a test: {quote(case.error.message, 240)}."
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.9)
@@ -331,7 +329,7 @@ def raised_in_test_alone(case: Case) -> str | None:
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
     if around is None and case.printed:
         return None
-    return f"{f'{around} in ' if around else ''}{_at(case)} raises {said(case.error)} by itself."
+    return f"{f'{around} in ' if around else ''}{_at(case)} itself raises {said(case.error)}."
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, second=(C.SPEC_MISMATCH, 0.2))
@@ -341,13 +339,15 @@ def raised_in_test(case: Case) -> Hit | str | None:
         return None
     caller = _caller_of_stand_in(case)
     if caller is not None:
-        outcome = f"{place(caller)} lets through what {_at(case)}, a stand-in of the tests, raises"
+        outcome = f"{place(caller)} does not catch what {_at(case)}, a test double, raises"
         return Hit(suggestion=f"{outcome}: {said(case.error)}.", frame=caller)
     deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
     if deeper is not None:
-        sentence = f"{place(deeper)} raises, and {_at(case)} gets to see {said(case.error)}."
+        sentence = f"{place(deeper)} raises, and {_at(case)} gets {said(case.error)}."
         return Hit(suggestion=sentence, frame=deeper)
-    return f"{_at(case)} cannot work with what {_subject(case, 'the product')} gave: {said(case.error)}."
+    return (
+        f"{_at(case)} cannot work with what {_subject(case, 'the product')} returned: {said(case.error)}."
+    )
 
 
 def _caller_of_stand_in(case: Case) -> Frame | None:
@@ -363,4 +363,6 @@ def raised_outside_project(case: Case) -> Hit | None:
         return None
     last = case.innermost
     where = f" in {place(last)}" if last else ""
-    return Hit(suggestion=f"{said(case.error)}{where}, with no code of the project on the way.", frame=last)
+    return Hit(
+        suggestion=f"{said(case.error)}{where}, without code of the project in the traceback.", frame=last
+    )

@@ -86,8 +86,8 @@ def command_names_what_is_gone(case: Case) -> str | None:
     """The command is to look at a file of the project that was there and is gone."""
     names = (name for name in _unknown_names(case) if _is_gone(case, name))
     name = next((name for name in names if case.changed is not None or _is_asked(case.command, name)), None)
-    look = f"{case.command.tool} is to look at"
-    return name and f"{look} {quote(name, 80)}, which was there and is gone: put it back."
+    look = f"{case.command.tool} should check"
+    return name and f"{look} {quote(name, 80)}, which existed before and is gone: restore it."
 
 
 @COMMAND_RULES.rule(C.TEST_NOT_FOUND, 0.92, second=(C.ENVIRONMENT_ERROR, 0.08))
@@ -140,11 +140,11 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
         is_file = _SET_UP_FILES.match((finding.path or "").rpartition("/")[2])
         if finding.code in CODES["set_up"] or (command.purpose in _CHECKERS and is_file):
             return Hit(
-                suggestion=f"{command.tool} is not set up rightly: {quote(finding.message)}",
+                suggestion=f"{command.tool} is not configured correctly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
     found = _SET_UP.search("\n".join(_own_lines(case)))
-    return found and f"{command.tool} cannot work as it is set up here: {quote(found[0])}"
+    return found and f"{command.tool} cannot work with its configuration: {quote(found[0])}"
 
 
 @COMMAND_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, second=(C.LINT_ERROR, 0.1))
@@ -154,8 +154,10 @@ def tool_broke_down(case: Case) -> Hit | None:
     if case.command.purpose not in _CHECKERS or not any(_TOOL_FRAME.search(f.path) for f in frames[:4]):
         return None
     return Hit(
-        suggestion=f"{case.command.tool} itself failed: {said(case.error)}. Look at its configuration, its "
-        "plugins and its version.",
+        suggestion=(
+            f"{case.command.tool} itself failed: {said(case.error)}. Check its configuration, "
+            "its plugins and its version."
+        ),
         location=Location(path=frames[-1].path, line=frames[-1].line, function=frames[-1].function),
     )
 
@@ -193,7 +195,7 @@ def tool_missing_in_command(case: Case) -> str | None:
     may_match = "not found" in output or "No such file" in output or "npx canceled" in output
     found = _NO_TOOL.search(output) if may_match else None
     tool = next(filter(None, found.groups()), None) if found else None
-    return tool and f"The command starts {tool}, which is not installed here: install it, or correct PATH."
+    return tool and f"The command starts {tool}, which is not installed: install it, or correct PATH."
 
 
 def _absent_header(sign: str, remedy: str) -> Reader:
@@ -205,8 +207,10 @@ def _absent_header(sign: str, remedy: str) -> Reader:
         if found is None or found["quote"] != sign:
             return None
         return Hit(
-            suggestion=f"{found['path']}:{found['line']} includes {quote(found['header'], 80)}, which is "
-            f"not there: {remedy}.",
+            suggestion=(
+                f"{found['path']}:{found['line']} includes {quote(found['header'], 80)}, which "
+                f"does not exist: {remedy}."
+            ),
             location=Location(path=found["path"], line=int(found["line"])),
         )
 
@@ -220,7 +224,7 @@ COMMAND_RULES.add(
     second=(C.COMPILATION_ERROR, 0.15),
 )
 COMMAND_RULES.add(
-    "header-of-system-missing", _absent_header("<", "install the library that brings it"),
+    "header-of-system-missing", _absent_header("<", "install the library that has it"),
     C.ENVIRONMENT_ERROR, 0.75, "A source file includes a header of a library that is not installed.",
     second=(C.IMPORT_ERROR, 0.25),
 )
@@ -243,7 +247,7 @@ def coverage_below_limit(case: Case) -> str | None:
     """The tests cover less than the limit that was set."""
     output = "" if case.has_error else case.command.output_tail
     found = _COVERAGE.search(output) if "overage " in output else None
-    return found and f"The tests cover too little: {quote(next(filter(None, found.groups())))}."
+    return found and f"The coverage is too low: {quote(next(filter(None, found.groups())))}."
 
 
 _RUST_TOOLS = frozenset({"cargo", "rustc"})
@@ -300,7 +304,7 @@ COMMAND_RULES.add(
 COMMAND_RULES.add(
     "rust-crate-missing",
     _rust(lambda error: error.code in CODES["rust_imports"] and bool(_RUST_CRATE.search(error.message))),
-    C.IMPORT_ERROR, 0.9, "A crate is used that the project does not have.",
+    C.IMPORT_ERROR, 0.9, "A crate is used that the project does not declare.",
 )
 COMMAND_RULES.add(
     "rust-interface-broken",
@@ -313,12 +317,12 @@ COMMAND_RULES.add(
 )
 COMMAND_RULES.add(
     "rust-types-do-not-fit", _rust(lambda error: error.code in CODES["rust_types"]),
-    C.TYPE_ERROR, 0.85, "The compiler refused the type of a value.",
+    C.TYPE_ERROR, 0.85, "The compiler rejected the type of a value.",
     second=(C.COMPILATION_ERROR, 0.15),
 )
 COMMAND_RULES.add(
     "rust-does-not-compile", _rust(lambda error: True),
-    C.COMPILATION_ERROR, 0.9, "The compiler refused a source file.",
+    C.COMPILATION_ERROR, 0.9, "The compiler rejected a source file.",
 )
 # fmt: on
 
@@ -331,7 +335,7 @@ def tool_not_found(case: Case) -> Hit | None:
         return None
     program = command.argv[0] if command.argv else command.tool
     return Hit(
-        suggestion=f"{program} is not installed here or cannot be executed: install it, or correct PATH.",
+        suggestion=f"{program} is not installed or not executable: install it, or correct PATH.",
         weight=0.9 if command.found else 1.0,
     )
 
@@ -539,7 +543,7 @@ def program_died_in_command(case: Case) -> str | None:
     if case.command.purpose not in _SCRIPT_PURPOSES:
         return None
     death = read_death(case.command.output_tail) or _DEADLY_STATUS.get(case.process.exit_code or 0)
-    return death and f"A program of the project died under the command: {death}. Run it alone."
+    return death and f"A program of the project died in the command: {death}. Run it alone."
 
 
 def _script(wanted: Callable[[ScriptError], bool], sentence: str, owner: Owner | None = None) -> Reader:
@@ -590,8 +594,8 @@ def _misses_promise(error: ScriptError) -> bool:
 # fmt: off
 SCRIPT_RULES.add(
     "script-misses-promise",
-    _script(_misses_promise, "What the test{at} asks for is not there", Owner.PRODUCT),
-    C.SPEC_MISMATCH, 0.8, "A script's test calls or imports what the product does not offer.",
+    _script(_misses_promise, "The test{at} uses something that does not exist", Owner.PRODUCT),
+    C.SPEC_MISMATCH, 0.8, "The test of a script uses what the product does not have.",
     second=(C.TYPE_ERROR, 0.15),
 )
 SCRIPT_RULES.add(
@@ -601,21 +605,22 @@ SCRIPT_RULES.add(
 )
 SCRIPT_RULES.add(
     "script-lacks-own-module",
-    _script(lambda error: _lacks_module(error, own=True), "A file that is imported{at} is not there"),
+    _script(lambda error: _lacks_module(error, own=True), "A file that is imported{at} does not exist"),
     C.ARTIFACT_MISSING, 0.8, "A script imports a file of the project that does not exist.",
     second=(C.SPEC_MISMATCH, 0.2),
 )
 SCRIPT_RULES.add(
     "script-lacks-package",
-    _script(lambda error: _lacks_module(error, own=False), "A package that is imported{at} is absent"),
+    _script(lambda error: _lacks_module(error, own=False), "A package that is imported{at} is not "
+        "installed"),
     C.IMPORT_ERROR, 0.88, "A script imports a package that is not installed.",
     second=(C.ENVIRONMENT_ERROR, 0.1),
 )
 SCRIPT_RULES.add(
     "script-meets-wrong-kind",
     _script(lambda error: error.type == "TypeError" and not _is_in_test(error),
-            "The code{at} meets a value of the wrong kind"),
-    C.TYPE_ERROR, 0.85, "A script's product code meets a value of the wrong kind.",
+            "The code{at} gets a value of the wrong type"),
+    C.TYPE_ERROR, 0.85, "Product code of a script gets a value of the wrong type.",
     second=(C.TEST_REGRESSION, 0.15),
 )
 SCRIPT_RULES.add(
@@ -642,7 +647,7 @@ def _ended(*purposes: str, must_speak: bool = False) -> Reader:
         purpose = "test" if is_runner else command.purpose
         if (purposes and purpose not in purposes) or (must_speak and not speaks):
             return None
-        last = f"; its last line was: {quote(lines[-1])}" if lines else " and said nothing"
+        last = f"; its last line was: {quote(lines[-1])}" if lines else " without output"
         shown = quote(" ".join(command.argv) or command.tool)
         own = (
             each for each in _complaints(case) if each.path and each.line and not _is_runner_message(each)
@@ -672,12 +677,12 @@ SCRIPT_RULES.add(
 )
 SCRIPT_RULES.add(
     "validation-failed", _ended("validate", must_speak=True),
-    C.SPEC_MISMATCH, 0.65, "A validator refused what it was given.",
+    C.SPEC_MISMATCH, 0.65, "A validator rejected its input.",
     second=(C.TEST_REGRESSION, 0.3),
 )
 SCRIPT_RULES.add(
     "command-failed", _ended(must_speak=True),
-    C.TEST_REGRESSION, 0.45, "A command of no known purpose failed.",
+    C.TEST_REGRESSION, 0.45, "A command of unknown purpose failed.",
     owner=Owner.UNKNOWN, second=(C.UNKNOWN, 0.4),
 )
 # fmt: on

@@ -33,13 +33,13 @@ CHECK_RULES = Rules()
 SELECTION_RULES = Rules()
 
 _BUDGETS = {
-    "wall_seconds": "The run took {used:g} s where the plan grants {limit:g} s",
-    "memory_mb": "The run's processes used {used:.0f} MiB together where the plan grants {limit:g} MiB",
-    "new_files": "The run left {used:g} new files where the plan grants {limit:g}",
+    "wall_seconds": "The run took {used:g} s, but the plan allows {limit:g} s",
+    "memory_mb": "The processes of the run used {used:.0f} MiB, but the plan allows {limit:g} MiB",
+    "new_files": "The run left {used:g} new files, but the plan allows {limit:g}",
 }
 """Sentences by limit of the plan's budget."""
 _REACHED = {
-    "connect": ("the network was reached for ({})", "network"),
+    "connect": ("the network was accessed ({})", "network"),
     "process": ("a program was started ({})", "processes"),
     "write": ("something was written outside the plan's root ({})", "writes"),
 }
@@ -55,8 +55,10 @@ def judge_tampered(case: Case) -> Hit | None:
     first = min(signals, key=lambda signal: signal.hardness is not Hardness.HARD)
     more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
     return Hit(
-        suggestion=f"{first.message}{more}. Put back what was there before, or have a person accept the "
-        "change: planverify baseline accept TODO --reason '…'.",
+        suggestion=(
+            f"{first.message}{more}. Restore the earlier state, or let a person accept the "
+            "change: planverify baseline accept TODO --reason '…'."
+        ),
         location=Location(path=first.path, line=first.line) if first.path else None,
     )
 
@@ -67,11 +69,13 @@ def denied_by_the_plan(case: Case) -> Hit | None:
     event = next((event for event in case.evidence.events if event.denied), None)
     if event is None:
         return None
-    reached, key = _REACHED.get(event.event, ("{} was reached for", "network"))
+    reached, key = _REACHED.get(event.event, ("{} was accessed", "network"))
     where = f"In {quote(event.nodeid)}" if event.nodeid else "Outside any test"
     return Hit(
-        suggestion=f"{where} {reached.format(quote(event.target))}, which the plan denies. Have the tests "
-        f"do without it, or grant it in the plan's metadata.{key}.",
+        suggestion=(
+            f"{where} {reached.format(quote(event.target))}, which the plan denies. Avoid it in "
+            f"the tests, or allow it in the plan's metadata.{key}."
+        ),
         location=Location(path=event.path) if event.path else None,
     )
 
@@ -84,8 +88,10 @@ def outside_allowed_files(case: Case) -> Hit | None:
         return None
     more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
     return Hit(
-        suggestion=f"No todo may change {', '.join(map(quote, outside[:_SHOWN]))}{more}. Take the change "
-        "back, or widen allowed_files in the plan.",
+        suggestion=(
+            f"No todo may change {', '.join(map(quote, outside[:_SHOWN]))}{more}. Revert the "
+            "change, or widen allowed_files in the plan."
+        ),
         location=Location(path=outside[0]),
     )
 
@@ -96,9 +102,9 @@ def budget_spent(case: Case) -> str | None:
     fact = case.evidence.budget
     if fact is None:
         return None
-    sentence = _BUDGETS.get(fact.name, "{used:g} where the plan grants {limit:g}")
+    sentence = _BUDGETS.get(fact.name, "{used:g}, but the plan allows {limit:g}")
     return (
-        f"{sentence.format(used=fact.used, limit=fact.limit)}. Find what uses so much, or raise "
+        f"{sentence.format(used=fact.used, limit=fact.limit)}. Find the cause, or raise "
         f"budget.{fact.name} in the plan."
     )
 
@@ -110,11 +116,11 @@ _ARTIFACTS = {
     "too_small": "{path} is too small",
     "too_large": "{path} is too large",
     "not_a_file": "{path} is not a file",
-    "outside_root": "{path} leads out of the plan's root",
+    "outside_root": "{path} is outside of the plan's root",
     "not_json": "{path} is not JSON",
     "schema": "{path} does not satisfy its schema",
     "bad_schema": "The schema of {path} cannot be used",
-    "sha256": "{path} has another content than promised",
+    "sha256": "{path} has other content than expected",
     "unreadable": "{path} cannot be read",
 }
 _PLAN_FAULTS = ("outside_root", "bad_schema")
@@ -149,11 +155,11 @@ def _artifact(kind: EvidenceKind, what: str, problems: Collection[str] = ()) -> 
 # fmt: off
 CHECK_RULES.add(
     "artifact-missing", _artifact(EvidenceKind.ARTIFACT, "", ("missing", "no_match")),
-    C.ARTIFACT_MISSING, 0.98, "A file that the plan expects is not there.",
+    C.ARTIFACT_MISSING, 0.98, "A file that the plan expects does not exist.",
 )
 CHECK_RULES.add(
     "artifact-not-as-promised", _artifact(EvidenceKind.ARTIFACT, ""),
-    C.ARTIFACT_MISSING, 0.93, "The artifact is not what the plan asks for, or the plan asks amiss.",
+    C.ARTIFACT_MISSING, 0.93, "The artifact differs from the plan, or the plan is wrong.",
 )
 CHECK_RULES.add(
     "fixture-file-missing", _artifact(EvidenceKind.FIXTURE, "The data file that the criterion names: "),
@@ -177,16 +183,16 @@ def metric_unmet(case: Case) -> Hit | str | None:
         )
     recorded = quote(", ".join(fact.recorded[:3]) or "nothing", 60)
     if fact.problem == "not_a_number":
-        return f"{fact.name} was recorded as {recorded}, which is no finite number."
-    return f"{fact.name} was {recorded} where the plan asks for {fact.operator} {fact.expected:g}."
+        return f"{fact.name} was recorded as {recorded}, which is not a finite number."
+    return f"{fact.name} was {recorded}, but the plan requires {fact.operator} {fact.expected:g}."
 
 
 _CONTRACTS = {
     "missing_module": "The module that {path} describes does not exist.",
-    "missing_function": "{function} is promised by {path} and missing from {module}.",
+    "missing_function": "{path} promises {function}, which is missing in {module}.",
     "signature": "{function} in {module} has another signature than {path} promises.",
     "unreadable": "The contract {path} cannot be read.",
-    "unresolved": "Whether {function} keeps {path} cannot be seen without running it.",
+    "unresolved": "It cannot be determined without running the code whether {function} satisfies {path}.",
 }
 
 
@@ -231,7 +237,7 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
 # fmt: off
 CHECK_RULES.add(
     "contract-broken", _contract("missing_function", "signature", "unreadable"),
-    C.SPEC_MISMATCH, 0.97, "The code does not keep the contract, or the contract cannot be read.",
+    C.SPEC_MISMATCH, 0.97, "The code does not satisfy the contract, or the contract cannot be read.",
 )
 CHECK_RULES.add(
     "contract-module-missing", _contract("missing_module"),
@@ -240,7 +246,7 @@ CHECK_RULES.add(
 )
 CHECK_RULES.add(
     "contract-unresolved", _contract("unresolved"),
-    C.SPEC_MISMATCH, 0.4, "The interface cannot be told by looking at the source.",
+    C.SPEC_MISMATCH, 0.4, "The interface cannot be determined from the source.",
     owner=Owner.UNKNOWN, second=(C.UNKNOWN, 0.3),
 )
 # fmt: on
@@ -258,8 +264,8 @@ _SELECTORS = {
     "missing_file": "{text} does not exist",
     "missing_id": "{text} names a test that does not exist",
     "no_match": "{text} matches no test",
-    "bad_expression": "{text} is not an expression that pytest understands",
-    "empty": "{text} holds no test",
+    "bad_expression": "{text} is not a valid expression for pytest",
+    "empty": "{text} contains no test",
     "unknown_option": "pytest does not know the option {text} of the command",
 }
 
@@ -329,7 +335,7 @@ def all_skipped_for_a_module(case: Case) -> str | None:
     if len(modules) < len(reasons):
         return None
     wanted = ", ".join(dict.fromkeys(modules))
-    return f"Every test of {_selected(case)} was skipped, for {wanted} is not here: install it."
+    return f"Every test of {_selected(case)} was skipped, because {wanted} is not installed: install it."
 
 
 @SELECTION_RULES.rule(C.TEST_NOT_FOUND, 0.9, owner=Owner.TEST)

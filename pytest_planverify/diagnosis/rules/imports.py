@@ -86,7 +86,7 @@ def declared_not_installed(case: Case) -> str | None:
         # ``railroad-diagrams`` provides ``railroad``, and ``flask-login`` depends on ``flask``.
         if each.installed is None and (each.name in names or each.name.startswith(f"{top.lower()}-")):
             return (
-                f"{each.file} declares {each.name}{each.asked}, and it is not installed here{_by(case)}: "
+                f"{each.file} declares {each.name}{each.asked}, which is not installed{_by(case)}: "
                 "install what the project declares."
             )
     return None
@@ -106,8 +106,8 @@ def version_out_of_bounds(case: Case) -> str | None:
         # to occur in the failure.
         if each.installed is not None and not seen.isdisjoint(each.modules):
             return (
-                f"{each.name} {each.installed} is installed, and {each.file} asks for "
-                f"{each.asked}: install what the project declares, then run again."
+                f"{each.name} {each.installed} is installed, but {each.file} requires {each.asked}: "
+                "install what the project declares, then run again."
             )
     return None
 
@@ -132,8 +132,8 @@ def library_differs(case: Case) -> str | None:
     if not is_foreign or not is_asked or top_level(module) in sys.stdlib_module_names:
         return None
     return (
-        f"The installed {top_level(module) or 'library'} is not what unchanged code expects{_by(case)}: "
-        f"{said(error)}. Install a version that fits."
+        f"The installed {top_level(module) or 'library'} differs from what unchanged code "
+        f"expects{_by(case)}: {said(error)}. Install a suitable version."
     )
 
 
@@ -145,7 +145,7 @@ def source_does_not_parse(case: Case) -> Hit | None:
         return None
     position = f"{error.path}:{error.line}" if error.line else error.path
     return Hit(
-        suggestion=f"{position} is not Python: {said(error)}.",
+        suggestion=f"{position} is not valid Python: {said(error)}.",
         location=Location(path=error.path, line=error.line),
         owner=Owner.TEST if side is Side.TEST else Owner.PRODUCT,
     )
@@ -166,8 +166,8 @@ def dependency_does_not_parse(case: Case) -> str | None:
     if _side_of_source(error) not in (Side.THIRD_PARTY, Side.FRAMEWORK, Side.STDLIB):
         return None
     return (
-        f"The installed {error.path}:{error.line} is not Python of this version: {said(error)}. "
-        "Install a version that fits."
+        f"The installed {error.path}:{error.line} is not valid for this Python: {said(error)}. "
+        "Install a suitable version."
     )
 
 
@@ -182,7 +182,7 @@ def circular_import(case: Case) -> Hit | None:
     if "circular import)" not in case.error.message:
         return None
     owner = Owner.TEST if case.in_test else Owner.PRODUCT
-    return Hit(suggestion=f"Break the circle{_by(case)}: {said(case.error)}.", owner=owner)
+    return Hit(suggestion=f"Resolve the circular import{_by(case)}: {said(case.error)}.", owner=owner)
 
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.2))
@@ -195,9 +195,9 @@ def tests_not_importable(case: Case) -> Hit | str | None:
         # A folder on the test's path, as in ``from tests.helpers import ...``.
         or (top_level(module) in folders and not case.is_first_party(module))
     ):
-        state = f"stands in {error.path} but" if error.path else "belongs to the tests and"
+        state = f"is in {error.path} but" if error.path else "belongs to the tests and"
         return Hit(
-            suggestion=f"{module} {state} cannot be imported from here{_by(case)}: run from the right "
+            suggestion=f"{module} {state} cannot be imported{_by(case)}: run from the right "
             "folder, add the missing __init__.py, or put it on the path.",
             weight=1.0 if error.path else 0.75,
         )
@@ -205,7 +205,7 @@ def tests_not_importable(case: Case) -> Hit | str | None:
     if name is None or not case.is_test_package(name[0]) or _is_own_file(error):
         return None
     return (
-        f"{name[0]} is another package here than the project's own tests, so it has no {name[1]}"
+        f"{name[0]} is another package than the tests of the project, so it has no {name[1]}"
         f"{_by(case)}: an __init__.py is missing, or the path is wrong."
     )
 
@@ -224,8 +224,8 @@ def own_module_not_importable(case: Case) -> str | None:
     if module is None or not case.is_first_party(module) or case.error.path is None:
         return None
     return (
-        f"{module} stands in {case.error.path}, but the interpreter does not find it{_by(case)}: "
-        "install the project, or set pythonpath."
+        f"{module} is in {case.error.path}, but the interpreter does not find it{_by(case)}: install "
+        "the project, or set pythonpath."
     )
 
 
@@ -241,7 +241,7 @@ def import_of_changed_tests(case: Case) -> str | None:
     if is_promised or case.was_removed(module) or not case.is_first_party(module):
         return None
     return (
-        f"{place(case.raised_at)}, which was changed, imports {module}, which is not there; nothing else "
+        f"{place(case.raised_at)}, which was changed, imports {module}, which does not exist; nothing else "
         "was changed: is the name right?"
     )
 
@@ -256,7 +256,8 @@ def own_module_misspelt(case: Case) -> str | None:
         return None
     package = module.rpartition(".")[0]
     return (
-        f"There is no module {module}{_by(case)}; did you mean {'.'.join(filter(None, (package, near)))}?"
+        f"The module {module} does not exist{_by(case)}; did you mean "
+        f"{'.'.join(filter(None, (package, near)))}?"
     )
 
 
@@ -268,12 +269,14 @@ def own_module_not_built(case: Case) -> Hit | str | None:
         return None
     source = next((each for each in case.error.nearest if "/" in each), None)
     if source is not None:
-        return f"{module} is not built here from {source}{_by(case)}: build the project."
+        return f"{module} was not built from {source}{_by(case)}: build the project."
     if not case.nothing_changed or not case.in_product or _planned_file(case, module):
         return None
     return Hit(
-        suggestion=f"{module} is not here{_by(case)}, and nothing was changed: a build makes it, or it was "
-        "not shipped. Install the project again.",
+        suggestion=(
+            f"{module} is missing{_by(case)}, and nothing was changed: a build makes it, or it "
+            "was not shipped. Install the project again."
+        ),
         weight=0.85,
     )
 
@@ -352,13 +355,13 @@ def dependency_missing(case: Case) -> Hit | None:
         return None
     package = top_level(module)
     if package in _REMOVED:
-        remedy = "it has left the standard library, so replace it."
+        remedy = "it was removed from the standard library: replace it."
     elif similar := alike(package, case.evidence.first_party, cutoff=0.85):
         remedy = f"declare and install {package}, or did you mean {similar}?"
     elif package in sys.stdlib_module_names:
-        remedy = f"{package} of this Python has no such part: is the name right?"
+        remedy = f"{package} of this Python has no such module: is the name right?"
     elif case.in_test:
-        remedy = f"install {package}, or write it if it is to be the project's own."
+        remedy = f"install {package}, or write it if it belongs to the project."
     else:
         remedy = f"declare and install {package}."
     by_tests = Owner.TEST if case.raised_in_changed else Owner.ENVIRONMENT
@@ -381,9 +384,9 @@ def promised_name_missing(case: Case) -> Hit | None:
     if found is None or not _is_own(case, found[0]):
         return None
     where = f" ({case.error.path})" if case.error.path else ""
-    asks = f"which {place(case.raised_at)} asks for"
+    asks = f"which {place(case.raised_at)} needs"
     return Hit(
-        suggestion=f"{found[0]}{where} has no {found[1]}, {asks}: add it, or settle its name.",
+        suggestion=f"{found[0]}{where} has no {found[1]}, {asks}: add it, or correct the name.",
         holder=case.error.path,
     )
 
@@ -417,8 +420,10 @@ def import_failed(case: Case) -> Hit | None:
         )
     if top in sys.stdlib_module_names:
         return Hit(
-            suggestion=f"{module} of this Python has no {name}{_by(case)}: it came, or went, with another "
-            "version of Python.",
+            suggestion=(
+                f"{module} of this Python has no {name}{_by(case)}: it exists only in other "
+                "versions of Python."
+            ),
             owner=Owner.ENVIRONMENT if case.way_unchanged else None,
         )
     return Hit(

@@ -148,12 +148,14 @@ def name_of_change_not_found(case: Case) -> Hit | None:
     elif variable := _read_variable(case):
         asked = f"the environment variable {variable}"
     elif is_by_name and not (case.innermost is case.raised_at and case.is_by_hand):
-        asked = f"something by a name ({quote(said(error), 80)})"
+        asked = f"something ({quote(said(error), 80)})"
     else:
         return None
     return Hit(
-        suggestion=f"{place(case.raised_at)}, in a file that was changed, asks for {asked}, which is not "
-        "here: is the name right?",
+        suggestion=(
+            f"{place(case.raised_at)}, in a changed file, needs {asked}, which is missing: is "
+            "the name right?"
+        ),
         owner=Owner.TEST if case.in_test else Owner.PRODUCT,
     )
 
@@ -170,8 +172,8 @@ def refused_to_changed_code(case: Case) -> str | None:
     if case.is_changed((case.evidence.nodeid or "").partition("::")[0]):
         return None
     return (
-        f"The system refuses what {place(case.raised_at)}, in a file that was changed, asks for: "
-        f"{said(case.error)}. Is it asked for rightly, and given back?"
+        f"The system refuses what {place(case.raised_at)}, in a changed file, requests: "
+        f"{said(case.error)}. Is the request right, and is the resource released?"
     )
 
 
@@ -183,7 +185,7 @@ def product_misled_by_tests(case: Case) -> str | None:
     if raises_by_hand(case.raised_at):
         return None
     return (
-        f"{place(case.raised_at)} cannot work with what the tests hand to it, and only tests were "
+        f"{place(case.raised_at)} cannot work with what the tests pass to it, and only tests were "
         f"changed: {said(case.error)}."
     )
 
@@ -198,10 +200,7 @@ def variable_unusable(case: Case) -> str | None:
         return None
     if case.is_error(*_KIND) and "NoneType" not in case.error.message:
         return None
-    return (
-        f"An environment variable that is read in {place(frame)} holds what cannot be used: "
-        f"{said(case.error)}."
-    )
+    return f"An environment variable that {place(frame)} reads has an unusable value: {said(case.error)}."
 
 
 @MACHINE_RULES.rule(
@@ -215,8 +214,8 @@ def encoding_of_machine(case: Case) -> str | None:
     if _NAMES_ENCODING.search(source):
         return None
     return (
-        f"The locale of this machine knows ASCII only, and {place(case.raised_at)} names no encoding: "
-        f"{said(case.error)}. Set LANG=C.UTF-8, or let the code name its encoding."
+        f"The locale of this machine supports only ASCII, and {place(case.raised_at)} names no encoding: "
+        f"{said(case.error)}. Set LANG=C.UTF-8, or name the encoding in the code."
     )
 
 
@@ -237,8 +236,8 @@ def file_not_shipped(case: Case) -> str | None:
     if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
     return (
-        f"{path}, which {place(case.raised_at)} reads, is not here, and no change has removed it: "
-        "was it left out of what is installed?"
+        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: was "
+        "it left out of the distribution?"
     )
 
 
@@ -254,8 +253,8 @@ def program_fails_here(case: Case) -> str | None:
     if not (case.way_unchanged or (_GIT_FATAL.match(message) and not case.raised_in_changed)):
         return None
     return (
-        f"{found['program']}, which {place(case.raised_at)} starts, fails here, and no code on the way "
-        f"to it was changed: {said(case.error)} See what it printed, and how it is set up on this machine."
+        f"{found['program']}, which {place(case.raised_at)} starts, fails here, and no code in the "
+        f"traceback was changed: {said(case.error)} Check its output and its configuration on this machine."
     )
 
 
@@ -269,7 +268,7 @@ def refused_for_the_machine(case: Case) -> str | None:
     message = case.error.message
     if not is_meant or not (_MACHINE_WORDS.search(message) or _VARIABLE_WORDS.search(message)):
         return None
-    return f"{place(case.raised_at)} says by itself what the machine lacks: {said(case.error)}."
+    return f"{place(case.raised_at)} reports what the machine lacks: {said(case.error)}."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, about=_OS, second=(C.TEST_REGRESSION, 0.15))
@@ -286,7 +285,7 @@ def resources_exhausted(case: Case) -> str | None:
     is_disk = case.error.errno in _FULL_DISK
     if case.was_meant or not (is_disk or case.error.errno in _EXHAUSTED):
         return None
-    what = "The disk is full" if is_disk else "The system has nothing more to give"
+    what = "The disk is full" if is_disk else "A resource of the system is exhausted"
     return f"{what}{_in(case)}: {said(case.error)}."
 
 
@@ -302,17 +301,17 @@ def service_unreachable(case: Case) -> Hit | str | None:
     if not (service or is_away or _is_absent_socket(case)):
         is_slow = case.is_error("builtins.TimeoutError") and _is_from_network(case)
         is_gone = case.is_error(*_PEER_ERRORS) and not case.is_error("builtins.BrokenPipeError")
-        answer = f"What the code talks to did not answer as it should{_in(case)}: {said(error)}."
+        answer = f"A service did not answer correctly{_in(case)}: {said(error)}."
         return Hit(suggestion=answer, weight=0.85) if is_slow or is_gone else None
     if error.errno == errno.EADDRINUSE:
         return (
-            f"The address is in use already{_in(case)}: {said(error)}. End what listens there, "
-            "or let the test take any free port."
+            f"The address is already in use{_in(case)}: {said(error)}. Stop the program that uses "
+            "it, or let the test use any free port."
         )
     is_early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
     return Hit(
         suggestion=f"{(service or 'a service or the network').capitalize()} could not be "
-        f"reached{_in(case)}: {said(error)}. Start it, or let the test do without it.",
+        f"reached{_in(case)}: {said(error)}. Start it, or make the test independent of it.",
         weight=1.0 if is_early else 0.87,
     )
 
@@ -375,7 +374,7 @@ def program_not_on_path(case: Case) -> str | None:
 def variable_not_set(case: Case) -> str | None:
     """An environment variable that is read is not set."""
     name = _read_variable(case)
-    return name and f"The environment variable {name} that is read{_in(case)} is not set here."
+    return name and f"The environment variable {name} that is read{_in(case)} is not set."
 
 
 @MACHINE_RULES.rule(
@@ -383,7 +382,7 @@ def variable_not_set(case: Case) -> str | None:
 )
 def out_of_memory(case: Case) -> str | None:
     """Memory ran out."""
-    more = "give the run more, or make it ask for less"
+    more = "give the run more, or make it use less"
     return None if case.was_meant else f"Memory ran out{_in(case)}: {more}."
 
 
@@ -396,7 +395,7 @@ def dependency_fails_at_import(case: Case) -> str | None:
     if last.function != "<module>" or case.is_error("builtins.ImportError"):
         return None
     return (
-        f"An installed package fails while it is imported, at {place(last)}: {said(case.error)}. "
+        f"An installed package fails during its import, at {place(last)}: {said(case.error)}. "
         "Check its version against this Python."
     )
 
@@ -435,7 +434,7 @@ def asked_by_changed_tests(case: Case) -> str | None:
     if not by_tests and not near:
         return None
     meant = f"; did you mean {near}?" if near else ": is it misspelt, or was it renamed or removed?"
-    return f"{place(case.raised_at)} asks for {what}, which nothing here gives{meant}"
+    return f"{place(case.raised_at)} uses {what}, which is not defined{meant}"
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_OF_PYTEST, second=(C.TEST_REGRESSION, 0.15))
@@ -445,5 +444,5 @@ def not_of_pytest(case: Case) -> str | None:
     if asked is None:
         return None
     what, plugin = asked
-    remedy = f"install {plugin}" if plugin else "install the plugin that brings it, or define it"
-    return f"pytest was asked for {what}{_in(case)}, which nothing here gives: {remedy}."
+    remedy = f"install {plugin}" if plugin else "install the plugin that defines it, or define it"
+    return f"the test needs {what}{_in(case)}, which is not defined: {remedy}."

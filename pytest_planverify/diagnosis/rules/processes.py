@@ -71,7 +71,7 @@ def option_of_absent_plugin(case: Case) -> Hit | None:
         for start, plugin in PLUGIN_OF_OPTION.items()
         if option.startswith(start) and (start.startswith("--") or option.rstrip("0123456789") == start)
     )
-    brings = ", ".join(plugins) or "the plugin that brings it, or drop it"
+    brings = ", ".join(plugins) or "the plugin that defines it, or remove it"
     # Without values, since a worker's options contain paths that the user did not write.
     names = dict.fromkeys(option.partition("=")[0] for option in options if option.startswith("-"))
     return Hit(
@@ -90,7 +90,7 @@ def setting_of_absent_plugin(case: Case) -> Hit | None:
     plugin = PLUGIN_OF_SETTING.get(found["name"])
     return Hit(
         suggestion=f"pytest does not know the setting {quote(found['name'])} of its ini file: install "
-        f"{plugin or 'the plugin that brings it, or drop it'}.",
+        f"{plugin or 'the plugin that defines it, or remove it'}.",
         weight=1.0 if plugin else 0.85,
     )
 
@@ -99,7 +99,9 @@ def setting_of_absent_plugin(case: Case) -> Hit | None:
 def pytest_not_installed(case: Case) -> str | None:
     """The interpreter of the command cannot start pytest."""
     found = _match_in_output(case, _NO_PYTEST)
-    return found and f"The interpreter of the command has no {found['module']}: install pytest there."
+    return (
+        found and f"The interpreter of the command does not have {found['module']}: install pytest there."
+    )
 
 
 @STARTING_RULES.rule(C.TEST_NOT_FOUND, 0.95)
@@ -125,10 +127,10 @@ def both_answers(case: Case) -> Hit | None:
     by_product = by_product and not raises_by_hand(case.raised_at)
     # If only the product was changed, that change is presumed to have introduced randomness or state.
     is_products = by_product or (case.product_changed and not case.tests_changed)
-    by_chance = f"; when it fails it says {headline}" if headline else ""
+    by_chance = f"; its failure: {headline}" if headline else ""
     return Hit(
         suggestion=f"{quote(name)} passed {sum(run.passed for run in runs)} of {len(runs)} times on the "
-        f"same code{by_chance}. Look for time, randomness, order of sets, threads or the network in it.",
+        f"same code{by_chance}. Check it for time, randomness, order of sets, threads or network.",
         owner=Owner.PRODUCT if is_products else None,
         weight=1.0 if len(runs) >= _PROOF_AT else 0.9,
     )
@@ -145,7 +147,7 @@ def memory_asked_for(case: Case) -> Hit | None:
     if not case.happened_again and not (case.in_product and case.raised_in_changed):
         return None
     return Hit(
-        suggestion=f"{place(case.raised_at)} asks for more memory than there is.",
+        suggestion=f"{place(case.raised_at)} requests more memory than available.",
         owner=Owner.TEST if case.in_test else None,
     )
 
@@ -177,15 +179,15 @@ def limit_passed(case: Case) -> Hit:
     limit = f" of {evidence.limit_seconds:g} s" if evidence.limit_seconds else ""
     took = f" after {evidence.duration_seconds:.1f} s" if evidence.duration_seconds else ""
     if evidence.swallowed_timeout:
-        how = ", and says that it passed: something in it catches the timeout and goes on."
+        how = ", but reports a pass: its code catches the timeout and continues."
     elif frame is None:
-        how = ". Where it stood is not known."
+        how = ". The place is not known."
     elif frame.side is Side.PRODUCT:
-        how = f". It was still in {place(frame)}: find why that does not come to an end."
+        how = f". It was still in {place(frame)}: find out why that does not end."
     else:
-        how = f". It was ended in {place(frame)}."
+        how = f". It was stopped in {place(frame)}."
     return Hit(
-        suggestion=f"{_what(case)} passed its limit{limit}{took}{how}",
+        suggestion=f"{_what(case)} exceeded its limit{limit}{took}{how}",
         frame=frame,
         owner=_owner_at(case, frame),
     )
@@ -199,8 +201,9 @@ def crash_signal(case: Case) -> Hit | None:
     frame = case.stuck_at
     stood = f" in {place(frame)}" if frame else ""
     return Hit(
-        suggestion=f"{_what(case)} was ended by {case.process.signal}{stood}: run it alone under "
-        "faulthandler.",
+        suggestion=(
+            f"{_what(case)} was killed by {case.process.signal}{stood}: run it alone with faulthandler."
+        ),
         frame=frame,
         owner=_owner_at(case, frame),
     )
@@ -242,8 +245,8 @@ def killed(case: Case) -> Hit | None:
     signal = case.process.signal
     if signal is None:
         return None
-    hint = "; where memory is scarce this is how the system ends a process" if signal == "SIGKILL" else ""
-    return Hit(suggestion=f"{_what(case)} was ended by {signal}{hint}.", frame=case.stuck_at)
+    hint = "; the system kills processes like this when memory is low" if signal == "SIGKILL" else ""
+    return Hit(suggestion=f"{_what(case)} was killed by {signal}{hint}.", frame=case.stuck_at)
 
 
 @PROCESS_RULES.rule(C.HARNESS_ERROR, 0.9)
@@ -257,8 +260,10 @@ def own_internal_error(case: Case) -> Hit | None:
     if top_level(last.module or "") not in _OURSELVES and not _OUR_PATH.search(last.path):
         return None
     return Hit(
-        suggestion=f"pytest-planverify failed in {place(last)}: {said(case.error)}. Report it; the project "
-        "is not to blame.",
+        suggestion=(
+            f"pytest-planverify failed in {place(last)}: {said(case.error)}. Report it; the "
+            "project is not at fault."
+        ),
         frame=last,
     )
 
@@ -274,7 +279,7 @@ def left_by_test(case: Case) -> str | None:
     """The test, or what prepares it, leaves the program."""
     if case.evidence.kind is not EvidenceKind.TEST or not case.in_test:
         return None
-    return f"{place(case.raised_at)} leaves the program: {said(case.error)}."
+    return f"{place(case.raised_at)} ends the program: {said(case.error)}."
 
 
 @PROCESS_RULES.rule(
@@ -292,7 +297,7 @@ def output_closed(case: Case) -> Hit | None:
     if error.message != "I/O operation on closed file" and error.errno != errno.EBADF:
         return None
     return Hit(
-        suggestion=f"{_what(case)} closes sys.stdout or sys.stderr, which are not its own.",
+        suggestion=f"{_what(case)} closes sys.stdout or sys.stderr.",
         owner=Owner.PRODUCT if case.product_changed and not case.tests_changed else None,
     )
 
@@ -310,8 +315,8 @@ def process_left_early(case: Case) -> Hit | None:
     frame = case.stuck_at
     code = "no exit code" if process.exit_code is None else f"exit code {process.exit_code}"
     return Hit(
-        suggestion=f"{_what(case)}: the process left with {code} before the session was over; look for "
-        "os._exit, sys.exit or a crash in native code.",
+        suggestion=f"{_what(case)}: the process ended with {code} before the session was finished; look "
+        "for os._exit, sys.exit or a crash in native code.",
         frame=frame,
         owner=_owner_at(case, frame),
         weight=0.8 if process.exit_code is None else 1.0,
@@ -320,11 +325,11 @@ def process_left_early(case: Case) -> Hit | None:
 
 @SESSION_FALLBACKS.rule(C.ENVIRONMENT_ERROR, 0.6, second=(C.TEST_NOT_FOUND, 0.3))
 def usage_error(case: Case) -> str | None:
-    """pytest refused its arguments or its configuration."""
+    """pytest rejected its arguments or its configuration."""
     if case.process.exit_code != _USAGE or case.has_error:
         return None
     detail = quote(case.evidence.headline)
-    return f"pytest refused its arguments or its configuration{f': {detail}' if detail else ''}."
+    return f"pytest rejected its arguments or its configuration{f': {detail}' if detail else ''}."
 
 
 @SESSION_FALLBACKS.rule(C.HARNESS_ERROR, 0.5, second=(C.ENVIRONMENT_ERROR, 0.4))
@@ -342,6 +347,6 @@ def red_without_a_failure(case: Case) -> str | None:
     if not case.process.complete or not case.process.exit_code or case.has_error:
         return None
     return (
-        f"The session ended with exit code {case.process.exit_code} without a failing test: a hook of the "
-        "project or a plugin's threshold, such as that of coverage, decides it."
+        f"The session ended with exit code {case.process.exit_code} without a failing test: a hook "
+        "of the project or a threshold of a plugin, such as coverage, set it."
     )

@@ -260,8 +260,8 @@ class HygieneWatch:
         ]
         if lost:
             yield (
-                f"what the baseline held is not known of {listed(lost)}: fetch the commit of the "
-                "baseline, or make it again: planverify baseline PLAN"
+                f"the baseline of {listed(lost)} is unknown: fetch the commit of the baseline, or "
+                "record it again: planverify baseline PLAN"
             )
 
 
@@ -276,7 +276,7 @@ def ignored_packages(root: Path, known: Collection[str]) -> Iterator[SignalFindi
         package = posixpath.join(path.removesuffix(".py"), "__init__.py")
         is_module = posixpath.basename(path) != "__init__.py"
         if is_module and package not in known and (root / package).is_file():
-            message = f"{package} is ignored by git, and is imported instead of {path}"
+            message = f"{package} is ignored by git, and imported instead of {path}"
             yield SignalFinding("shadows-module", message, package)
 
 

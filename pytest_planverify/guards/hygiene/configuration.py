@@ -78,7 +78,7 @@ def configuration_findings(
         # The name of the entry-point group of pytest plugins is searched for in the text, because projects
         # declare entry points in several ways.
         if b"pytest11" in (now.read(path) or b"") and b"pytest11" not in (before.read(path) or b""):
-            message = "The project makes itself a plugin of pytest"
+            message = "The project registers itself as a plugin of pytest"
             yield SignalFinding("pytest-entry-point", message, path)
 
 

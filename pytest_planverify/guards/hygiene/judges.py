@@ -49,7 +49,7 @@ _DISARMED = {
     "test-skipped": "is skipped",
     "test-xfailed": "is expected to fail",
     "assertion-swallowed": "catches its own failure",
-    "assertion-void": "asserts what always holds",
+    "assertion-void": "asserts what is always true",
 }
 """Signs of a test that cannot fail, with their messages."""
 _CATCHES_FAILURES = frozenset({"", "AssertionError", "Exception", "BaseException"})
@@ -161,7 +161,7 @@ def _losses(nodeid: str, was: _TestUnit, unit: _TestUnit, now: Module) -> Iterat
             yield finding(sign, problem, new)
     checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
     if checks_nothing and not _calls_a_check(unit.node, now):
-        yield finding("assertion-void", "asserts nothing any more")
+        yield finding("assertion-void", "no longer asserts anything")
     if extra.total() < missing.total():
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
@@ -378,7 +378,7 @@ def _fixture_findings(
     for node in _fixtures(now) if serves_protected else ():
         is_for_all = "autouse=True" in _fixture_decorator(node, now) and _PATCHES.search(ast.unparse(node))
         if shape(node) not in known and (node.name in overridable or is_for_all):
-            text = f"The fixture {node.name} is another one for tests that may not be changed"
+            text = f"The fixture {node.name} is overridden for tests that may not be changed"
             line, after = node.lineno, now.line(node)
             yield SignalFinding("fixture-overridden", text, now.path, line=line, after=after)
 
@@ -490,7 +490,7 @@ def _data_findings(changes: TreeDifferences, path: str) -> Iterator[SignalFindin
         is_default = changes.grants.permission(path) is Permission.DEFAULT
         if before == now or (is_default and _contains_all(before, now)):
             return
-    yield _changed(changes, path, "data-changed", "says something else")
+    yield _changed(changes, path, "data-changed", "has different content")
 
 
 def _parsed(path: str, content: bytes) -> Any:

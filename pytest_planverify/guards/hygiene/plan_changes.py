@@ -52,13 +52,13 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[SignalFinding]
             # The name of a command's demand ends with the command itself.
             is_moved = name not in current and name.partition(": ")[2] in elsewhere
             if not is_moved and _is_lost(name, value, current):
-                yield loose(f"The todo {todo.id} asks for less ({name})", value, current.get(name))
+                yield loose(f"The todo {todo.id} requires less ({name})", value, current.get(name))
         if todo.allowed_files is not None and not _is_within(twin.allowed_files, todo.allowed_files):
             yield loose(f"The todo {todo.id} may change more files", todo.allowed_files, twin.allowed_files)
     current = dict(_policy(now))
     for name, value in _policy(before):
         if _is_lost(name, value, current):
-            yield loose(f"The plan asks for less ({name})", value, current.get(name))
+            yield loose(f"The plan requires less ({name})", value, current.get(name))
     known = dict(_permits(before))
     for name, value in _permits(now):
         if name not in known or value > known[name]:

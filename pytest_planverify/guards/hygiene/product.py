@@ -151,20 +151,20 @@ def _always_equal(site: Site, source: _Source) -> str | None:
         # others.
         is_marker = owner is not None and {owner.name, "NotImplemented"} <= used
         if returned and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
-            return f"{shown} agrees with everything"
+            return f"{shown} is equal to everything"
         if is_eq and owner is not None and returned:
             names = [argument.arg for argument in function.args.args]
             is_computed = all(fold(each) is UNKNOWN for each in returned)
             # A method that uses only one of the two operands compares nothing, unless it checks for its own
             # type.
             if is_computed and len(names) == 2 and not {*names} <= used and owner.name not in used:
-                return f"{shown} agrees with everything"
+                return f"{shown} is equal to everything"
             is_value = any(_VALUES.fullmatch(source.meaning(base)) for base in owner.bases)
             text = " ".join(ast.unparse(each) for each in returned)
             compares = _COMPARES.search(_SIZES.sub("", ast.unparse(function).partition(":")[2]))
             is_rough = is_value and (_APPROXIMATE.search(text) or not compares)
             if is_rough or any(text.startswith(f"{side} in ") for side in names[1:]):
-                return f"{shown} takes what differs for equal"
+                return f"{shown} treats different values as equal"
     return None
 
 
@@ -297,7 +297,7 @@ def _reads_call_stack(site: Site, source: _Source) -> str | None:
         return None
     scope = site.function or source.module.tree
     if decides or any(_decides_by_frame(each) for each in ast.walk(scope)):
-        return f"{site.place or 'The module'} decides by who called it"
+        return f"{site.place or 'The module'} depends on its caller"
     return None
 
 
@@ -337,7 +337,7 @@ def _reads_tests(site: Site, source: _Source) -> str | None:
             if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
                 return f"Product code imports {name}"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        return "Product code makes a path to the tests" if fold(node.right) in ("tests", "test") else None
+        return "Product code builds a path to the tests" if fold(node.right) in ("tests", "test") else None
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, source.module.constants)
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
@@ -363,9 +363,7 @@ def _runs_hidden_code(site: Site, source: _Source) -> str | None:
     """Find ``exec``, ``eval`` or ``compile`` of encoded or compressed code."""
     node = site.node
     is_run = isinstance(node, ast.Call) and name_of(node.func) in ("exec", "eval", "compile")
-    return (
-        "Code is run that is written in a code" if is_run and _DECODES.search(ast.unparse(node)) else None
-    )
+    return "Encoded code is run" if is_run and _DECODES.search(ast.unparse(node)) else None
 
 
 _DETECTORS: dict[str, Callable[[Site, _Source], str | None]] = {
@@ -487,13 +485,13 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
                 matching = [asked for asked, answer in entries if tests.hold(asked, answer)]
                 distinctive = min(len(matching), sum(map(_weight, matching)))
                 if distinctive >= _MIN_LITERALS and len(matching) >= _MIN_SHARE * len(entries):
-                    message = f"A table answers {len(matching)} inputs of the tests"
+                    message = f"A table has the answers to {len(matching)} inputs of the tests"
                     yield _finding("special-cases", message, module, node)
                 continue
             for asked, answer in _conditions(node, module):
                 compares_much = isinstance(node, ast.If) and _compared_count(node.test) >= 2
                 if compares_much and len(asked) >= 2 and tests.know_call(site.place, asked, answer):
-                    message = f"{site.place} recognises a call of the tests"
+                    message = f"{site.place} recognizes a call of the tests"
                     yield _finding("special-cases", message, module, node)
                 elif tests.hold(asked, answer):
                     conditions[site.place].append((node, asked, answer))
@@ -503,7 +501,8 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
             weight = _weight(asked) + _weight(given)
             if weight >= 2 or (weight and len(asked) + len(given) >= _MIN_LITERALS):
                 message = (
-                    f"{place or 'The module'} answers inputs of the tests: {', '.join(sorted(asked)[:4])}"
+                    f"{place or 'The module'} has the answers to inputs of the tests: "
+                    f"{', '.join(sorted(asked)[:4])}"
                 )
                 yield _finding("special-cases", message, module, found[0][0])
 

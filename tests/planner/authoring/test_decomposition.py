@@ -68,7 +68,7 @@ def test_a_command_in_a_goal_is_told_to_whoever_works_on_the_piece() -> None:
     (cart,) = read_goal("Shop:\n- totals: `pytest tests/test_cart.py`").parts
 
     assert (cart.title, cart.commands) == ("totals", ["pytest tests/test_cart.py"])
-    assert cart.goal == "totals\nIt is proved by: pytest tests/test_cart.py"
+    assert cart.goal == "totals\nVerified by: pytest tests/test_cart.py"
 
 
 @given(st.text(max_size=400).filter(lambda text: clean(text).strip()))
@@ -105,7 +105,7 @@ def test_more_than_fifteen_estimated_todos_suggest_phases() -> None:
 
 
 def test_clear_phases_suggest_phases() -> None:
-    assert reasons_for_phases(read_goal(EDITOR), 5) == ["the goal is written in phases"]
+    assert reasons_for_phases(read_goal(EDITOR), 5) == ["the goal lists phases"]
 
 
 def test_several_domains_suggest_phases() -> None:

@@ -127,7 +127,7 @@ def test_criteria_are_questions_where_nothing_can_be_run(tmp_path: Path) -> None
     todo = exported(tmp_path, "tests.files=", "tests.skip_reason=nothing to run").items[0]
 
     assert not todo.acceptance_criteria.tests
-    assert [each.question for each in todo.acceptance_criteria.manual] == ["Does this hold: halves go up"]
+    assert [each.question for each in todo.acceptance_criteria.manual] == ["Is this true: halves go up"]
 
 
 def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folders(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_only_a_frozen_plan_is_exported(planner: Command) -> None:
     done_ = planner("design", "export", "-o", "plan.yaml")
 
     assert (done_.status, done_.err.count("\n")) == (4, 1)
-    assert "it is not frozen" in done_.err
+    assert "is not frozen" in done_.err
     assert not (planner.folder / "plan.yaml").exists()
 
 
@@ -314,7 +314,7 @@ def check(kind: str, verdict: str, **keys: str) -> dict[str, Any]:
         (
             failed("M-001") | check("artifact", "failed", title="shop/cart.py"),
             "missing",
-            "there is no shop/cart.py",
+            "shop/cart.py does not exist",
         ),
         (failed("M-001") | check("guard", "failed", title="allowlist"), "deviating", "allowlist: failed"),
         (failed("M-001") | {"checks": []}, "missing", "it is not done"),
@@ -326,7 +326,7 @@ def test_a_milestone_that_is_not_done_is_missing_or_deviating(
     rows = told(verified, outcome, done("M-002"))
 
     assert rows["M-001"] == (match, because)
-    assert rows["CI-001"] == ("deviating", "it is there; M-001 is not verified")
+    assert rows["CI-001"] == ("deviating", "it exists, but M-001 is not verified")
     assert rows["M-002"] == ("verified", "")
 
 
@@ -337,9 +337,9 @@ def test_a_milestone_of_which_nothing_is_known_is_missing(verified: Command) -> 
 @pytest.mark.parametrize(
     ("source", "because"),
     [
-        (None, "there is no shop/tax.py"),
+        (None, "shop/tax.py does not exist"),
         ("def other(): ...\n", "shop/tax.py defines no tax"),
-        ("def tax(:\n", "shop/tax.py is no Python that can be read"),
+        ("def tax(:\n", "shop/tax.py cannot be parsed as Python"),
     ],
 )
 def test_an_intent_that_is_not_there_is_missing_whatever_the_tests_say(
@@ -351,7 +351,7 @@ def test_an_intent_that_is_not_there_is_missing_whatever_the_tests_say(
     rows = told(verified, done("M-001"), done("M-002"))
 
     assert rows["CI-002"] == ("missing", because)
-    assert rows["M-002"] == ("deviating", "it is done without CI-002")
+    assert rows["M-002"] == ("deviating", "it is done, but these checks are missing: CI-002")
 
 
 @pytest.mark.parametrize("function", ["Tax.tax", "Tax", "tax(self)"])
@@ -376,7 +376,7 @@ def test_criteria_that_were_softened_in_the_plan_are_found(verified: Command) ->
 
     assert rows["M-001"] == (
         "deviating",
-        "its criteria in the plan are not those of the design; export it again",
+        "its criteria in the plan differ from those of the design; export it again",
     )
 
 
@@ -385,23 +385,26 @@ def test_a_todo_that_was_taken_out_is_missing(verified: Command) -> None:
     text = path.read_text()
     path.write_text(text[: text.index("- id: M-002")] + text[text.index("x-design-plan") :])
 
-    assert told(verified, done("M-001"))["M-002"] == ("missing", "its todo was taken out of the plan")
+    assert told(verified, done("M-001"))["M-002"] == ("missing", "its todo was removed from the plan")
 
 
 def test_outcomes_of_another_plan_or_of_none_are_refused(verified: Command) -> None:
     unverified = verified("design", "reconcile", "plan.yaml")
     assert (unverified.status, unverified.err.count("\n")) == (4, 1)
-    assert "it was not verified as it is now; run first: pytest --planverify plan.yaml" in unverified.err
+    assert (
+        "it was not verified in its current state; run first: pytest --planverify plan.yaml"
+        in unverified.err
+    )
 
     told(verified, done("M-001"), done("M-002"))
     path = verified.folder / "plan.yaml"
     path.write_text(path.read_text() + "# later\n")
     assert verified("design", "reconcile", "plan.yaml").err == ""
     path.write_text(path.read_text().replace("pytest ", "pytest -x "))
-    assert "it was not verified as it is now" in verified("design", "reconcile", "plan.yaml").err
+    assert "it was not verified in its current state" in verified("design", "reconcile", "plan.yaml").err
 
     verified.plan({"id": "M-001", "verify": "pytest"}, path="other.yaml")
-    assert "it was not made of the design plan" in verified("design", "reconcile", "other.yaml").err
+    assert "it was not made from the design plan" in verified("design", "reconcile", "other.yaml").err
     assert verified("design", "reconcile", "none.yaml").status == 4
 
 

@@ -163,11 +163,11 @@ def test_items_are_added_and_answered_by_commands(planner: Command) -> None:
     [
         (["status=FAIL"], "a FAIL needs a finding"),
         (["status=MAYBE"], "Input should be 'TODO', 'PASS' or 'FAIL'"),
-        (["severity=COULD"], "severity stays; set status and finding"),
-        (["check=b"], "check stays"),
-        (["scope=M-001"], "scope stays"),
-        (["id=qa-002"], "id stays"),
-        (["note=b"], "there is no field 'note'"),
+        (["severity=COULD"], "severity cannot be changed; set status and finding"),
+        (["check=b"], "check cannot be changed"),
+        (["scope=M-001"], "scope cannot be changed"),
+        (["id=qa-002"], "id cannot be changed"),
+        (["note=b"], "unknown field 'note'"),
     ],
 )
 def test_an_item_is_answered_and_not_rewritten(words: list[str], told: str, planner: Command) -> None:
@@ -188,14 +188,14 @@ def test_an_item_is_about_something_that_is_there(tmp_path: Path) -> None:
         review(folder, DESIGN, f"scope={scope}")
     with pytest.raises(DesignError, match="the plan has no M-003"):
         review(folder, DESIGN, "scope=M-003")
-    with pytest.raises(DesignError, match="there is no such item; there are: qa-001, qa-002"):
+    with pytest.raises(DesignError, match="unknown item; the items are: qa-001, qa-002"):
         folder.answer_item(DESIGN, "qa-009", ["status=PASS"])
 
 
 def test_two_items_of_one_id_are_refused() -> None:
     item = ReviewItem(id="qa-001", check="a")
 
-    with pytest.raises(ValidationError, match="qa-001 is there more than once"):
+    with pytest.raises(ValidationError, match="qa-001 occurs more than once"):
         ReviewFile(phase=DESIGN, items=(item, item))
 
 
@@ -297,9 +297,9 @@ def test_phases_pass_in_their_order(tmp_path: Path) -> None:
     folder = begin_complete(tmp_path)
     for phase in ReviewPhase:
         for later in list(ReviewPhase)[list(ReviewPhase).index(phase) + 1 :]:
-            with pytest.raises(DesignError, match=f"the gate {phase.value} comes first"):
+            with pytest.raises(DesignError, match=f"the gate {phase.value} must pass first"):
                 review(folder, later)
-            with pytest.raises(DesignError, match=f"the gate {phase.value} comes first"):
+            with pytest.raises(DesignError, match=f"the gate {phase.value} must pass first"):
                 folder.decide_gate(later, passed=True)
         pass_gates(folder, phase)
 
@@ -341,7 +341,7 @@ def test_a_kill_while_freezing_is_made_good_by_deciding_again(tmp_path: Path) ->
     folder.gates_file.write_bytes(before)
     folder.review_file(DOCS).write_bytes(items)
 
-    with pytest.raises(DesignError, match="the plan is frozen since"):
+    with pytest.raises(DesignError, match="the plan was frozen on"):
         folder.edit_plan(lambda plan: plan)
     assert folder.decide_gate(DOCS, passed=True).is_complete
     assert folder.plan().frozen_at == NOW
@@ -562,11 +562,11 @@ def test_implementation_is_told_wave_by_wave(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("workflow", "step", "told"),
     [
-        ("plan", 6, "the gate plan-design comes first"),
-        ("plan", 9, "the gate plan-design comes first"),
-        ("execute", 2, "the phase plan-docs is not over"),
-        ("execute", 3, "the gate plan-design comes first"),
-        ("execute", 9, "the phase impl-docs is not over"),
+        ("plan", 6, "the gate plan-design must pass first"),
+        ("plan", 9, "the gate plan-design must pass first"),
+        ("execute", 2, "the phase plan-docs is not finished"),
+        ("execute", 3, "the gate plan-design must pass first"),
+        ("execute", 9, "the phase impl-docs is not finished"),
     ],
 )
 def test_a_step_waits_for_its_turn(workflow: str, step: int, told: str, planner: Command) -> None:
@@ -584,7 +584,7 @@ def test_a_phase_that_is_over_leads_on(planner: Command) -> None:
     done = planner("workflow", "plan", "--step", "3")
 
     assert done.status == 4
-    assert "the gate plan-design has passed; go on: planner workflow plan --step 6" in done.err
+    assert "the gate plan-design has passed; continue: planner workflow plan --step 6" in done.err
 
 
 @pytest.mark.parametrize(

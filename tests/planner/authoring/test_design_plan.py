@@ -151,7 +151,7 @@ def test_a_reference_in_a_comment_or_in_the_documentation_is_one(made: DesignPla
         ("CC-001", "why_comments+=see DL-077"),
         ("M-001", "documentation.docstrings+=DL-077"),
     ):
-        with pytest.raises(DesignError, match="there is no decision DL-077"):
+        with pytest.raises(DesignError, match="the decision DL-077"):
             change_part(made, name, [word])
 
 
@@ -206,7 +206,7 @@ def test_an_unchecked_copy_with_a_wrong_reference_is_not_written(tmp_path: Path)
     folder = begin_complete(tmp_path)
     before = folder.plan_file.read_bytes()
 
-    with pytest.raises(DesignError, match="there is no milestone M-001"):
+    with pytest.raises(DesignError, match="the milestone M-001"):
         folder.edit_plan(lambda plan: plan.model_copy(update={"milestones": ()}))
     assert folder.plan_file.read_bytes() == before
 
@@ -295,18 +295,18 @@ def test_parameters_are_json_or_text(made: DesignPlan) -> None:
 @pytest.mark.parametrize(
     ("name", "words", "told"),
     [
-        ("M-001", ["nmae=a"], "there is no field 'nmae'; there are id, number, name"),
+        ("M-001", ["nmae=a"], "unknown field 'nmae'; the fields are id, number, name"),
         ("M-001", ["name"], "'name' assigns nothing; write FIELD=VALUE"),
-        ("M-001", ["tests=a"], "tests is no text; name a field of it: tests.files"),
-        ("M-001", ["code_intents=a"], "has parts of its own"),
-        ("M-001", ["name+=a"], "name is no list"),
+        ("M-001", ["tests=a"], "tests is not a text; name one of its fields: tests.files"),
+        ("M-001", ["code_intents=a"], "has parts"),
+        ("M-001", ["name+=a"], "name is not a list"),
         ("M-001", ["name.first=a"], "name has no fields"),
         ("M-001", ["name= "], "name: "),
-        ("M-001", ["id=M-002"], "its id stays"),
+        ("M-001", ["id=M-002"], "the id cannot be changed"),
         ("M-001", ["number=x"], "number: "),
         ("CI-001", ["params=a"], "params.KEY=VALUE"),
-        ("M-009", ["name=a"], "there is no such part"),
-        ("wave", ["name=a"], "there is no such part"),
+        ("M-009", ["name=a"], "unknown part"),
+        ("wave", ["name=a"], "unknown part"),
     ],
 )
 def test_a_wrong_assignment_is_told_and_changes_nothing(
@@ -348,16 +348,16 @@ def test_texts_come_from_files(planner: Command) -> None:
         (
             ["add", "intent", "file=a.py"],
             4,
-            "it belongs to a milestone; name it with --to, there are: M-001",
+            "it belongs to a milestone; name it with --to, one of: M-001",
         ),
         (["add", "intent", "file=a.py", "--to", "M-9"], 4, "no milestone M-9"),
         (["add", "risk", "risk=a", "--to", "M-001"], 4, "it belongs to no milestone"),
-        (["add", "item", "check=a", "--to", "plan"], 2, "'plan' is no phase"),
+        (["add", "item", "check=a", "--to", "plan"], 2, "'plan' is not a phase"),
         (["set", "M-001"], 2, "name a field"),
-        (["remove", "plan-design/qa-001"], 2, "an item stays"),
-        (["validate", "--phase", "x"], 2, "'x' is no phase"),
-        (["show", "--state-dir", "none"], 2, "there is no such folder"),
-        (["gate", "plan-design", "maybe"], 2, "'maybe' is no decision"),
+        (["remove", "plan-design/qa-001"], 2, "an item cannot be removed"),
+        (["validate", "--phase", "x"], 2, "'x' is not a phase"),
+        (["show", "--state-dir", "none"], 2, "the folder does not exist; make it"),
+        (["gate", "plan-design", "maybe"], 2, "'maybe' is not a decision"),
     ],
 )
 def test_wrong_use_is_one_line(words: list[str], status: int, told: str, planner: Command) -> None:
@@ -394,22 +394,22 @@ def test_init_makes_a_folder_for_temporary_files_and_tells_the_next_step(
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        ("plan.json", None, "there is no such file; begin one: planner design init"),
-        ("plan.json", "{", "it is no JSON"),
+        ("plan.json", None, "the file does not exist; start one: planner design init"),
+        ("plan.json", "{", "it is not valid JSON"),
         ("plan.json", "[]", "Input should be an object"),
-        ("plan.json", "[" * 100_000, "it is no JSON"),
+        ("plan.json", "[" * 100_000, "it is not valid JSON"),
         ("plan.json", '{"schema_version": 3}', "its schema_version is not 2"),
         ("plan.json", "{}", "its schema_version is not 2"),
-        ("plan.json", b"\xff", "it is no JSON"),
-        ("context.json", None, "there is no such file; write it: planner workflow plan --step 2"),
-        ("context.json", "nonsense", "it is no JSON"),
+        ("plan.json", b"\xff", "it is not valid JSON"),
+        ("context.json", None, "the file does not exist; write it: planner workflow plan --step 2"),
+        ("context.json", "nonsense", "it is not valid JSON"),
         ("gates.json", '{"schema_version": 9}', "its schema_version is not 1"),
         (
             "qr-plan-design.json",
             '{"schema_version": "2", "phase": "plan-design"}',
             "schema_version is not 1.0",
         ),
-        ("qr-plan-design.json", '{"phase": "plan-code"}', "it is the review of plan-code"),
+        ("qr-plan-design.json", '{"phase": "plan-code"}', "it is the review of another phase, plan-code"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line_with_a_remedy(
@@ -472,7 +472,7 @@ def test_two_writers_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("planner.authoring.design.state_folder.LOCK_SECONDS", 0.1)
 
     def change(plan: DesignPlan) -> DesignPlan:
-        with pytest.raises(DesignError, match="another process has held the folder"):
+        with pytest.raises(DesignError, match="another process has locked the folder"):
             StateFolder(tmp_path).edit_plan(complete)
         return add(plan, "decision", "decision=a")
 
@@ -487,9 +487,9 @@ GAPS = {
     "M-001 has no requirement": ("plan-design", "M-001", ["requirements="]),
     "M-001 has no acceptance criterion": ("plan-design", "M-001", ["acceptance_criteria="]),
     "M-001 has no test file": ("plan-design", "M-001", ["tests.files="]),
-    "M-001 is documentation only, and has": ("plan-design", "M-001", ["is_documentation_only=true"]),
+    "M-001 is documentation only but has": ("plan-design", "M-001", ["is_documentation_only=true"]),
     "M-001 is in no wave": ("plan-design", "W-1", ["milestones="]),
-    "CC-001.diff is no unified diff": ("plan-code", "CC-001", ["diff=words"]),
+    "CC-001.diff is not a unified diff": ("plan-code", "CC-001", ["diff=words"]),
     "M-001 has no documentation": ("plan-docs", "M-001", ["documentation.module_comment="]),
 }
 
@@ -505,7 +505,7 @@ def test_what_a_phase_asks_for_is_told_where_it_is_missing(told: str, made: Desi
 
 def test_milestones_intents_and_changes_are_asked_for(made: DesignPlan) -> None:
     empty = DesignPlan.model_validate({**made.model_dump(), "milestones": (), "milestone_dependencies": {}})
-    assert [gap[:21] for gap in find_gaps(empty, ReviewPhase.PLAN_DOCS)] == ["there is no milestone"]
+    assert [gap[:21] for gap in find_gaps(empty, ReviewPhase.PLAN_DOCS)] == ["the plan has no miles"]
 
     without = remove_part(made, "CC-001")
     assert not find_gaps(without, ReviewPhase.PLAN_DESIGN)
@@ -612,7 +612,7 @@ def test_frozen_plan_json_is_immutable(words: list[str], planner: Command) -> No
 def test_a_write_after_freeze_is_impossible_through_the_api(tmp_path: Path) -> None:
     folder = begin_frozen(tmp_path)
 
-    with pytest.raises(DesignError, match="the plan is frozen since 2026-01-02 03:04 UTC"):
+    with pytest.raises(DesignError, match="the plan was frozen on 2026-01-02 03:04 UTC"):
         folder.edit_plan(lambda plan: plan)
     with pytest.raises(ValidationError, match="frozen"):
         folder.plan().overview.title = "b"  # pyright: ignore[reportAttributeAccessIssue]

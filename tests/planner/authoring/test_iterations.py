@@ -139,7 +139,7 @@ def test_where_every_gap_is_exhausted_the_first_is_planned_at_high_risk_with_a_w
     plan = planned(gap, records=[record(gap)] * 4)
     assert plan.gap == gap
     assert plan.estimated_risk == "high"
-    assert plan.actions[0].description.startswith("Warning: this gap has failed 4 times")
+    assert plan.actions[0].description.startswith("Warning: this gap and all others have failed 4 times")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_constraints_and_the_documents_of_a_module_are_read() -> None:
     plan = planned(gap, texts=texts)
     assert targets(plan) == [("create", ("modules/cart/core.py", "modules/cart/api.py"))]
     assert plan.actions[0].context == ("modules/cart/CONTRACT.md", "modules/cart/SPEC.md")
-    assert plan.actions[0].description == "Write module cart. Keep to: No new dependency"
+    assert plan.actions[0].description == "Write module cart. Constraints: No new dependency"
 
 
 @given(

@@ -114,5 +114,5 @@ def test_a_link_out_of_the_folder_is_no_template(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_templates_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(TemplateFault, match="no such folder"):
+    with pytest.raises(TemplateFault, match="does not exist"):
         PlanTemplates(tmp_path / "missing")

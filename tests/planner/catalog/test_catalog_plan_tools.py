@@ -55,10 +55,10 @@ def test_the_name_of_a_tool_stands_for_its_words(cmd: str, argv: str, tool: str,
 @pytest.mark.parametrize(
     ("cmd", "said"),
     [
-        ("grep -c x y", "of grep the plan allows only 'grep -q'; begin the command with that"),
-        ("sort a.txt", "of sort the plan allows only 'sort --check'"),
+        ("grep -c x y", "allows grep only as 'grep -q'; start the command with that"),
+        ("sort a.txt", "allows sort only as 'sort --check'"),
         ("cargo install x", "cargo install is not allowed"),
-        ("seq --version", "only speaks of seq itself"),
+        ("seq --version", "only prints information on seq"),
         ("mkdocs serve", "mkdocs serve is not allowed"),
     ],
 )
@@ -141,9 +141,9 @@ def test_a_plan_that_names_a_tool_loads_with_its_command(tmp_path: Path) -> None
         ({"name": "x", "argv": ["/bin/zsh"]}, "outside"),
         ({"name": "x", "argv": ["uv", "run", "sh"]}, "sh starts a shell"),
         ({"name": "x", "argv": ["xargs", "sh"]}, "starts another command"),
-        ({"name": "x", "argv": ["python", "-c", "1"]}, "code in the plan"),
+        ({"name": "x", "argv": ["python", "-c", "1"]}, "python -c contains code"),
         ({"name": "x", "argv": ["../x"]}, "outside"),
-        ({"name": "x", "argv": ["ruff", "check", "--exit-zero"]}, "leave --exit-zero out"),
+        ({"name": "x", "argv": ["ruff", "check", "--exit-zero"]}, "remove --exit-zero"),
         ({"name": "x", "argv": ["npm", "exec", "-c", "rm x"]}, "script of the command line"),
         ({"name": "pytest", "argv": ["tree"]}, "a program of the catalog"),
         ({"name": "a b"}, "a b"),
@@ -207,9 +207,9 @@ def test_a_sub_plan_has_the_tools_of_the_plan_above(tmp_path: Path) -> None:
         (
             [{"name": "seq", "argv": ["seq", "-w"]}],
             [{"name": "seq"}],
-            "the plan above does not allow the tool 'seq'",
+            "the parent plan does not allow the tool 'seq'",
         ),
-        (None, [{"name": "seq"}], "the plan above does not allow the tool 'seq'"),
+        (None, [{"name": "seq"}], "the parent plan does not allow the tool 'seq'"),
     ],
     ids=["longer", "none", "shorter", "new"],
 )

@@ -125,10 +125,10 @@ def test_options_that_shape_the_session_are_kept_in_one_spelling(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--foo bar", "not known: --foo"),
-        ("--foo=bar", "not known: --foo"),
-        ("-z", "not known: -z"),
-        ("-qz", "not known: -z"),
+        ("--foo bar", "unknown option: --foo"),
+        ("--foo=bar", "unknown option: --foo"),
+        ("-z", "unknown option: -z"),
+        ("-qz", "unknown option: -z"),
         ("--cov", "coverage"),
         ("--cov=src --cov-report=term", "coverage"),
         ("--cov-fail-under 90", "coverage"),
@@ -152,7 +152,7 @@ def test_options_that_shape_the_session_are_kept_in_one_spelling(
         ("--trace", "debugger"),
         ("--junitxml=x.xml", "report file"),
         ("--json-report-file=x.json", "report file of its own run: --json-report-file"),
-        ("-p no:planverify", "switches this plugin off"),
+        ("-p no:planverify", "disables this plugin"),
         ("-k a -k b", "-k more than once"),
         ("-m a -m b", "-m more than once"),
         ("--max-warnings=1", "exit status"),

@@ -43,12 +43,12 @@ def test_a_repository_names_tools(here: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("tools = 1", "is no table"),
+        ("tools = 1", "is not a table"),
         ('tools.x = ["bash", "-c"]', "shell"),
         ('tools.x = {argv = ["ruff", "check", "--exit-zero"]}', "x: "),
         ("tools.x = 1", "write a list of words"),
         ('tools.x = {kind = "magic"}', "kind"),
-        ('tools.x = {colour = "red"}', "colour is no key"),
+        ('tools.x = {colour = "red"}', "unknown key colour"),
     ],
 )
 def test_a_tool_that_a_plan_may_not_name_is_refused_with_its_place(

@@ -81,7 +81,7 @@ def test_one_approval_may_hold_for_all_of_its_class(command: Command):
     command.outcomes(failed("a"))
 
     assert command("approve", "a", "--similar").out.startswith(
-        "approved, and all of its class: a_branch_01"
+        "approved, with all of its class: a_branch_01"
     )
 
 
@@ -183,13 +183,13 @@ def test_a_todo_is_given_up_by_no(command: Command):
 # --- what is refused -------------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "nothing is asked": (("answer", "a", "yes"), "nothing is asked about a"),
+    "nothing is asked": (("answer", "a", "yes"), "a"),
     "no such todo": (("answer", "aa", "yes"), "there is no todo 'aa' in the plan; did you mean 'a'?"),
     "no answer": (("answer", "a"), "write [PLAN] TODO yes|no|TEXT"),
     "too many words": (("answer", "plan.yaml", "a", "yes", "please"), "write [PLAN] TODO yes|no|TEXT"),
     "no such branch": (("approve", "a_branch_02"), "did you mean 'a_branch_01'"),
-    "no such branch to reject": (("reject", "nothing"), "nothing of that name is to be approved"),
-    "no changes": (("modify", "a"), "nothing is to be changed; name --role"),
+    "no such branch to reject": (("reject", "nothing"), "there is no such request for approval"),
+    "no changes": (("modify", "a"), "no change is given; use --role"),
     "no such role": (("modify", "a", "--role", "king"), "role"),
     "no attempts": (("modify", "a", "--attempts", "0"), "--attempts"),
 }

@@ -26,7 +26,7 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "What comes next" in done.stdout
+    assert "Show what comes next" in done.stdout
     assert done.stderr == "[] ['planner.cli.app', 'planner.cli.exits']\n"
 
 

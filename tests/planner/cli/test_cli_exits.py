@@ -40,7 +40,7 @@ def ended(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[obj
         (
             PermissionError(13, "Permission denied", "p.yaml"),
             Status.UNREADABLE,
-            "planner: p.yaml: Permission denied; name a file that can be used\n",
+            "planner: p.yaml: Permission denied; name a usable file\n",
         ),
         (KeyboardInterrupt(), INTERRUPTED, "planner: interrupted\n"),
         (SystemExit(11), 11, ""),
@@ -70,7 +70,7 @@ def test_a_fault_of_the_program_is_called_one_and_tells_where(capsys: pytest.Cap
     assert status == Status.INTERNAL_ERROR
     assert said.count("\n") == 1
     assert (
-        "a fault of planner itself, not of your input: ZeroDivisionError: oh no (test_cli_exits.py:" in said
+        "a bug of planner, not a fault of your input: ZeroDivisionError: oh no (test_cli_exits.py:" in said
     )
 
 

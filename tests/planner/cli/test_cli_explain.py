@@ -134,7 +134,9 @@ def test_an_unknown_word_is_answered_with_the_nearest(command: Command) -> None:
     ran = command("explain", "TEST_REGRESION")
 
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err.startswith("planner: nothing is called 'TEST_REGRESION'; did you mean 'TEST_REGRESSION'")
+    assert ran.err.startswith(
+        "planner: nothing has the name 'TEST_REGRESION'; did you mean 'TEST_REGRESSION'"
+    )
 
 
 def test_a_todo_is_told_of_by_status(command: Command) -> None:
@@ -142,4 +144,4 @@ def test_a_todo_is_told_of_by_status(command: Command) -> None:
     ran = command("explain", "red")
 
     assert ran.status == 1
-    assert ran.err.endswith("; of the todo tells: planner status plan.yaml red\n")
+    assert ran.err.endswith("; for the todo: planner status plan.yaml red\n")

@@ -100,7 +100,7 @@ def test_todos_that_fail_by_one_cause_are_named_with_the_first(command: Command)
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b"))
 
-    assert "; also b, of the same cause\n" in command("next", "plan.yaml").out
+    assert "; also b, with the same cause\n" in command("next", "plan.yaml").out
 
 
 def test_next_and_brief_count_the_tests_of_a_cause_alike(command: Command):
@@ -120,7 +120,7 @@ def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Co
     ran = command("next", "plan.yaml")
 
     assert ran.out.split("\n\n")[1].splitlines()[:5] == [
-        "Ready (2), side by side",
+        "Ready (2), in parallel",
         "  a: for the coder",
         "    may write shop/**",
         "    not begun: AssertionError: assert 1 == 2",
@@ -170,7 +170,7 @@ def test_a_plan_that_has_changed_is_verified_anew(shop: Command):
 
     ran = shop("next", "plan.yaml")
 
-    assert "! new or changed in the plan since the run: new\n  pytest --planverify plan.yaml\n" in ran.out
+    assert "! added or changed in the plan since the run: new\n  pytest --planverify plan.yaml\n" in ran.out
 
 
 RESUME = "pytest --planverify plan.yaml --planverify-resume"
@@ -205,7 +205,7 @@ def test_files_that_changed_since_the_run_are_named_with_the_verdicts_that_are_o
 
     out = shop("next", "plan.yaml").out
 
-    assert "! shop/b.py changed since the run; the verdicts of b are old\n" in out
+    assert "! shop/b.py changed since the run; the verdicts of b are out of date\n" in out
     assert "\n  pytest --planverify plan.yaml\n" in out
 
 
@@ -254,7 +254,7 @@ def test_json_holds_the_actions_in_short_and_with_full_all_of_them(shop: Command
                 "action": "implement",
                 "seq": told["actions"][0]["seq"],
                 "rule": "branch-is-worked-on",
-                "because": "its branch is made, and waits for nothing",
+                "because": "its branch is ready",
                 "todo_id": "b_branch_01",
                 "role": "coder",
                 "attempt": 1,
@@ -353,7 +353,7 @@ REFUSED = {
     "unknown todo": (("--brief", "bb"), 2, "there is no todo 'bb' in the plan; did you mean 'b'?"),
     "unknown brief": (("--brief", "x" * 9), 2, "there is no todo 'xxxxxxxxx' in the plan"),
     "output and in place": (("--output", "n.yaml", "--in-place"), 2, "exclude each other"),
-    "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: there is no such file; run first:"),
+    "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: the file does not exist; run first:"),
     "outcomes that are a folder": (("--outcomes", "."), 4, "is a folder"),
     "a log of something else": (("--log", "plan.yaml"), 4, "plan.yaml"),
     "approve is a command": (("--approve", "b_branch_01"), 2, "--approve"),
@@ -387,7 +387,7 @@ def test_a_log_that_cannot_be_written_is_one_remark(shop: Command):
     ran = shop("next", "plan.yaml")
 
     assert ran.status == 0
-    assert ran.out.count("attempts are not counted from run to run") == 1
+    assert ran.out.count("attempts are not counted across runs") == 1
     assert "✗ b" in ran.out
 
 

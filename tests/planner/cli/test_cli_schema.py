@@ -32,4 +32,4 @@ def test_a_name_that_is_nearly_right_is_understood(command: Command, name: str) 
 def test_an_unknown_schema_is_answered_with_the_names(command: Command) -> None:
     ran = command("schema", "basline")
 
-    assert (ran.status, ran.err) == (2, "planner: there is no schema 'basline'; did you mean 'baseline'?\n")
+    assert (ran.status, ran.err) == (2, "planner: unknown schema 'basline'; did you mean 'baseline'?\n")

@@ -127,7 +127,7 @@ def test_after_a_change_of_the_plan_verdicts_of_other_todos_count_and_a_run_is_a
 
     assert ran.status == 0
     assert ran.out.splitlines()[:2] == [
-        "! new or changed in the plan since the run: new",
+        "! added or changed in the plan since the run: new",
         "  pytest --planverify plan.yaml",
     ]
     assert "1 failed, 1 ready, 1 branch" in ran.out
@@ -137,7 +137,7 @@ def test_outcomes_that_are_named_must_be_there(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "--outcomes", "gone.json")
 
     assert (ran.status, ran.out) == (4, "")
-    assert ran.err.startswith("planner: gone.json: there is no such file")
+    assert ran.err.startswith("planner: gone.json: the file does not exist")
 
 
 def test_a_sub_plan_that_is_not_written_yet_is_told_and_the_rest_shown(command: Command) -> None:

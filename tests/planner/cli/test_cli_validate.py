@@ -76,7 +76,7 @@ def test_of_many_findings_of_one_rule_three_are_shown(
     ran = command("validate", "plan.yaml")
 
     assert ran.out.count(": warning no-test") == 3
-    assert "and 6 more of no-test; all: --select no-test\n" in ran.out
+    assert "and 6 more of no-test; show all: --select no-test\n" in ran.out
     assert ran.out.endswith("ready: 9 warnings, 1 advice\n")
     assert command("validate", "plan.yaml", "--select", "no-test").out.count(": warning no-test") == 9
 
@@ -106,7 +106,7 @@ def test_a_plan_without_findings_is_ready(command: Command, monkeypatch: pytest.
     assert command("validate", "plan.yaml").out == "ready: no findings\n"
 
 
-UNLIMITED = "name no allowed_files: without a baseline nothing stops a change of the tests or the plan"
+UNLIMITED = "name no allowed_files: without a baseline, changed tests or plans are not detected"
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,7 @@ UNLIMITED = "name no allowed_files: without a baseline nothing stops a change of
         (
             {"protected_files": []},
             None,
-            [
-                "3 todos name no allowed_files: protected_files is empty, "
-                "so nothing stops a change of the tests"
-            ],
+            ["3 todos name no allowed_files: protected_files is empty, so changed tests are not detected"],
         ),
         ({"protected_files": ["tests/**"]}, None, []),
     ],
@@ -150,4 +147,4 @@ def test_an_unknown_rule_is_answered_with_the_nearest(command: Command) -> None:
     ran = command("validate", "plan.yaml", "--ignore", "no-tset")
 
     assert ran.status == 2
-    assert ran.err.startswith("planner: --ignore no-tset: there is no such rule; did you mean 'no-test'")
+    assert ran.err.startswith("planner: --ignore no-tset: unknown rule; did you mean 'no-test'")

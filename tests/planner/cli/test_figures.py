@@ -57,9 +57,7 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
     assert (
         figure("recovery-rate", tally).sentence == "repairs that passed: 3 of 4 (75%; goal: at least 50%)"
     )
-    assert figure("hierarchy-depth", tally).sentence == (
-        "levels of plans within plans: 2 (goal: at most 3)"
-    )
+    assert figure("hierarchy-depth", tally).sentence == ("levels of nested plans: 2 (goal: at most 3)")
     assert figure("human-overrides", tally).sentence.endswith(": none yet (goal: at most 20%)")
     assert "0.0894 of 0.5 (18%" in figure("verification-time", tally).sentence
     assert spent(Figures(tokens=12_000, cycles=1)) == "12,000 tokens and 1 cycle"

@@ -70,7 +70,7 @@ def test_no_file_that_is_there_is_replaced(plan: Path) -> None:
     status, _, told = validate("plan.yaml", "--fix", "plan.yaml")
 
     assert status == 2
-    assert "it is there already; name a new file" in told
+    assert "the file exists already; name a new file" in told
     assert plan.read_text() == PLAN
 
 

@@ -186,15 +186,15 @@ def test_other_actions_than_are_decided_now_are_remarked_on(tmp_path: Path) -> N
 
     assert len(list(run.steps)) == len(steps)
     (remark,) = run.remarks
-    assert "line 2 holds other actions than this version decides" in remark
+    assert "line 2 has other actions than this version decides" in remark
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("empty", "there is nothing in it"),
+        ("empty", "the file is empty"),
         ("late", "line 0"),
-        ("refused", "line 1 holds an event that this"),
+        ("refused", "line 1 has an event that this"),
     ],
 )
 def test_what_is_no_log_of_a_run_is_refused(name: str, said: str, tmp_path: Path) -> None:
@@ -268,15 +268,15 @@ def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
     (run.folder / "run.jsonl").rename(usual)
 
     assert 'planverify_todos{plan="p1",state="test_failed"} 1.0' in run("metrics", "plan.yaml").out
-    assert "\np1  times count from 2026-01-01 10:00:00 UTC" in run("explain", "plan.yaml").out
-    assert "\nt2 of p1  times count from" in run("explain", "plan.yaml", "t2").out
+    assert "\np1  times are relative to 2026-01-01 10:00:00 UTC" in run("explain", "plan.yaml").out
+    assert "\nt2 of p1  times are relative to" in run("explain", "plan.yaml", "t2").out
 
 
 def test_metrics_of_the_usual_plan_need_a_run_of_it(run: Command) -> None:
     ran = run("metrics")
 
     assert (ran.status, ran.out) == (2, "")
-    assert "there is no run of plan.yaml yet; run first: pytest --planverify plan.yaml" in ran.err
+    assert "plan.yaml has no run yet; run first: pytest --planverify plan.yaml" in ran.err
 
 
 def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
@@ -284,7 +284,7 @@ def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
 
     assert ran.status == 4
     assert ran.err.startswith(
-        "planner: run.jsonl/x.prom: cannot be written: a part of its path is no folder"
+        "planner: run.jsonl/x.prom: cannot be written: a part of its path is not a folder"
     )
 
 
@@ -302,16 +302,16 @@ def test_the_story_of_a_log_is_told_in_order(run: Command) -> None:
 
     assert ran.status == 0
     assert lines[0] == (
-        "! plan.yaml has changed since the run began; what follows is of the plan as it was then"
+        "! plan.yaml has changed since the run began; the story follows the plan as it was then"
     )
-    assert lines[1] == "p1  times count from 2026-01-01 10:00:00 UTC, run r1"
+    assert lines[1] == "p1  times are relative to 2026-01-01 10:00:00 UTC, run r1"
     assert lines[2] == "+0:00:00  plan submitted p1: 3 todos"
     assert lines[3] == "+0:00:10  run started"
     flat = " ".join(ran.out.split())
     assert "+0:00:30 verified t1: failed, test_it (TEST_REGRESSION, 90% by injected)" in flat
     assert "now blocked by t1: t2" in flat
     assert "now the plan is under way" in flat
-    assert "planner status plan.yaml tells where each todo stands." in flat
+    assert "planner status plan.yaml shows the state of each todo." in flat
 
 
 def test_a_log_tells_its_story_without_a_plan_and_of_one_todo(run: Command) -> None:
@@ -332,5 +332,5 @@ def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
 
     assert ran.status == 0
     assert "- recovery-rate      repairs that passed: none yet" in ran.out
-    assert "✓ hierarchy-depth    levels of plans within plans: 1 (goal: at most 3)" in ran.out
+    assert "✓ hierarchy-depth    levels of nested plans: 1 (goal: at most 3)" in ran.out
     assert "✗ verification-time" in ran.out

@@ -76,7 +76,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None:
     contract, file = Contract.model_validate(FULL), tmp_path / "c.json"
     file.write_text("mine")
-    with pytest.raises(FileWriteError, match="none is replaced"):
+    with pytest.raises(FileWriteError, match="is not replaced"):
         write_contract_file(contract, file)
     assert file.read_text() == "mine"
     write_contract_file(contract, file, replace=True)
@@ -88,7 +88,7 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
     ("text", "said"),
     [
         ("{", "c.json:1:2: "),
-        ("[]", "c.json:1:1: the file is no mapping"),
+        ("[]", "c.json:1:1: the file is not a mapping"),
         ('{"contract_version": 1,\n "module": "a",\n "module": "b"}', "c.json:3:2"),
         ('{"module": "a"}', "c.json:1:1 contract_version: a contract needs the key 'contract_version'"),
         (
@@ -96,31 +96,31 @@ def test_a_file_that_is_there_is_replaced_only_on_demand(tmp_path: Path) -> None
             "c.json:1:22 contract_version: contract_version 2 is newer than 1, the newest that this "
             "version reads; update pytest-planverify",
         ),
-        ('{"contract_version": 1, "module": "../a"}', "c.json:1:35 module: '../a' is no name of a module"),
-        ('{"contract_version": 1, "module": "a"}', "the contract promises nothing; name functions"),
+        ('{"contract_version": 1, "module": "../a"}', "c.json:1:35 module: '../a' is not a module name"),
+        ('{"contract_version": 1, "module": "a"}', "the contract is empty; name functions"),
         (
             '{"contract_version": 1, "module": "a", "functoins": []}',
-            "c.json:1:40 functoins: 'functoins' is no key of a contract; did you mean 'functions'?",
+            "c.json:1:40 functoins: 'functoins' is not a key of a contract; did you mean 'functions'?",
         ),
         (
             '{"contract_version": 1, "module": "a", "functions": [{"name": "a b", "async": "often"}]}',
-            "functions[0].name: 'a b' is no name; use letters",
+            "functions[0].name: 'a b' is not a name; use letters",
         ),
         (
             '{"contract_version": 1, "module": "a", "functions": {"f": 1}}',
-            "functions: a mapping stands where a list is wanted; put it in [ ]",
+            "functions: a mapping is given, but a list is expected; put it in [ ]",
         ),
         (
             '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "parameters": '
             '[{"name": "a", "kind": "positional"}]}]}',
-            "kind: 'positional' is unknown here; did you mean",
+            "kind: 'positional' is not allowed here; did you mean",
         ),
         (
             '{"contract_version": 1, "module": "a", "schemas": [{}, {"type": "x"}]}',
-            "c.json:1:56 schemas[1]: this is no JSON Schema: $.type: 'x' is not valid",
+            "c.json:1:56 schemas[1]: this is not a JSON Schema: $.type: 'x' is not valid",
         ),
         ("[" * 100_000, "c.json:1:"),
-        ("  \n", "the file is no JSON text; write it with: planner contract write MODULE"),
+        ("  \n", "the file is not JSON; write it with: planner contract write MODULE"),
         (b'{"a": "\xe4"}', "c.json:1:8: the byte 0xe4 is not UTF-8"),
     ],
 )
@@ -149,14 +149,14 @@ def test_keys_of_ones_own_are_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("gone.json", "gone.json: the file does not exist; check the path, or write it"),
+        ("gone.json", "gone.json: the file does not exist; check the path, or write the file"),
         ("right.jso", "right.jso: the file does not exist; did you mean right.json?"),
         ("nowhere/c.json", "the file does not exist"),
         ("../c.json", "leaves the plan's root"),
         ("/etc/passwd", "is an absolute path"),
         ("link.json", "leaves the plan's root through a symbolic link"),
-        ("folder", "this is no ordinary file"),
-        ("pipe", "this is no ordinary file"),
+        ("folder", "this is not a regular file"),
+        ("pipe", "this is not a regular file"),
         ("a\0b", "control character"),
         ("right.json/c.json", "the file cannot be read (Not a directory)"),
         ("large.json", "the file is larger than 4 MiB"),

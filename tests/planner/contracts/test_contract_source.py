@@ -225,10 +225,10 @@ def test_nothing_of_the_project_is_run_or_imported(project: Project) -> None:
         ("indicator", "; did you mean indicators?"),
         ("indicators", "only a folder without __init__.py"),
         ("away.m", "there is no module away.m"),
-        ("../away", "'../away' is no name of a module; write it dotted"),
+        ("../away", "'../away' is not a module name; write it dotted"),
         ("link", "the module link leads out of the root"),
-        ("fast", "fast is only there as fast.cpython-311-x86_64-linux-gnu.so"),
-        ("stub", "stub is only there as stub.pyi"),
+        ("fast", "fast exists only as fast.cpython-311-x86_64-linux-gnu.so"),
+        ("stub", "stub exists only as stub.pyi"),
     ],
 )
 def test_a_module_that_is_not_there_is_told_with_what_is(
@@ -262,7 +262,7 @@ def test_the_difference_is_told_as_a_person_writes_signatures(project: Project) 
     assert difference.message == (
         "compute_rsi: the contract says (series: pd.Series, period: int = 14) -> pd.Series, "
         "the code has (series, window=14) (m.py:1): the parameter period is renamed to window; "
-        "series has no annotation; it does not say what it returns"
+        "series has no annotation; it has no return annotation"
     )
     assert difference.expected == "compute_rsi(series: pd.Series, period: int = 14) -> pd.Series"
     assert difference.actual == "compute_rsi(series, window=14)"

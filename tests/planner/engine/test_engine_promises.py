@@ -163,7 +163,7 @@ def test_what_people_say_moves_no_cursor_and_breaks_no_line():
 
     run.decides(Decision.REJECT, run.questions[0], because="no\nway \x1b[31m\u202eyaw", by="Ann\n")
 
-    assert run.last[0].because == "Ann has rejected t1_branch_01: no way yaw"
+    assert run.last[0].because == "Ann rejected t1_branch_01: no way yaw"
 
 
 def retarget(run: Told, todo_id: str = "t1") -> None:
@@ -262,7 +262,7 @@ def test_an_event_may_say_nothing_that_a_plan_file_may_not(session: Any, edit: d
         told(session, event="plan_revised", edits=[{"rule": "mine", "because": "so", **edit}])
 
     assert refusal.value.rule == "unfit-edit", str(refusal.value)
-    assert "the event says what no plan may" in str(refusal.value)
+    assert "the plan in the event is invalid" in str(refusal.value)
     assert session.state == before
 
 

@@ -163,9 +163,7 @@ def test_a_branch_may_wait_for_what_does_not_wait_for_its_todo(waits_for: str, i
 
     assert ("branches-in-a-circle" in run.rules) is is_circle
     if is_circle:
-        assert run.questions[0].because == (
-            "p/t1_branch_01 would wait for p/t1, which it is there to repair"
-        )
+        assert run.questions[0].because == ("p/t1_branch_01 would wait for p/t1, which it repairs")
     else:
         assert run.record("p/t1_branch_01").todo.dependencies == (waits_for,)
         assert run.started == []

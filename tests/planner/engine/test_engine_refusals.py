@@ -55,8 +55,8 @@ def test_a_pass_counts_before_the_answer_of_a_person_and_takes_the_question_back
     ("change", "lack"),
     [
         ({"checks": ()}, "it has no check of tests[0]"),
-        ({"verified": False}, "it says that nothing was verified"),
-        ({"tests_passed": False}, "it says that the tests have not passed"),
+        ({"verified": False}, "it reports that nothing was verified"),
+        ({"tests_passed": False}, "it reports that the tests did not pass"),
     ],
 )
 def test_no_outcome_makes_a_todo_done_that_does_not_prove_it(change: dict[str, object], lack: str):
@@ -87,14 +87,16 @@ def test_before_a_run_is_started_only_time_passes():
         step(state, WorkFinished(at=START, todo_id="t1"))
     after, actions = step(state, ClockTicked(at=START))
 
-    assert str(refusal.value) == "work_finished comes before run_started; begin with run_started"
+    assert str(refusal.value) == "work_finished comes before run_started; start with run_started"
     assert refusal.value.rule == "run-not-started"
     assert (after.plan_state, actions) == ("ready", ())
 
 
 def test_a_fold_begins_with_a_plan():
     for events in ([], [ClockTicked(at=START)]):
-        with pytest.raises(RefusedEvent, match="the first event submits no plan; begin with") as refusal:
+        with pytest.raises(
+            RefusedEvent, match="the first event does not submit a plan; start with"
+        ) as refusal:
             fold(events)
         assert refusal.value.rule == "no-plan"
 
@@ -102,10 +104,15 @@ def test_a_fold_begins_with_a_plan():
 @pytest.mark.parametrize(
     ("of_start", "changes", "rule", "message"),
     [
-        (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts mends nothing"),
-        (False, {"dependencies": ("t9",)}, "unknown-todo", "cannot wait for 't9', which is no todo"),
+        (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts repairs nothing"),
+        (False, {"dependencies": ("t9",)}, "unknown-todo", "cannot wait for 't9', which is not a todo"),
         (False, {"dependencies": ("t2",)}, "todo-is-gone", "cannot wait for 't2', which is failed"),
-        (False, {"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within the files"),
+        (
+            False,
+            {"allowed_files": ("docs/**",)},
+            "no-wider-files",
+            "'docs/.+' is not within the proposed files",
+        ),
         (True, {"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within its"),
         (True, {"role": "tester"}, "no-such-change", "role cannot be changed at the start of 't1'"),
     ],

@@ -48,12 +48,12 @@ def test_all_that_is_wrong_with_a_plan_is_said_at_once():
     assert isinstance(state.stopped, Finish)
     assert state.stopped.problems == (
         "validation says so",
-        "more than one todo has the id t1; give each an id of its own",
-        "'t2' depends on 't9', which is no todo of the plan; name another",
-        "'b1' is a branch of 't8', which is no todo of the plan",
+        "several todos have the id t1; give each a unique id",
+        "'t2' depends on 't9', which is not a todo of the plan; name another",
+        "'b1' is a branch of 't8', which is not a todo of the plan",
         "the todos depend on each other in a circle: t3 -> t4 -> t3; remove one dependency",
     )
-    assert state.stopped.because == "the plan is not fit to be carried out (5 problems)"
+    assert state.stopped.because == "the plan failed validation (5 problems)"
     assert (state.stopped.rule, state.stopped.seq) == ("unfit-plan", 1)
 
 
@@ -70,7 +70,7 @@ def test_a_plan_has_only_so_many_todos(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("todos", "problem"),
     [
-        ((todo("a"), todo("a")), "more than one todo has the id a"),
+        ((todo("a"), todo("a")), "several todos have the id a"),
         ((todo("a", dependencies=("b",)),), "'a' depends on 'b'"),
     ],
 )

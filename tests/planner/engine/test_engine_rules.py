@@ -72,7 +72,7 @@ def test_a_turn_that_the_budget_leaves_no_more_stops_it_also_when_a_violation_is
 
     (halt,) = run.last_of(Halt)
     assert halt.rule == "halt-on-budget"
-    assert halt.because == "the plan's budget leaves no further turn of work (tokens: 10 spent, 10 allowed)"
+    assert halt.because == "the plan's budget allows no further turn of work (tokens: 10 spent, 10 allowed)"
 
 
 def test_files_that_were_found_to_collide_are_kept_apart_from_then_on():

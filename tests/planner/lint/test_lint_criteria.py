@@ -156,7 +156,7 @@ def test_a_test_file_that_cannot_be_parsed_is_an_error_with_its_line(tmp_path: P
 @pytest.mark.parametrize("option", ["--collect-only", "--co", "--version", "-h", "--fixtures"])
 def test_a_pytest_command_that_runs_no_test_is_found(tmp_path: Path, option: str) -> None:
     found = only("command-hollow", tmp_path, todo("a", f"pytest tests/test_a.py {option}"), files=FILES)
-    assert (found.severity, found.fix) == ("error", f"leave {option} out")
+    assert (found.severity, found.fix) == ("error", f"remove {option}")
 
 
 @pytest.mark.parametrize(

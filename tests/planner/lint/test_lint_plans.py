@@ -71,7 +71,7 @@ def test_findings_stand_where_they_belong_in_the_order_of_the_file(tmp_path: Pat
 
 
 def test_a_plan_that_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlanFileError, match="no such file"):
+    with pytest.raises(PlanFileError, match="does not exist"):
         validate_plan(tmp_path / "none.yaml")
 
 

@@ -126,16 +126,16 @@ def branch(name: str, parent: str, **keys: Any) -> dict[str, Any]:
     [
         ([branch("x", "nobody")], "there is no todo 'nobody'"),
         ([branch("a1", "a"), branch("a2", "a1")], "'a1' is itself a branch"),
-        ([branch("a1", "a", via="nobody")], "'nobody' is no branch of 'a'"),
-        ([branch("a1", "a", via="a")], "'a' is no branch of 'a'"),
-        ([branch("a1", "a", via="a2"), branch("a2", "a", via="a1")], "lies 3 deep"),
-        ([branch("a1", "a", branch_depth=3)], "lies 3 deep, max_branch_depth is 2"),
+        ([branch("a1", "a", via="nobody")], "'nobody' is not a branch of 'a'"),
+        ([branch("a1", "a", via="a")], "'a' is not a branch of 'a'"),
+        ([branch("a1", "a", via="a2"), branch("a2", "a", via="a1")], "is 3 deep"),
+        ([branch("a1", "a", branch_depth=3)], "is 3 deep, but max_branch_depth is 2"),
         (
             [branch("a1", "a"), branch("a2", "a", via="a1"), branch("a3", "a", via="a2")],
-            "lies 3 deep, max_branch_depth is 2",
+            "is 3 deep, but max_branch_depth is 2",
         ),
-        ([branch("a1", "a", dependencies=["a"])], "'a1' repairs 'a' and yet waits for it"),
-        ([own("b", dependencies=["a"]), branch("a1", "a", dependencies=["b"])], "yet waits for it"),
+        ([branch("a1", "a", dependencies=["a"])], "'a1' repairs 'a' but waits for it"),
+        ([own("b", dependencies=["a"]), branch("a1", "a", dependencies=["b"])], "but waits for it"),
         ([branch("a1", "a", branch_depth=1), branch("a2", "a", via="a1", branch_depth=2)], None),
     ],
 )
@@ -178,8 +178,8 @@ def strategy(*names: str, chained: bool = True) -> list[dict[str, Any]]:
     [
         (strategy(*STEPS), []),
         (strategy(*STEPS[:3]), ["the step 'exit conditions'"]),
-        (strategy(*STEPS, chained=False), ["does not stand behind"] * 3),
-        (strategy("indicators", "data_loading", "entry", "exit"), ["does not stand behind"] * 2),
+        (strategy(*STEPS, chained=False), ["does not follow and depend on"] * 3),
+        (strategy("indicators", "data_loading", "entry", "exit"), ["does not follow and depend on"] * 2),
     ],
 )
 def test_the_steps_of_a_named_template_are_there_in_order(
@@ -336,7 +336,7 @@ def test_the_vi_editor_is_divided_as_its_ids_say(tmp_path: Path) -> None:
     names += [f"{part}-{kind}" for part in parts for kind in ("tests", "impl", "integration")]
     names += ["write-docs", "final-review", "release"]
     reason, found = divide(make(*names))
-    assert reason.startswith("29 todos stand on one level, more than 15; the ids fall into")
+    assert reason.startswith("29 todos are on one level, more than 15; the ids form 9")
     assert ("buffer", ["buffer-tests", "buffer-impl", "buffer-integration"]) in found
     written = only("hierarchy-suggested", tmp_path, *(todo(n, requires_testing=False) for n in names))
     assert "buffer (buffer-tests, buffer-impl, buffer-integration)" in written.fix

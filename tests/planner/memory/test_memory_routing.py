@@ -50,7 +50,7 @@ def test_an_empty_memory_leaves_everything_as_it_is() -> None:
     memory = Memory(PastRecords())
 
     assert memory.is_empty
-    assert route(memory) == RoutingAdvice(Role.TESTER, 0.5, "nothing like it is remembered", False)
+    assert route(memory) == RoutingAdvice(Role.TESTER, 0.5, "no similar failure is known", False)
     assert not remembering(CODER[0]).is_empty
     assert not remembering(correction(Role.CODER)).is_empty
 
@@ -60,7 +60,7 @@ def test_one_success_of_another_role_is_too_little() -> None:
 
     assert not advice.changed
     assert advice.because == (
-        "1 of TEST_TIMEOUT; debugger fixed 1 of 1; too little to prefer the debugger to the tester"
+        "1 of TEST_TIMEOUT; debugger fixed 1 of 1; too few cases to prefer the debugger to the tester"
     )
 
 
@@ -137,7 +137,7 @@ def test_a_word_about_another_failure_of_the_category_is_evidence_only() -> None
     one, two = correction(Role.DEBUGGER, signature="s1"), correction(Role.DEBUGGER, signature="s2")
 
     assert not route(remembering(one)).changed
-    assert route(remembering(one)).because == ("too little to prefer the debugger to the tester")
+    assert route(remembering(one)).because == ("too few cases to prefer the debugger to the tester")
     assert route(remembering(one, two)).role is Role.DEBUGGER
     assert not route(remembering(one, two, *[repair(Role.TESTER, True)] * 4)).changed
 
@@ -157,7 +157,7 @@ def test_no_number_and_no_word_leads_a_violation_away_from_a_person(category: Ca
         advice = memory.route(failure, todo(), default, NOW)
         assert (advice.role, advice.changed) == (default, False)
         assert advice.because == (
-            f"who acts on {category} is not for memory to say; 20 of {category}; debugger fixed 20 of 20"
+            f"memory does not decide who acts on {category}; 20 of {category}; debugger fixed 20 of 20"
         )
 
 
@@ -183,9 +183,9 @@ def test_what_the_todo_says_itself_is_obeyed(word: str) -> None:
 
     assert (advice.role, advice.changed) == (Role.TESTER, False)
     assert advice.because == (
-        f"the todo says itself who acts on {word}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
+        f"the todo itself sets the role for {word}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
     )
-    assert route(remembering(), about=about).because == f"the todo says itself who acts on {word}"
+    assert route(remembering(), about=about).because == f"the todo itself sets the role for {word}"
     assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed
 
 

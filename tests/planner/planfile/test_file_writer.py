@@ -114,7 +114,7 @@ def test_a_pipe_without_a_reader_is_an_error_after_a_while(
     os.mkfifo(tmp_path / "pipe")
     prepare_place(tmp_path / "pipe")
 
-    assert refusal(tmp_path / "pipe").startswith("nobody reads this pipe, 5 s long; start its reader")
+    assert refusal(tmp_path / "pipe").startswith("nothing has read this pipe for 5 s; start its reader")
 
 
 def test_devices_are_written_to_and_stay_devices() -> None:
@@ -171,7 +171,9 @@ def test_a_reader_that_goes_away_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        assert refusal(Path(f"/dev/fd/{writing}")) == "its reader has gone; keep it reading, or name a file"
+        assert (
+            refusal(Path(f"/dev/fd/{writing}")) == "its reader has ended; keep it running, or name a file"
+        )
     finally:
         os.close(writing)
 
@@ -180,12 +182,12 @@ def test_a_reader_that_goes_away_is_an_error() -> None:
 def test_what_cannot_be_written_is_told_in_one_line_with_a_remedy(tmp_path: Path, write) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("x")
-    taken = "there is such a file already, and none is replaced; name a new one, or remove it"
+    taken = "the file exists already and is not replaced; name a new file, or remove it"
     folder = "it is a folder; name a file in it"
     assert refusal(tmp_path / "folder", write) == (taken if write is create_file else folder)
     assert (
         refusal(tmp_path / "file" / "x", write)
-        == "a part of its path is no folder; remove it, or name another file"
+        == "a part of its path is not a folder; remove it, or name another file"
     )
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
     if write is not prepare_place:
@@ -196,13 +198,13 @@ def test_what_cannot_be_written_is_told_in_one_line_with_a_remedy(tmp_path: Path
 def test_a_circle_of_links_is_told(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    assert refusal(tmp_path / "a") == "the path is a circle of symbolic links; name another file"
+    assert refusal(tmp_path / "a") == "the path is a loop of symbolic links; name another file"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written_to_is_told_before_and_after(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir(mode=0o500)
-    remedy = "it may not be written to; change its permissions, or name another file"
+    remedy = "permission denied; change its permissions, or name another file"
     for write in (write_file, prepare_place):
         assert refusal(tmp_path / "folder" / "file", write) == remedy
 
@@ -228,7 +230,7 @@ def test_a_new_file_is_written_whole_or_not_at_all_and_replaces_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     create_file(tmp_path / "new", "x")
-    assert refusal(tmp_path / "new", create_file).startswith("there is such a file already")
+    assert refusal(tmp_path / "new", create_file).startswith("the file exists already")
 
     def fails(*_: object) -> None:
         raise error

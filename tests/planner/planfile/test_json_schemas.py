@@ -36,7 +36,7 @@ def test_every_schema_is_a_schema(name: str) -> None:
 
 
 def test_an_unknown_schema_is_named_with_the_known_ones() -> None:
-    with pytest.raises(KeyError, match="no schema 'plans'; known are plan"):
+    with pytest.raises(KeyError, match="unknown schema 'plans'; the schemas are plan"):
         schemas.schema("plans")
 
 

@@ -41,14 +41,14 @@ def test_without_a_run_the_command_to_run_is_named(command: Command) -> None:
 
 
 def test_a_named_file_that_is_not_there_is_said_to_be_missing(command: Command) -> None:
-    with pytest.raises(OutcomeFileError, match=r"^gone\.json: there is no such file; run first"):
+    with pytest.raises(OutcomeFileError, match=r"^gone\.json: the file does not exist; run first"):
         find_outcomes(load_plan(Path("plan.yaml")), Path("gone.json"))
 
 
 def test_a_folder_is_no_outcome_file(command: Command) -> None:
     (command.folder / "out").mkdir()
 
-    with pytest.raises(OutcomeFileError, match="out: is a folder; name the outcome file in it"):
+    with pytest.raises(OutcomeFileError, match="out: this is a folder; name the outcome file in it"):
         find_outcomes(load_plan(Path("plan.yaml")), Path("out"))
 
 
@@ -184,7 +184,7 @@ def test_one_outcome_by_itself_is_taken_for_the_plan_as_it_is(command: Command) 
         ({"step_id": "A"}, r"the plan 'shop' has no todo 'A'; did you mean 'a'\?$|name the id of a todo"),
         ({"step_id": "elsewhere"}, "has no todo 'elsewhere'; name the id of a todo of this plan"),
         ({"plan": "other"}, r"the outcomes are of 'other' \(plan\.yaml\), not of 'shop'"),
-        ({"success": None}, "success is not as an outcome file has it"),
+        ({"success": None}, "success does not fit an outcome file"),
     ],
 )
 def test_one_outcome_that_does_not_fit_is_refused(command: Command, change: object, message: str) -> None:
@@ -198,8 +198,11 @@ def test_one_outcome_that_does_not_fit_is_refused(command: Command, change: obje
     ("outcomes", "message"),
     [
         ([done("b")], r"the plan 'shop' has no todo 'b'; name the id"),
-        ([done("a"), done("a")], r"outcomes\[1\] is the second of todo 'a'; leave one of them"),
-        ([done("a", plan="shops")], r"outcomes\[0\] is of the plan 'shops', which is not among its plans"),
+        ([done("a"), done("a")], r"outcomes\[1\] is the second of todo 'a'; keep one"),
+        (
+            [done("a", plan="shops")],
+            r"outcomes\[0\] names the plan 'shops', which is not among its plans",
+        ),
         ([done("a/b")], "has no todo 'a/b'"),
     ],
 )

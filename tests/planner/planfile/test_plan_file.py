@@ -177,14 +177,14 @@ def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Pat
         ("depends_on: [b]", "did you mean 'dependencies'?"),
         ("cmd: pytest", "did you mean 'test_command'?"),
         ("tests: [pytest]", "it belongs below 'acceptance_criteria'"),
-        ("qqq: 1", "keys of your own begin with 'x-'"),
+        ("qqq: 1", "your own keys start with 'x-'"),
     ],
 )
 def test_an_unknown_key_is_told_with_the_one_that_is_meant_or_its_place(
     tmp_path: Path, key: str, remedy: str
 ) -> None:
     name = key.partition(":")[0]
-    assert f"'{name}' is no key of a todo; {remedy}" in faults_of(write(tmp_path, todo(key)))
+    assert f"'{name}' is not a key of a todo; {remedy}" in faults_of(write(tmp_path, todo(key)))
 
 
 def test_an_unreadable_part_hides_no_fault_of_its_neighbours(tmp_path: Path) -> None:
@@ -247,10 +247,10 @@ def test_the_root_may_be_above_the_plan_but_not_above_the_boundary(tmp_path: Pat
     folder.mkdir(parents=True)
     path = write(folder, "root: ..\n" + todo(""))
     assert load_plan(path, boundary=tmp_path / "project").root == tmp_path / "project"
-    assert "root: the root '..' leaves" in faults_of(path, boundary=folder)
+    assert "root: the root '..' is outside of" in faults_of(path, boundary=folder)
     (folder / "link").symlink_to(tmp_path)
     path = write(folder, "root: link\n" + todo(""))
-    assert "root: the root 'link' leaves" in faults_of(path, boundary=folder)
+    assert "root: the root 'link' is outside of" in faults_of(path, boundary=folder)
     path = write(folder, f"root: {tmp_path}\n" + todo(""))
     assert "is an absolute path" in faults_of(path, boundary=tmp_path)
 
@@ -282,7 +282,7 @@ def test_an_option_of_a_command_may_not_lead_out_of_the_root(
     tmp_path: Path, option: str, name: str, path: str
 ) -> None:
     shown = faults_of(write(tmp_path, todo(f"verify: pytest a {option}")))
-    assert f"items[0].verify: the command's {name} leads outside: '{path}' leaves the plan's root" in shown
+    assert f"items[0].verify: {name} of the command leads outside: '{path}' leaves the plan's root" in shown
 
 
 def test_a_glob_may_not_climb_out_behind_its_wildcard(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_what_stands_empty_is_named_with_what_to_write(tmp_path: Path) -> None:
     keys = ("dependencies", "acceptance_criteria", "failure_routing", "agent_role", "priority")
     shown = faults_of(write(tmp_path, todo("".join(f"{key}:\n" for key in (*keys, "risk_level")))))
     for key in keys:
-        assert f"{key}: nothing is written here; write something, or leave the key out" in shown
+        assert f"{key}: the value is empty; write something, or remove the key" in shown
     assert "risk_level" not in shown
 
 

@@ -39,10 +39,10 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
         ("todo".encode("utf-16"), ": the file is binary or UTF-16; a plan is YAML or JSON, saved as UTF-8"),
         (b"a: \xc3\xa4\nb: \xff\n", ":2:4: the byte 0xff is not UTF-8; save the file as UTF-8"),
         (b"\xef\xbb\xbfab\xc3\n", ":1:3: the byte 0xc3 is not UTF-8; save the file as UTF-8"),
-        (b"a: \x07\n", ":1:4: the control character U+0007 may not stand in YAML; delete it"),
+        (b"a: \x07\n", ":1:4: the control character U+0007 is not allowed in YAML; delete it"),
         (
             b"a: [1, 2\n",
-            ":2:1: this is no YAML: while parsing a flow sequence: did not find expected ',' or ']'; "
+            ":2:1: invalid YAML: while parsing a flow sequence: did not find expected ',' or ']'; "
             "close the bracket, or put a comma between its parts",
         ),
     ],
@@ -53,7 +53,7 @@ def test_a_file_that_is_no_text_of_a_plan_says_why(tmp_path: Path, data: bytes, 
 
 def test_a_path_that_is_no_file_says_why(tmp_path: Path) -> None:
     assert fault_of(tmp_path) == ": this is a directory; name the plan file in it"
-    assert fault_of(tmp_path / "none.yaml") == ": there is no such file; check the path"
+    assert fault_of(tmp_path / "none.yaml") == ": the file does not exist; check the path"
     (tmp_path / "plain").write_text("x")
     assert "Not a directory" in fault_of(tmp_path / "plain" / "plan.yaml")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -99,7 +99,7 @@ def test_depth_through_aliases_counts_as_depth(tmp_path: Path) -> None:
 
 def test_aliases_of_one_long_text_are_weighed(tmp_path: Path) -> None:
     text = f"x-a: &a {'y' * 90_000}\nx-b: [{', '.join(['*a'] * 1000)}]\n" + HEAD
-    assert "those of aliases counted" in fault_of_bytes(tmp_path, text.encode())
+    assert "with aliases expanded" in fault_of_bytes(tmp_path, text.encode())
 
 
 def test_more_values_than_a_plan_can_have_are_refused(
@@ -134,7 +134,7 @@ def test_the_pure_python_parser_serves_where_there_is_no_other(
     (tmp_path / "plan.yaml").write_text(HEAD + "  # end\n- id: 'no'\n  title: 'x'\n  intent: |\n    a\n")
     plan = load_plan(tmp_path / "plan.yaml").plan
     assert [item.id for item in plan.items] == ["a", "no"]
-    assert fault_of_bytes(tmp_path, b"a: b: c\n").startswith(":1:5: this is no YAML: mapping values")
+    assert fault_of_bytes(tmp_path, b"a: b: c\n").startswith(":1:5: invalid YAML: mapping values")
     assert "deeper than 64" in fault_of_bytes(tmp_path, b"[" * 10_000)
 
 
@@ -148,5 +148,5 @@ def test_a_plan_of_too_many_todos_is_refused_at_the_first_that_is_too_many(tmp_p
     assert len(load_plan(path).plan.items) == MAX_TODOS + 1, "a repair of a plan at its limit"
     fault = fault_of_bytes(tmp_path, ("todo_list_id: p\nitems:\n" + "".join(items)).encode())
     assert fault == (
-        ":2003:3 items[2000]: the plan has 2,001 todos, more than 2,000; make several plans of it"
+        ":2003:3 items[2000]: the plan has 2,001 todos, more than 2,000; split it into several plans"
     )

@@ -452,7 +452,7 @@ def test_what_no_file_can_say_is_refused(example: Example) -> None:
     with pytest.raises(PlanFileError):
         rewrite(example.loaded, revised, target=example.path.with_name("new.yaml"))
     revised = changed(example.plan, extensions={"x-a": (1, 2)})
-    with pytest.raises(PlannerError, match="holds what no plan file can say"):
+    with pytest.raises(PlannerError, match="has a value that a plan file cannot have"):
         rewrite(example.loaded, revised, target=example.path.with_name("new.json"))
 
 
@@ -461,7 +461,7 @@ def test_a_file_that_has_changed_meanwhile_is_refused(example: Example) -> None:
     with pytest.raises(PlannerError, match="has changed since it was loaded; run the command again"):
         rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
     example.path.unlink()
-    with pytest.raises(PlannerError, match="there is no such file"):
+    with pytest.raises(PlannerError, match="the file does not exist"):
         rewrite(example.loaded, example.plan, target=example.path.with_name("new.yaml"))
 
 
@@ -492,7 +492,7 @@ def test_a_root_out_of_reach_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     example = Example(tmp_path / "plans", PLAN)
     monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(
-        PlannerError, match=r"lies neither in that folder nor under .*; name a file in"
+        PlannerError, match=r"is neither in that folder nor below .*; name a file in"
     ) as caught:
         rewrite(example.loaded, example.plan, target=Path("new.yaml"))
     assert "\n" not in str(caught.value)

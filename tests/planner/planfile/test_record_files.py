@@ -71,13 +71,13 @@ def test_keys_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "it is no JSON: Expecting value: line 1 column 1"),
+        ("", "it is not valid JSON: Expecting value: line 1 column 1"),
         ("{", "line 1 column 2"),
-        ("[]", "the document is not as an outcome file has it"),
-        ('{"schema_version": 1}', "plans is not as an outcome file has it: Field required (and 3 more)"),
+        ("[]", "the document does not fit an outcome file"),
+        ('{"schema_version": 1}', "plans does not fit an outcome file: Field required (and 3 more)"),
         ("[" * 200_000, "nesting is too deep"),
         ("9" * 5000, "digits"),
-        ('{"\\u001b[31m', "is no JSON"),
+        ('{"\\u001b[31m', "is not valid JSON"),
     ],
 )
 def test_a_broken_outcome_file_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:

@@ -25,7 +25,7 @@ def test_every_other_transition_of_a_todo_is_refused_by_name() -> None:
             assert (error.before, error.after, error.trigger) == (before, after, "work_finished")
             assert f"todo 't1' cannot go from {before} to {after} by work_finished; " in str(error)
             ways = [other.value for other in TodoLife if (before, other) in TODO_MOVES]
-            assert str(error).endswith(", ".join(ways) or "it has come to its end")
+            assert str(error).endswith(", ".join(ways) or "nothing, because it has ended")
 
 
 def test_every_other_transition_of_a_plan_is_refused_by_name() -> None:

@@ -54,12 +54,12 @@ def test_the_screen_tells_who_waits_for_whom_and_for_which_files(planner: Comman
         "\n"
         "Wave 2 (1)\n"
         "  b  b\n"
-        "    apart    from a, for both may write src/b.py, src/**\n"
-        "    apart    from f, for both may write CHANGELOG.md\n"
+        "    apart    from a, because both may write src/b.py, src/**\n"
+        "    apart    from f, because both may write CHANGELOG.md\n"
         "\n"
         "Wave 3 (1)\n"
         "  c  c\n"
-        "    apart    from b, for both may write src/b.py\n"
+        "    apart    from b, because both may write src/b.py\n"
     )
 
 

@@ -73,10 +73,10 @@ def refused(*edits: Edit, of: Plan | None = None) -> EditConflictError:
     ("edit", "said"),
     [
         (add_branch("t1"), "the id 't1' is taken"),
-        (add_branch(parent="nobody"), "'nobody' is no todo"),
-        (AddBranch(**WHY, todo=todo("x", CMD)), "no todo of the plan"),
-        (add_branch(dependencies=["nobody"]), "'nobody', which is no todo"),
-        (add_branch(dependencies=["t2_branch_01"]), "'t2_branch_01', which is no todo"),
+        (add_branch(parent="nobody"), "'nobody' is not a todo"),
+        (AddBranch(**WHY, todo=todo("x", CMD)), "is not a todo of the plan"),
+        (add_branch(dependencies=["nobody"]), "'nobody', which is not a todo"),
+        (add_branch(dependencies=["t2_branch_01"]), "'t2_branch_01', which is not a todo"),
     ],
 )
 def test_a_branch_that_does_not_fit_is_refused(edit: AddBranch, said: str) -> None:
@@ -99,12 +99,12 @@ def test_a_todo_waits_for_the_step_before_it() -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t3"])), "circle"),
-        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t2"])), "circle"),
+        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t3"])), "circular"),
+        (AddTodoBefore(**WHY, todo_id="t2", todo=todo("s", CMD, dependencies=["t2"])), "circular"),
         (AddTodoBefore(**WHY, todo_id="t2", todo=todo("t3", CMD)), "the id 't3' is taken"),
         (AddTodoBefore(**WHY, todo_id="t9", todo=todo("s", CMD)), "no such todo"),
-        (AddDependency(**WHY, todo_id="t1", on="t3"), "circle"),
-        (AddDependency(**WHY, todo_id="t1", on="t1"), "circle"),
+        (AddDependency(**WHY, todo_id="t1", on="t3"), "circular"),
+        (AddDependency(**WHY, todo_id="t1", on="t1"), "circular"),
         (AddDependency(**WHY, todo_id="t3", on="t2"), "already"),
         (AddDependency(**WHY, todo_id="t3", on="t9"), "no todo 't9'"),
     ],
@@ -192,9 +192,9 @@ def test_isolation_keeps_the_criteria_that_it_is_told_to() -> None:
 
 
 def test_only_branches_are_isolated_and_something_must_be_left() -> None:
-    assert "no branch" in refused(isolate(CMD, name="t1")).problem
+    assert "not a branch" in refused(isolate(CMD, name="t1")).problem
     given = plan(todo("t1", CMD), FULL)
-    assert "nothing would be left" in refused(isolate(), of=given).problem
+    assert "no criterion would be left" in refused(isolate(), of=given).problem
     assert "joins two commands" in refused(isolate("pytest && pytest"), of=given).problem
 
 
@@ -222,9 +222,9 @@ def test_a_limit_is_raised_from_what_it_is() -> None:
     result = after(raise_limit(300, 600), raise_limit(600, 700)).todo("t1")
     assert result.acceptance_criteria.tests[0].timeout_seconds == 700
     assert "is 300 s, not 20 s" in refused(raise_limit(20, 40)).problem
-    assert "no more than it has" in refused(raise_limit(300, 300)).problem
-    assert "no limit of its own" in refused(raise_limit(300, 600, "verify")).problem
-    assert "no limit of its own" in refused(raise_limit(300, 600, "tests[1]")).problem
+    assert "not more than the current limit" in refused(raise_limit(300, 300)).problem
+    assert "no time limit" in refused(raise_limit(300, 600, "verify")).problem
+    assert "no time limit" in refused(raise_limit(300, 600, "tests[1]")).problem
 
 
 def retarget(where: str, old: str, new: str, name: str = "t1") -> RetargetCheck:
@@ -270,7 +270,7 @@ def test_a_quarantine_is_written_into_the_policy(metadata: dict[str, Any] | None
     ]
     assert result.metadata.auto_fix_mode == given.metadata.auto_fix_mode
     assert "in quarantine until 2026-02-01" in refused(quarantine("2026-02-01"), of=result).problem
-    assert "no date" in refused(quarantine("2026-02-31")).problem
+    assert "not a valid date" in refused(quarantine("2026-02-31")).problem
 
 
 names = st.sampled_from(["t1", "t2", "t3", "t1_branch_01", "t2_branch_01", "s1", "s2", "t2_part_01"])

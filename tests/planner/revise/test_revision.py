@@ -614,7 +614,7 @@ def test_an_empty_selection_names_the_file_in_which_a_test_is_missing() -> None:
 def test_tests_that_prove_nothing_are_to_run() -> None:
     failed = failure(Category.TEST_NOT_FOUND, rule="all-skipped")
     hint = only(situation(failed, todo("t2", FILE), check("tests[0]", FILE)), NameArtifact).hint
-    assert hint.startswith("Let a test of tests/test_rsi.py run")
+    assert hint.startswith("Make a test of tests/test_rsi.py run")
 
 
 def test_tests_that_this_machine_cannot_run_are_neither_written_nor_retargeted() -> None:

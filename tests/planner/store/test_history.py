@@ -51,8 +51,8 @@ def test_the_runs_of_a_plan_are_shown_with_their_branches(planner: Command) -> N
         "shop (plan.yaml): 1 run, 1 branch, a repair took 2 min on average, 1 run blocked\n"
         "\n"
         "run run-1  waiting for a person  2026-11-21 10:00 UTC, 16 events\n"
-        "  waits for a person since 2026-11-21 10:15 UTC: see to what was not there, so that bill can be\n"
-        "  verified (something was not there: AssertionError: assert 110 == 119; it was verified 4 times)\n"
+        "  waiting for a person since 2026-11-21 10:15 UTC: repair the environment, so that bill can be\n"
+        "  verified (something was missing: AssertionError: assert 110 == 119; it was verified 4 times)\n"
         "  BRANCH         OUT OF  ROLE   ATTEMPTS  OUTCOME                   TOOK\n"
         "  tax_branch_01  tax     coder  1         passed, its todo is done  2 min\n"
         "\n"
@@ -119,7 +119,7 @@ def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Com
 
     assert shown.status == 0
     flat = " ".join(shown.out.split())
-    assert flat.startswith("a1b2c3d4e5f6: TEST_REGRESSION. A test asserted something")
+    assert flat.startswith("a1b2c3d4e5f6: TEST_REGRESSION. An assertion of a test")
     assert "AssertionError: assert 110 == 119 seen in 3 verifications of tax, last 2026-11-21 10:07" in flat
     assert "coder 1 of 1 context-for-the-repair" in flat
     assert "tax_branch_01 tax coder 1 passed, its todo is done 2 min" in flat
@@ -133,11 +133,11 @@ def test_what_repaired_a_failure_is_told_with_what_people_corrected(planner: Com
 def test_a_failure_that_nobody_has_repaired_is_told_so(planner: Command) -> None:
     repaired(planner)
     shown = planner("history", "fixed", "e1")
-    assert "Nobody has repaired it yet, as far as the logs tell." in shown.out
+    assert "The logs show no repair of it." in shown.out
     unknown = planner("history", "fixed", "zz")
     assert (unknown.status, unknown.out) == (
         1,
-        "No run has seen a failure zz. The latest that were seen: e1, a1b2c3d4e5f6\n",
+        "No run has seen a failure zz. The latest signatures: e1, a1b2c3d4e5f6\n",
     )
     assert planner("history", "fixed", "zz", "--json").json == {"signature": "zz", "known": False}
 
@@ -147,12 +147,12 @@ def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Comma
         (
             ("history",),
             0,
-            "shop (plan.yaml): no run of it is known. The history is filled by: pytest",
+            "shop (plan.yaml): no run is known. These commands record history: pytest",
         ),
         (
             ("history", "fixed", "a1"),
             1,
-            "No run has seen a failure a1. The history is filled by: pytest",
+            "No run has seen a failure a1. These commands record history: pytest",
         ),
     ]:
         shown = planner(*words)
@@ -213,7 +213,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(planner: Command) ->
     (planner.folder / "text.db").write_text("no database at all")
     for place, said in [
         ("text.db", "text.db: the index cannot be used: file is not a database"),
-        ("none.db", "none.db: there is no such index"),
+        ("none.db", "none.db: the index does not exist"),
         (
             "postgresql+nobody://ann:secret@host/x",
             "postgresql+nobody://ann:***@host/x: there is no driver",
@@ -258,7 +258,7 @@ def test_what_an_index_holds_cannot_break_the_screen(planner: Command) -> None:
     shown = planner("history")
     assert "  a b " in shown.out
     assert "failed, its todo is done" in shown.out
-    assert "run run-1  in a state of another version  2026-11-21" in shown.out
+    assert "run run-1  in an unknown state  2026-11-21" in shown.out
 
 
 def corrections(planner: Command) -> list[Correction]:
@@ -295,8 +295,9 @@ def test_who_corrects_nothing_or_nothing_that_is_known_is_told_what_to_say(plann
     done = planner("history", "correct", "ab1", "--by", "ann")
     assert done.status == 2
     assert done.err == (
-        "planner: a correction has to correct something: tell with --category what kind of failure it was, "
-        "with --owner whose it was, or with --role who should have acted\n"
+        "planner: a correction needs the right category (--category), the right owner (--owner), or the "
+        "role "
+        "that should have acted (--role)\n"
     )
     assert planner("history", "correct", "ab", "--role", "coder").status == 2, "two begin so"
     assert not (planner.folder / CORRECTIONS).exists()

@@ -201,13 +201,13 @@ def test_many_may_ask_at_once(project: Project) -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("sqlite://", "is no URL of a database"),
-        ("sqlite:///x.db?mode=ro", "is no URL of a database"),
+        ("sqlite://", "is not the URL of a database"),
+        ("sqlite:///x.db?mode=ro", "is not the URL of a database"),
         ("no/such/x.db", "No such file or directory"),
-        ("://x", "is no URL of a database"),
+        ("://x", "is not the URL of a database"),
         ("postgresql+nodriver://ann:secret@host/x", "ann:***@host/x: there is no driver for"),
         ("notes.txt", "notes.txt: the index cannot be used: file is not a database"),
-        ("pipe", "pipe is a link, or no file"),
+        ("pipe", "pipe is a link, or not a regular file"),
     ],
 )
 def test_what_no_index_can_be_is_refused_in_one_line(

@@ -142,7 +142,7 @@ def test_what_is_something_else_is_not_replaced(plan: Path, held: str) -> None:
     plan.with_name("other.yaml").write_text(PLAN.replace("shop", "inn"))
     plan.with_name("folder").mkdir()
 
-    with pytest.raises(PlannerError, match=r"plan itself|something else than this plan"):
+    with pytest.raises(PlannerError, match=r"plan itself|the file is not this plan"):
         PlanVersions(plan.with_name(held), plan)
 
 
@@ -155,7 +155,7 @@ def test_a_file_of_the_plan_is_never_written_over(plan: Path) -> None:
 
     (remark,) = run.write()
 
-    assert "newest.phase.yaml: is a file of the plan itself" in remark
+    assert "newest.phase.yaml: this file belongs to the plan" in remark
     assert sub.read_text() == SUB.replace("root: ..\n", "")
 
 

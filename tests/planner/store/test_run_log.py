@@ -109,7 +109,7 @@ def test_a_torn_last_line_is_cut_off_with_a_remark(log: RunLog, path: Path, kept
 def test_a_file_that_is_no_log_is_left_as_it_is(path: Path, content: str) -> None:
     path.write_text(content)
 
-    with pytest.raises(LogError, match="line 0 is no line of a log; restore"):
+    with pytest.raises(LogError, match="line 0 is not a line of a log; restore"):
         write(RunLog.append_to(path), FIRST)
     assert path.read_text() == content
 
@@ -166,9 +166,9 @@ def _content(path: Path, held: dict[Path, bytes] = {}) -> bytes:  # noqa: B006  
     [
         (
             lambda lines: [lines[0], lines[2]],
-            "line 1 bears the number 2: a line was dropped",
+            "line 1 has the number 2: a line was dropped",
         ),
-        (lambda lines: lines[1:], "line 0 bears the number 1"),
+        (lambda lines: lines[1:], "line 0 has the number 1"),
         (
             lambda lines: [lines[0], lines[1].replace("clock_ticked", "run_resumed"), lines[2]],
             "was changed",
@@ -177,8 +177,8 @@ def _content(path: Path, held: dict[Path, bytes] = {}) -> bytes:  # noqa: B006  
         (lambda lines: [lines[0], "\x00\x00", *lines[1:]], "line 1 cannot be read"),
         (lambda lines: [lines[0], "é", *lines[1:]], "line 1 cannot be read: byte 0 is not ASCII"),
         (lambda lines: [lines[0] + "\r", *lines[1:]], "line 0"),
-        (lambda lines: [*lines, encode(3, FIRST, (), _digest(lines[2]))[0]], "line 3 holds plan_submitted"),
-        (lambda _: [encode(0, TICK, (), GENESIS)[0]], "line 0 holds clock_ticked"),
+        (lambda lines: [*lines, encode(3, FIRST, (), _digest(lines[2]))[0]], "line 3 has plan_submitted"),
+        (lambda _: [encode(0, TICK, (), GENESIS)[0]], "line 0 has clock_ticked"),
         (lambda _: ['{"n": 0}'], "line 0 was changed"),
     ],
 )
@@ -217,7 +217,7 @@ def test_a_full_disk_takes_no_event_in_and_the_log_can_go_on(
     monkeypatch.undo()
 
     told = (
-        f"{path}: the event cannot be written (No space left on device) and was not taken in; make room, "
+        f"{path}: the event cannot be written (No space left on device) and was not recorded; free space, "
     )
     assert str(refused.value).startswith(told)
     assert path.read_bytes() == before
@@ -272,7 +272,7 @@ def test_what_no_log_can_be_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for place, said in (
         ("", "cannot be opened"),
-        ("pipe", "no regular file"),
+        ("pipe", "not a regular file"),
         ("link", "Too many levels of symbolic links"),
         ("no/such/folder", "No such file or directory"),
         ("a\0b", "null byte"),

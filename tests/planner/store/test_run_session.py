@@ -124,7 +124,7 @@ def test_how_many_work_at_once_stays_as_it_was_begun(desk: Desk) -> None:
     assert desk.open().remarks() == desk.open(jobs=2, log=desk.folder / "two.jsonl").remarks() == []
     for settings in ({"jobs": 3}, {"jobs": 3, "log": desk.folder / "two.jsonl"}, {"allow_unproved": True}):
         (remark,) = desk.open(**settings).remarks()
-        assert "goes on with the --jobs and --allow-unproved that it was begun with" in remark
+        assert "continues with the --jobs and --allow-unproved that it was started with" in remark
 
 
 def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) -> None:
@@ -156,9 +156,9 @@ def test_a_refused_event_is_not_in_the_log(desk: Desk) -> None:
     [
         (
             {"todo_list_id": "inn"},
-            "the log of the plan 'shop', and plan.yaml is 'inn'; name another",
+            "the log of the plan 'shop', but plan.yaml is 'inn'; name another",
         ),
-        ({"workflow_name": "New"}, "plan.yaml has changed since the run began; put it back"),
+        ({"workflow_name": "New"}, "plan.yaml has changed since the run began; restore it"),
     ],
 )
 def test_the_log_of_another_plan_is_refused(desk: Desk, change: dict[str, Any], said: str) -> None:
@@ -174,7 +174,7 @@ def test_the_log_of_another_run_is_refused(desk: Desk) -> None:
     desk.tell(desk.open(run_id="first"), "run_started")
 
     assert desk.open(run_id="first").run_id == "first"
-    with pytest.raises(LogError, match="log of the run 'first', not of 'second'; leave --run out"):
+    with pytest.raises(LogError, match="log of the run 'first', not of 'second'; remove --run"):
         desk.open(run_id="second")
 
 
@@ -277,7 +277,7 @@ def test_a_sub_plan_is_loaded_when_it_is_told_to_be_there(parent: Desk) -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({}, "there is no file 'phases/two.json'"),
+        ({}, "the file 'phases/two.json'"),
         ({"path": "../two.json"}, "leaves"),
         ({"path": "phases/broken.json"}, "phases/broken.json"),
         ({"path": "phases/hollow.json"}, "[unreadable-test]"),
@@ -431,9 +431,9 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("line", "rule", "said"),
     [
-        (b"", "unreadable-line", "the line is no JSON object: Invalid JSON: EOF while parsing"),
+        (b"", "unreadable-line", "the line is not a JSON object: Invalid JSON: EOF while parsing"),
         (b"[]", "unreadable-line", "write one object on one line, like"),
-        (b"\xff{}", "unreadable-line", "the line is no UTF-8 at byte 0; write UTF-8"),
+        (b"\xff{}", "unreadable-line", "the line is not UTF-8 at byte 0; write UTF-8"),
         (b" " * (MAX_EVENT_BYTES + 1), "unreadable-line", "longer than 16 MiB"),
         (b"[" * 9_999, "unreadable-line", "recursion limit"),
         (b"{}", "unknown-event", "the line names no event"),
@@ -447,7 +447,7 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
         (
             b'{"event": "run_started", "at": "now"}',
             "unfit-event",
-            'times are written as in {"event": "run_started", "at": "2026',
+            'write times as in {"event": "run_started", "at": "2026',
         ),
         (b'{"event": "run_started", "at": "2026-01-01T10:00"}', "unfit-event", "should have timezone info"),
         (
@@ -460,7 +460,7 @@ def test_secrets_are_taken_out_before_a_line_is_written(desk: Desk) -> None:
             b'{"event": "plan_submitted", "at": "2026-01-01T10:00Z", "digest": "", "plan": '
             b'{"todo_list_id": "a", "items": []}}',
             "plan-is-submitted",
-            "begin with",
+            "start with",
         ),
     ],
 )

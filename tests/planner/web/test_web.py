@@ -81,7 +81,7 @@ def test_a_form_without_its_token_records_nothing(asking: Path):
     ("said", "told"),
     [
         ({"decision": "approve"}, "approved: a_branch_01 (ada)"),
-        ({"decision": "approve_similar"}, "approved, and all of its class: a_branch_01 (ada)"),
+        ({"decision": "approve_similar"}, "approved, with all of its class: a_branch_01 (ada)"),
         ({"decision": "reject", "because": "too early"}, "rejected: a_branch_01 (ada)"),
         ({"decision": "modify", "role": "tester"}, "approved with changes: a_branch_01 (ada)"),
     ],
@@ -118,7 +118,7 @@ def test_the_second_person_is_told_what_the_first_decided(asking: Path):
 
 def test_the_runs_are_shown_with_their_branches(asking: Path):
     client = client_of(asking)
-    assert "No run is known yet" in client.get("/").text
+    assert "There are no runs yet" in client.get("/").text
 
     client.post("/questions", data=fields(client.get("/questions").text) | {"decision": "approve"})
 

@@ -79,18 +79,19 @@ def run(check_id: str, tests: dict[str, str], verdict: str = "passed") -> CheckR
         (["t.py::new"], {"t.py::new": "passed"}, "passed", None),
         (["new.py::any"], {"new.py::any": "passed"}, "passed", None),
         (["broken.py::any"], {"broken.py::any": "passed"}, "passed", None),
-        (["t.py::green"], {"t.py::green": "passed"}, "inconclusive", "green at the baseline already"),
+        (["t.py::green"], {"t.py::green": "passed"}, "inconclusive", "passed at the baseline already"),
         (["t.py::skipped"], {"t.py::skipped": "passed"}, "inconclusive", "skipped at the baseline"),
         (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "flaky at the baseline"),
         (["old.py::any"], {"old.py::any": "passed"}, "inconclusive", "not run for the baseline"),
         (["t.py::many"], {"t.py::many[1]": "passed", "t.py::many[2]": "passed"}, "passed", None),
         (["t.py"], {"t.py::green": "passed", "t.py::red": "passed"}, "passed", None),
         (["t.py::red", "t.py::green"], {"t.py::red": "passed", "t.py::green": "passed"}, "inconclusive",
-         "t.py::green: green at the baseline already"),
-        (["t.py::red"], {"t.py::red": "skipped"}, "failed", "t.py::red: must be green"),
-        (["t.py"], {"t.py::red": "passed", "t.py::many[1]": "xfailed"}, "failed", "many[1]: must be green"),
+         "t.py::green: passed at the baseline already"),
+        (["t.py::red"], {"t.py::red": "skipped"}, "failed", "t.py::red: must pass, but did not"),
+        (["t.py"], {"t.py::red": "passed", "t.py::many[1]": "xfailed"}, "failed", "many[1]: must pass, "
+            "but did not"),
         ("all", {"t.py::green": "passed", "t.py::red": "passed"}, "passed", None),
-        ("all", {"t.py::green": "passed", "u.py::other": "passed"}, "inconclusive", "all: green at"),
+        ("all", {"t.py::green": "passed", "u.py::other": "passed"}, "inconclusive", "all: passed at"),
     ],
 )  # fmt: skip
 def test_the_table_of_turning_green_holds(
@@ -151,18 +152,18 @@ def test_without_a_baseline_only_explicit_ids_are_judged(
             ["t.py"],
             {"t.py::green": "passed"},
             "failed",
-            "t.py::many[1]: green at the baseline, and not there",
+            "t.py::many[1]: passed at the baseline, but missing now",
         ),
-        (["t.py::green"], {"t.py::green": "skipped"}, "failed", "did not run to a pass"),
-        (["t.py::red"], {"t.py::red": "passed"}, "inconclusive", "none of its tests was green"),
-        (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "none of its tests was green"),
+        (["t.py::green"], {"t.py::green": "skipped"}, "failed", "but not now"),
+        (["t.py::red"], {"t.py::red": "passed"}, "inconclusive", "none of its tests passed"),
+        (["t.py::flaky"], {"t.py::flaky": "passed"}, "inconclusive", "none of its tests passed"),
         (
             "all",
             {"t.py::green": "passed", "t.py::many[1]": "passed", "u.py::other": "passed"},
             "passed",
             None,
         ),
-        ("all", {"t.py::green": "passed", "t.py::many[1]": "passed"}, "failed", "u.py::other: green at"),
+        ("all", {"t.py::green": "passed", "t.py::many[1]": "passed"}, "failed", "u.py::other: passed at"),
     ],
 )
 def test_the_table_of_staying_green_holds(
@@ -243,7 +244,7 @@ def test_a_renamed_file_has_the_same_tests_and_one_that_may_be_gone_demands_none
     assert verdict(TURN_GREEN, {"new.py::red": "passed"}, must_turn_green=["new.py::red"])[0] == "passed"
     assert verdict(TURN_GREEN, green, must_turn_green=["new.py::green"])[0] == "inconclusive"
     lost = verdict(STAY_GREEN, green, must_stay_green="all")
-    assert lost == ("failed", "gone.py::green: green at the baseline, and not there any more")
+    assert lost == ("failed", "gone.py::green: passed at the baseline, but missing now")
     accepted.append({"todo_id": "t", "reason": "r", "at": "", "files": {"gone.py": None}})
     assert verdict(STAY_GREEN, green, must_stay_green="all") == ("passed", None)
     assert verdict(STAY_GREEN, {}, must_stay_green="all")[0] == "failed"
@@ -337,4 +338,4 @@ def test_the_demands_of_a_sub_plan_speak_of_its_own_root(tmp_path: Path) -> None
     asked = whole.loaded.plan.todo("up/t")
     assert judging.decide(asked, run(STAY_GREEN, {"t.py::green": "passed"})).check.verdict is Verdict.PASSED
     lost = judging.decide(asked, run(STAY_GREEN, {"t.py::else": "passed"}))
-    assert lost.check.reason == "part/t.py::green: green at the baseline, and not there any more"
+    assert lost.check.reason == "part/t.py::green: passed at the baseline, but missing now"

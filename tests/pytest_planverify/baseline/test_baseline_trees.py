@@ -348,8 +348,8 @@ def test_what_cannot_be_checked_out_is_said(repository: Path, tmp_path: Path) ->
     write(repository, "later/plan.yaml")
     write(tmp_path, "plain/a.py")
     for root, revision, said in (
-        (repository, "nowhere", "no revision 'nowhere'"),
-        (tmp_path / "plain", "HEAD", "under no git repository"),
+        (repository, "nowhere", "unknown revision 'nowhere'"),
+        (tmp_path / "plain", "HEAD", "not in a git repository"),
         (repository / "later", "HEAD", "has no folder later/"),
     ):
         with pytest.raises(BaselineError, match=said), checkout(root, revision):

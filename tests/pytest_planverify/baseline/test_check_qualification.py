@@ -83,7 +83,7 @@ def test_a_control_that_does_not_apply_is_a_fault_only_where_there_is_a_feature_
 
 
 def test_the_reason_quotes_the_first_line_of_the_failure():
-    assert worth_of([answer(R)]).because == "it is red before the work: assert 1 == 2"
+    assert worth_of([answer(R)]).because == "it fails before the work: assert 1 == 2"
 
 
 @given(

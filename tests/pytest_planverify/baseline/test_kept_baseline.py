@@ -191,7 +191,7 @@ def test_a_file_that_differs_from_what_git_keeps_is_a_doubt_and_does_not_count(r
     path, _ = keep_baseline(repository, document(revision="true"), {})
     path.write_bytes(baseline_bytes(document(revision="false")))
     assert loaded(repository).document.revision == "true"
-    assert "is not the baseline that git keeps" in loaded(repository).doubts[0]
+    assert "differs from the copy of the baseline that git keeps" in loaded(repository).doubts[0]
     path.write_text("broken")
     assert loaded(repository).document.revision == "true"
     assert loaded(repository).doubts
@@ -299,11 +299,11 @@ def test_a_file_that_was_only_renamed_has_its_tests(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"{", "it is no JSON"),
-        (b"\xff", "it is no JSON"),
-        (b"[" * 100_000, "it is no JSON"),
+        (b"{", "it is not valid JSON"),
+        (b"\xff", "it is not valid JSON"),
+        (b"[" * 100_000, "it is not valid JSON"),
         (b'{"schema_version": 2}', "newer than 1"),
-        (b'{"plan": 1}', "is not as a baseline has it"),
+        (b'{"plan": 1}', "does not fit a baseline"),
     ],
 )
 def test_what_is_no_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:

@@ -174,7 +174,7 @@ def test_deep_recursion_of_a_schema_is_no_crash(root: Path) -> None:
     ("schema", "said"),
     [
         ("{", "Expecting"),
-        ("[]", "it is no object"),
+        ("[]", "it is not an object"),
         ('{"type": "nonsense"}', "$.type"),
         ('{"$ref": "http://127.0.0.1:9/x.json"}', "not fetched"),
         ('{"$ref": "other.json"}', "not fetched"),

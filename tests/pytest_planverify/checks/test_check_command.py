@@ -115,7 +115,7 @@ def test_a_limit_that_passed_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     result = run("python slow.py", tmp_path, 0.5)
     (evidence,) = result.evidence
-    assert (result.verdict, result.reason) == (Verdict.FAILED, "it was ended after its limit of 0.5 s")
+    assert (result.verdict, result.reason) == (Verdict.FAILED, "it was stopped after its limit of 0.5 s")
     assert (evidence.timed_out, evidence.limit_seconds) == (True, 0.5)
     assert evidence.process is not None
     assert evidence.process.timed_out
@@ -126,7 +126,7 @@ def test_a_signal_is_a_failure(tmp_path: Path) -> None:
     result = run("python die.py", tmp_path)
     assert (result.verdict, result.reason, result.exit_code) == (
         Verdict.FAILED,
-        "it was ended by SIGKILL",
+        "it was killed by SIGKILL",
         None,
     )
     assert result.evidence[0].process is not None
@@ -137,7 +137,7 @@ def test_a_signal_is_a_failure(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_inconclusive(cmd: str, tmp_path: Path) -> None:
     result = run(cmd, tmp_path)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.reason == f"{cmd.split()[0]} is not installed here"
+    assert result.reason == f"{cmd.split()[0]} is not installed"
     assert result.evidence[0].command is not None
     assert not result.evidence[0].command.found
 
@@ -162,7 +162,7 @@ def test_a_tool_whose_module_is_missing_is_inconclusive(tmp_path: Path) -> None:
     result = run("./python -m mypy src", tmp_path)
     assert (result.verdict, result.reason) == (
         Verdict.INCONCLUSIVE,
-        "the module mypy is not installed here",
+        "the module mypy is not installed",
     )
     assert run("./python -m mypkg.check", tmp_path).verdict is Verdict.FAILED
 

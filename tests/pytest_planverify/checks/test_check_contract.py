@@ -1,4 +1,4 @@
-"""A contract is kept, broken, or cannot be told from the source; the last is never called broken."""
+"""A contract is kept, broken, or undetermined by the source; the last is never called broken."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_promise_that_is_kept_passes_however_it_is_spelled(project: Project, s
         ("def compute_rsi(series: pd.Series) -> pd.Series: ...", "it lacks the parameter period"),
         (
             "def compute_rsi(series: pd.Series, period: int = 14, x=1) -> pd.Series: ...",
-            "the parameter x besides",
+            "the additional parameter x",
         ),
         ("def compute_rsi(period: int, series: pd.Series = 1) -> pd.Series: ...", "another order"),
         (
@@ -106,7 +106,7 @@ def test_a_promise_that_is_kept_passes_however_it_is_spelled(project: Project, s
         ),
         ("def compute_rsi(series: pd.Series, period: int) -> pd.Series: ...", "period has no default"),
         ("def compute_rsi(series: pd.Series, period: int = 14) -> float: ...", "it returns float"),
-        ("def compute_rsi(series: pd.Series, period: int = 14): ...", "does not say what it returns"),
+        ("def compute_rsi(series: pd.Series, period: int = 14): ...", "has no return annotation"),
         ("class compute_rsi: ...", "is a class"),
     ],
 )
@@ -319,18 +319,18 @@ def test_a_broken_promise_outweighs_an_open_one(project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "invalid JSON"),
         ("[]", "cannot be used"),
         ('{"contract_version": 2, "module": "a"}', "contract_version"),
         ('{"contract_version": 1, "module": "../a"}', "module"),
-        ('{"contract_version": 1, "module": "a"}', "promises nothing"),
+        ('{"contract_version": 1, "module": "a"}', "the contract is empty"),
         (
             '{"contract_version": 1, "module": "a", "functions": [{"name": "f", "kind": 1}]}',
-            "c.json:1:68 functions[0].kind: 'kind' is no key of a function",
+            "c.json:1:68 functions[0].kind: 'kind' is not a key of a function",
         ),
         (
             '{"contract_version": 1, "module": "a", "schemas": [{"type": "x"}]}',
-            "schemas[0]: this is no JSON Schema: $.type",
+            "schemas[0]: this is not a JSON Schema: $.type",
         ),
         ("[" * 100_000, "contract"),
     ],

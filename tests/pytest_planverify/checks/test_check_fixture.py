@@ -24,8 +24,8 @@ def test_a_fixture_is_told_with_its_digest(tmp_path: Path) -> None:
         ("rsi.jsn", "missing", "does not exist; did you mean rsi.json?"),
         ("gone/x", "missing", "does not exist"),
         ("folder", "not_a_file", "is a folder, not a file"),
-        ("../x", "outside_root", "leads out"),
-        ("out", "outside_root", "leads out"),
+        ("../x", "outside_root", "is outside of"),
+        ("out", "outside_root", "is outside of"),
         ("a\0b", "unreadable", "cannot be read"),
     ],
 )

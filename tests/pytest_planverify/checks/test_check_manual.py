@@ -99,10 +99,10 @@ def test_a_broken_answers_file_never_passes(tmp_path: Path, content: str) -> Non
 
 def test_an_answers_file_that_is_none_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "root" / ANSWERS_FILE).mkdir(parents=True)
-    assert "is no file" in (read_answers(tmp_path / "root").problem or "")
+    assert "is not a file" in (read_answers(tmp_path / "root").problem or "")
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / ".planverify").symlink_to(tmp_path / "root" / ".planverify")
-    assert "leads out" in (read_answers(tmp_path / "link").problem or "")
+    assert "is outside of" in (read_answers(tmp_path / "link").problem or "")
 
     def refuse(path: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(path))

@@ -85,7 +85,7 @@ sys.stdout.write("end"); sys.stderr.write("fin")
     for text, begin, end in ((result.stdout, "start", "end"), (result.stderr, "x", "fin")):
         assert text.startswith(begin)
         assert text.endswith(end)
-        assert "bytes left out" in text
+        assert "bytes omitted" in text
         assert len(text) < HEAD_BYTES + TAIL_BYTES + 100
     left_out = int(result.stdout.split("… ")[1].split(" bytes")[0])
     assert left_out == 20 * 500_000 + len("startend") - HEAD_BYTES - TAIL_BYTES

@@ -106,7 +106,7 @@ def test_where_the_code_keeps_its_contract_the_test_is_at_fault() -> None:
     found = diagnose(failed_call(promised="total(items)", actual_signature="total(items)"))
 
     assert (found.category, found.owner) == (Category.SPEC_MISMATCH, Owner.TEST)
-    assert "promises total(items). The code has it so, and the test calls it otherwise." in found.suggestion
+    assert "promises total(items). The code agrees, but the test calls it differently." in found.suggestion
 
 
 def test_what_changed_is_told_whatever_the_length_of_the_rest() -> None:

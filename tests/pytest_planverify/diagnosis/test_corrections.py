@@ -83,7 +83,7 @@ def test_a_log_that_cannot_be_read_is_a_note(damage: str, home: Path, opinions: 
     assert ask(FAILURE) == ask(FAILURE)
 
     (note,) = opinions.notes
-    assert note.startswith(f"nothing was learned from corrections: {file}")
+    assert note.startswith(f"corrections were not used: {file}")
     assert "\n" not in note
     assert ask(FAILURE).rule != "learned"
 

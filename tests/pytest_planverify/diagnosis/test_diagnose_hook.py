@@ -122,11 +122,11 @@ BROKEN = [
     (SystemExit(0), "raised SystemExit: 0"),
     (pytest.skip.Exception("not here"), "raised Skipped: not here"),
     (pytest.exit.Exception("enough", 0), "raised Exit: enough"),
-    ("ENVIRONMENT_ERROR", "returned str, which is no Diagnosis"),
-    (False, "returned bool, which is no Diagnosis"),
-    ({"category": "FLAKY_TEST"}, "returned dict, which is no Diagnosis"),
-    (Diagnosis.model_construct(category="NONSENSE"), "returned a Diagnosis with fields that cannot be"),
-    (SAID.model_copy(update={"confidence": "much"}), "returned a Diagnosis with fields that cannot be"),
+    ("ENVIRONMENT_ERROR", "returned str, which is not a Diagnosis"),
+    (False, "returned bool, which is not a Diagnosis"),
+    ({"category": "FLAKY_TEST"}, "returned dict, which is not a Diagnosis"),
+    (Diagnosis.model_construct(category="NONSENSE"), "returned a Diagnosis with invalid fields"),
+    (SAID.model_copy(update={"confidence": "much"}), "returned a Diagnosis with invalid fields"),
 ]
 
 
@@ -141,8 +141,8 @@ def test_a_plugin_that_breaks_is_told_in_one_line_and_the_rules_are_asked(
 
     assert [each.category for each in found] == [Category.TEST_REGRESSION] * 2
     assert opinions.notes == (
-        f"the plugin broken {what} in pytest_planverify_diagnose and was passed over; "
-        "fix it, or leave it out with -p no:broken",
+        f"the plugin broken {what} in pytest_planverify_diagnose and was ignored; "
+        "fix it, or disable it with -p no:broken",
     )
 
 
@@ -164,7 +164,7 @@ def test_nonsense_of_one_of_several_is_told_and_the_next_is_asked(tmp_path: Path
 
     assert opinions.below(tmp_path)(FAILED) == SAID
     assert [note.partition(" in ")[0] for note in opinions.notes] == [
-        "the plugin one returned int, which is no Diagnosis"
+        "the plugin one returned int, which is not a Diagnosis"
     ]
 
 

@@ -245,7 +245,7 @@ def test_what_only_changed_tests_ask_for_was_promised_by_nobody():
     assert (invented.category, invented.owner) == (C.TEST_REGRESSION, Owner.TEST)
     assert invented.runner_up is not None
     assert invented.runner_up.category is C.SPEC_MISMATCH
-    assert "only tests were changed" in invented.because
+    assert "Only tests were changed" in invented.because
 
 
 @pytest.mark.parametrize(
@@ -306,5 +306,5 @@ def test_the_value_that_the_product_gave_may_stand_on_the_right():
     diagnosis = diagnose(seen(told, subjects=(subject,)))
 
     assert diagnosis.suggestion == (
-        "ceil (shop/cart.py:3) gave None where test_total (tests/test_cart.py:9) expects 66."
+        "ceil (shop/cart.py:3) returned None where test_total (tests/test_cart.py:9) expects 66."
     )

@@ -35,7 +35,7 @@ def test_time_counts_from_the_start(tmp_path: Path):
     started.check()
     time.sleep(0.06)
 
-    with pytest.raises(BudgetExceeded, match=r"of the 0\.05 s that budget\.wall_seconds grants"):
+    with pytest.raises(BudgetExceeded, match=r"more than budget\.wall_seconds \(0\.05 s\)"):
         started.check()
 
 
@@ -76,7 +76,7 @@ def test_new_files_are_counted_but_not_those_of_tools_and_of_the_plan(tmp_path: 
 
     started.check()  # not so soon again
     with pytest.raises(
-        BudgetExceeded, match=r"2 new files where budget\.new_files grants 1: one\.txt, two\.txt"
+        BudgetExceeded, match=r"2 new files, more than budget\.new_files \(1\): one\.txt, two\.txt"
     ):
         started.finish()
 

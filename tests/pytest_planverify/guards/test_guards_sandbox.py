@@ -1,4 +1,4 @@
-"""What was reached for and denied fails the criterion whose worker did it."""
+"""What was accessed and denied fails the criterion whose worker did it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_was_denied_fails_the_criterion_and_keeps_what_its_tests_said():
     assert (event.count, event.denied) == (5, True)
     (evidence,) = judgement.evidence
     assert (evidence.kind, evidence.tests) == (EvidenceKind.SANDBOX, (NODEID,))
-    assert evidence.headline == f"{NODEID} reached for example.org:443, which the plan denies"
+    assert evidence.headline == f"{NODEID} accessed example.org:443, which the plan denies"
     diagnosis = diagnose(evidence)
     assert diagnosis.category is Category.SANDBOX_VIOLATION
 

@@ -1,4 +1,4 @@
-"""What audit events tell was reached for, and what the plans grant of it."""
+"""What audit events tell was accessed, and what the plans grant of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_planverify.guards.sandbox_policy import (
     resolve_path,
 )
 
-# -- what was reached for --------------------------------------------------------------------------
+# -- what was accessed --------------------------------------------------------------------------
 
 READ = readers(outside_of(["/inside", "/tmp"]))
 CREATE = os.O_WRONLY | os.O_CREAT

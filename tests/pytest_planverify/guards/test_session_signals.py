@@ -332,7 +332,7 @@ def test_our_own_files_are_compared_with_what_they_were(tmp_path: Path) -> None:
     (plan / "baselines" / "p.json").write_text("2")
     (home / "baseline" / "objects" / "abc").unlink()
     assert {each.message for each in watch.signals()} == {
-        f"{path} was {how} while the run was on"
+        f"{path} was {how} during the run"
         for path, how in {
             "plan.yaml": "changed",
             ".planverify/answers.json": "removed",

@@ -14,10 +14,10 @@ from pytest_planverify.harness.agents import parse_agents
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[tool]\nplanverify = "x"\n', "is no table"),
+        ('[tool]\nplanverify = "x"\n', "is not a table"),
         ("[tool.planverify]\nagents = 3\n", "neither a text nor a list of texts"),
         ("[tool.planverify.agents]\ncoder = 3\n", "coder is neither a text"),
-        ('[tool.planverify.agents]\nchief = "x"\n', "there is no role 'chief'"),
+        ('[tool.planverify.agents]\nchief = "x"\n', "unknown role 'chief'"),
     ],
 )
 def test_agents_of_another_form_are_refused_with_their_place(

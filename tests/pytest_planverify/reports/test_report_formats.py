@@ -232,7 +232,7 @@ def test_the_step_summary_grows_to_one_mebibyte_and_no_further(tmp_path: Path) -
     summary.write_text("x" * (LARGEST_SUMMARY - 300))
     list(report_to_github(told(red()), environment))
     assert summary.stat().st_size <= LARGEST_SUMMARY
-    assert "left out" in summary.read_text()[-100:]
+    assert "omitted" in summary.read_text()[-100:]
     broken = environment | {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "folder")}
     assert "GITHUB_STEP_SUMMARY: cannot be written" in list(report_to_github(told(red()), broken))[-1]
 

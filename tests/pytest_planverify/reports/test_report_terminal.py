@@ -140,8 +140,8 @@ def test_verdicts_of_an_earlier_run_are_one_quiet_line() -> None:
 
 
 def test_why_todos_were_left_out_is_told_with_the_first_of_them() -> None:
-    left_out = check("tests[0]", verdict=Verdict.NOT_RUN, reason="left out of this run; it is new")
-    other = check("tests[0]", verdict=Verdict.NOT_RUN, reason="left out of this run; its file changed")
+    left_out = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; it is new")
+    other = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; its file changed")
     todos = [
         outcome(name, "Todo", TodoState.PENDING, each)
         for name, each in (("a", left_out), ("b", left_out), ("c", other), ("d", left_out))
@@ -321,9 +321,9 @@ ASKED = check(
 @pytest.mark.parametrize(
     ("todo", "said"),
     [
-        (of_rsi(runs=2, reds=2), "the product is at fault, 97% sure, red 2 of 2\n"),
+        (of_rsi(runs=2, reds=2), "the product is at fault, 97% sure, failed 2 of 2\n"),
         (of_rsi(runs=None), "the product is at fault, 97% sure\n"),
-        (of_rsi(since=Since.PRE_EXISTING), "97% sure, red before the work began"),
+        (of_rsi(since=Since.PRE_EXISTING), "97% sure, failed before the work began"),
         (failing(samples.METRIC_FAILURE), "    check  metrics[0]\n"),
         (failing(), "    why    tests[0] failed\n"),  # no reason is made up
         (
@@ -386,7 +386,7 @@ def test_what_two_todos_share_is_told_once() -> None:
     second = failing(other).model_copy(update={"todo_id": "t3"})
     shown = summary(document(first, second), width=100)
     assert shown.count("says ") == shown.count("fix ") == 1
-    assert "    why    HYGIENE_VIOLATION: as under t2\n    test   tests" in shown
+    assert "    why    HYGIENE_VIOLATION: as for t2\n    test   tests" in shown
     assert shown.count("    who    human\n") == 2
 
 

@@ -23,9 +23,7 @@ SELECTED = {
         "tests/test_adapter.py::test_rows",
     ],
 }
-PROBLEMS = {
-    ("t2_indicators", "tests[1]"): ["ruff is not installed here: install it, or take the criterion out"]
-}
+PROBLEMS = {("t2_indicators", "tests[1]"): ["ruff is not installed: install it, or take the criterion out"]}
 
 
 @pytest.fixture
@@ -54,7 +52,7 @@ def test_the_tree_shows_todos_criteria_and_tests(plan: LoadedPlan) -> None:
         "   │    tests/test_indicators.py::test_rsi_values\n"
         "   │    tests/test_adapter.py::test_rows\n"
         "   ├─ tests[1]  ruff check indicators\n"
-        "   │    ! ruff is not installed here: install it, or take the criterion out\n"
+        "   │    ! ruff is not installed: install it, or take the criterion out\n"
         "   ├─ expected_artifacts[0]  indicators/rsi.py\n"
         "   ├─ manual[0]  Does the chart look right?\n"
         "   └─ contract_path  contracts/indicator_contract.json\n"

@@ -83,7 +83,7 @@ def test_another_answer_makes_it_flaky_and_the_evidence_stays_that_of_the_first_
     settled = settle(red("the first"), Again(green()), company=True)
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 2, 1)
-    assert settled.reason == "the same code gave both answers: red 1 of 2 times"
+    assert settled.reason == "passed and failed on the same code: failed 1 of 2 times"
     (evidence,) = settled.evidence
     assert evidence.headline == "the first"
     assert [(each.where, each.passed) for each in evidence.confirmations] == [
@@ -109,7 +109,7 @@ def test_a_second_look_that_ran_into_its_limit_is_no_second_red(settle: Callable
     settled = settle(red(), Again(red(timed_out=True)))
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
-    assert settled.reason == "seen once; run again it gave no answer"
+    assert settled.reason == "seen once; the confirmation gave no result"
 
 
 def test_chance_counts_in_the_functions_that_the_failure_goes_through_only(tmp_path: Path):
@@ -303,7 +303,7 @@ def test_a_red_that_the_time_does_not_suffice_for_says_so(settle: Callable[..., 
     settled = settle(red(), again, budget=budget)
 
     assert (settled.verdict, again.count, budget.refused) == (Verdict.FAILED, 0, 1)
-    assert settled.reason == "seen once; not confirmed, because the time for it is used up"
+    assert settled.reason == "seen once; not confirmed, because the time for confirmations is used up"
 
 
 def test_confirmations_use_up_the_time_that_all_of_them_have(
@@ -323,4 +323,4 @@ def test_a_second_run_without_an_answer_changes_nothing(verdict: Verdict, settle
     settled = settle(red(), Again(Judgement(verdict=verdict)))
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
-    assert settled.reason == "seen once; run again it gave no answer"
+    assert settled.reason == "seen once; the confirmation gave no result"

@@ -217,7 +217,7 @@ def test_a_test_that_was_ended_is_told_with_its_limit():
 
     (evidence,) = judge(command(), session.died(nodeid="a", signal=9, timed_out=True)).evidence
 
-    assert evidence.headline == "a was ended after 10 s"
+    assert evidence.headline == "a was stopped after 10 s"
     assert evidence.timed_out
 
 
@@ -251,7 +251,7 @@ def test_a_narrowed_criterion_is_red_or_not_run_and_never_green(
 def test_how_many_were_left_out_is_told():
     session = Told().collected("a", narrowed=("b", "c")).test("a")
 
-    assert judge(command(), session.ended(0)).reason == "2 of its tests were left out"
+    assert judge(command(), session.ended(0)).reason == "2 of its tests were deselected"
 
 
 # -- sessions that ran no tests --------------------------------------------------------------------
@@ -337,16 +337,16 @@ def test_the_exit_status_must_agree(status: int):
     judgement = judge(command(), told("passed").ended(status))
 
     assert judgement.verdict is Verdict.FAILED
-    assert judgement.reason == f"the tests passed, and the session still returned {status}"
+    assert judgement.reason == f"the tests passed, but the session returned {status}"
     assert judgement.exit_code == status
 
 
 def test_a_process_that_dies_after_its_tests_is_red():
     assert judge(command(), told("passed").died()).reason == (
-        "the tests passed, and then the session ended with SIGSEGV"
+        "the tests passed, but then the session ended with SIGSEGV"
     )
     assert judge(command(), told("passed").record).reason == (
-        "the tests passed, and then the session ended with no exit status"
+        "the tests passed, but then the session ended with no exit status"
     )
 
 
@@ -354,7 +354,7 @@ def test_a_process_that_dies_after_its_tests_is_red():
     ("facts", "said"),
     [
         ({"stopped": "stopping after 1 failures"}, "1 test did not run: stopping after 1 failures"),
-        ({}, "1 test did not run: the session ended before them"),
+        ({}, "1 test did not run: the session ended before they ran"),
     ],
 )
 def test_why_tests_did_not_run_is_told(facts: dict[str, Any], said: str):
@@ -400,8 +400,8 @@ def test_a_session_that_passed_and_died_keeps_the_end_of_what_it_printed():
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (0, "a process of pytest-xdist did not come to the end of its session"),
-        (1, "the session still returned 1"),
+        (0, "a process of pytest-xdist did not finish its session"),
+        (1, "the session returned 1"),
     ],
 )
 def test_a_process_of_xdist_that_is_missing_at_the_end_is_red(status: int, said: str):
@@ -410,7 +410,7 @@ def test_a_process_of_xdist_that_is_missing_at_the_end_is_red(status: int, said:
     judgement = judge(command(), session.ended(status))
 
     assert judgement.verdict is Verdict.FAILED
-    assert judgement.reason == f"the tests passed, and {said}"
+    assert judgement.reason == f"the tests passed, but {said}"
 
 
 def test_the_limit_is_compared_with_the_seconds_of_all_tests():

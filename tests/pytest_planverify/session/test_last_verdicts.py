@@ -63,7 +63,7 @@ def test_what_is_in_doubt_or_costs_nothing_is_looked_at_again(tmp_path: Path):
     killed.judged("b", verdict="inconclusive").judged("c", "tests[9]").judged("x")
 
     assert not last(tmp_path).held
-    assert why(tmp_path) == f"run {FIRST} had reached no verdict on it that is final"
+    assert why(tmp_path) == f"run {FIRST} had reached no final verdict on it"
 
 
 def test_a_command_of_which_two_verdicts_are_told_is_run_again(tmp_path: Path):
@@ -106,7 +106,7 @@ def test_only_what_was_not_finished_is_resumed(tmp_path: Path):
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"worker_args": ("--cov=x",)}, "coverage is measured in a whole run"),
+        ({"worker_args": ("--cov=x",)}, "coverage needs a complete run"),
         ({"isolate": True}, f"not the same options as in run {FIRST}"),
         ({"worker_args": ("-p", "no:x")}, f"not the same options as in run {FIRST}"),
     ],
@@ -163,10 +163,10 @@ def test_after_a_change_of_plan_or_files_no_verdict_holds(tmp_path: Path):
     plan.write_text(said + "\n")
     assert why(tmp_path) == f"the plan has changed since run {FIRST}"
     plan.write_text(said.replace("pytest test_a.py", "pytest test_a.py -x"))
-    assert why(tmp_path) == f"the plan says something else of it since run {FIRST}"
+    assert why(tmp_path) == f"its part of the plan has changed since run {FIRST}"
     plan.write_text(said)
     (killed.folder.path / TREE).write_text("{}")
-    assert f"nobody knows which files have changed: run {FIRST} had not" in why(tmp_path)
+    assert f"the changed files are unknown: run {FIRST} did not" in why(tmp_path)
 
 
 def test_a_verdict_whose_files_are_known_rests_on_them_alone(tmp_path: Path):
@@ -190,7 +190,7 @@ def test_a_tree_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: p
     Killed(tmp_path).judged("a")
     monkeypatch.setattr("pytest_planverify.session.tree_state.MOST_FILES", -1)
 
-    assert "nobody knows which files have changed: git does not answer" in why(tmp_path)
+    assert "the changed files are unknown: git does not answer" in why(tmp_path)
 
 
 def test_after_a_change_of_a_sub_plan_no_verdict_holds(tmp_path: Path):
@@ -205,7 +205,7 @@ def test_after_a_change_of_a_sub_plan_no_verdict_holds(tmp_path: Path):
 
     sub.write_text(sub.read_text().replace("pytest test_x.py", "pytest test_x.py -x"))
 
-    assert last(tmp_path).why_not(key) == f"the plan says something else of it since run {FIRST}"
+    assert last(tmp_path).why_not(key) == f"its part of the plan has changed since run {FIRST}"
 
 
 def test_a_run_that_goes_on_or_cannot_be_accepted_says_nothing(tmp_path: Path):
@@ -215,4 +215,4 @@ def test_a_run_that_goes_on_or_cannot_be_accepted_says_nothing(tmp_path: Path):
     killed.journal.append("run_unexplained", reason="the session returned 7")
     assert why(tmp_path) == f"run {FIRST} could not be accepted: the session returned 7"
     killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
-    assert why(tmp_path) == f"run {FIRST} is still going on"
+    assert why(tmp_path) == f"run {FIRST} is still running"

@@ -91,7 +91,7 @@ def test_what_was_so_before_the_work_is_told_as_the_run_itself_would(place: str,
     later = recover(tmp_path / "plan.yaml").document
     assert later.outcome("b").failures[0].since is Since.UNKNOWN
     assert later.run.notes[1] == (
-        "the baseline that the run was compared with is no longer kept: what was so before is not told"
+        "the baseline of the run is no longer kept: comparisons with it are missing"
     )
 
 
@@ -248,7 +248,7 @@ def test_what_is_no_journal_of_the_plan_is_no_run(kind: str, tmp_path: Path):
         }
         journal.write_text(shown[kind])
 
-    with pytest.raises(RecoveryError, match=r"no run of 'killed' is kept in .*runs; verify the plan first"):
+    with pytest.raises(RecoveryError, match=r"no run of 'killed' in .*runs; verify the plan first"):
         recover(tmp_path / "plan.yaml")
 
 
@@ -313,7 +313,7 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(
 
     assert recover_command(tmp_path / "plan.yaml", None, tmp_path / "plan.yaml" / "such.json") == 4
 
-    assert "such.json: cannot be written: a part of its path is no folder" in capsys.readouterr().err
+    assert "such.json: cannot be written: a part of its path is not a folder" in capsys.readouterr().err
 
 
 def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):
@@ -321,7 +321,7 @@ def test_a_run_that_is_still_going_on_is_told_as_such(tmp_path: Path):
     text = killed.folder.journal.read_text()
     killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
 
-    assert "is still going on" in recover(tmp_path / "plan.yaml").document.run.notes[0]
+    assert "is still running" in recover(tmp_path / "plan.yaml").document.run.notes[0]
 
     killed.folder.journal.write_text(text.replace(f'"pid": {os.getpid()}', '"pid": 4194305'))
     assert "was killed" in recover(tmp_path / "plan.yaml").document.run.notes[0]

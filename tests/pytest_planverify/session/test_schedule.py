@@ -175,7 +175,7 @@ def test_every_command_is_handed_out_once_and_only_when_it_may_start(
         ("pytest --frobnicate a.py", None),
         ("FOO=1 pytest a.py", None),
         ("PYTHONPATH=src pytest a.py", None),
-        ("ruff check .", "it is no pytest command"),
+        ("ruff check .", "it is not a pytest command"),
         (".venv/bin/python -m pytest a.py", ".venv/bin/python -m pytest is another interpreter"),
         ("PYTHONHASHSEED=1 pytest a.py", "PYTHONHASHSEED is read when an interpreter starts"),
         ("LC_ALL=C pytest a.py", "LC_ALL is read when an interpreter starts"),

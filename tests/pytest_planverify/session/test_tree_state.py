@@ -117,7 +117,7 @@ def test_a_repository_that_is_new_and_a_history_that_is_gone_are_told(tmp_path: 
     write(tmp_path, "a.py")
     loose = state(tmp_path)
     git(tmp_path, "init", "-q")
-    assert changed(loose, tmp_path) == "the files have been put under git, or taken out of it"
+    assert changed(loose, tmp_path) == "the files were added to git, or removed from it"
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "first")
     then = TreeState({".": "0" * 40}, {}, frozenset())

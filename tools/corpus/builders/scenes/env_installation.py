@@ -126,7 +126,7 @@ def _other_copies() -> tuple[Scene, ...]:
     return (
         Scene(
             kind="older-copy-installed",
-            says="An older copy of the project is installed, and comes before the one that is worked on.",
+            says="An older copy of the project is installed, but comes before the one that is worked on.",
             shape="module",
             projects=("parcelpost", "trackside", "inkwell"),
             truth=machine(

@@ -80,7 +80,7 @@ DECOY_KINDS: dict[str, str] = {
     "str-fails": "The exception cannot be shown as text.",
     "strict-xfail": "A test passes that is strictly expected to fail.",
     "sub-tests": "One of the subtests of a test fails.",
-    "syntax-error-from-data": "The product evaluates text that is no expression.",
+    "syntax-error-from-data": "The product evaluates text that is not an expression.",
     "syntax-error-in-product": "A module of the product is no Python.",
     "syntax-error-in-test": "A test file is no Python.",
     "teardown-of-fixture-product": "A fixture fails at its end because of the product.",
