@@ -134,7 +134,7 @@ def test_the_hook_is_added_once_beside_what_stands_there(shop: Example) -> None:
     [
         ("{", ("claude",), "settings.json: it is not a JSON object"),
         ("[]", ("claude",), "settings.json: it is not a JSON object"),
-        ('{"hooks": {"Stop": 1}}', ("claude",), "its hooks are of another form"),
+        ('{"hooks": {"Stop": 1}}', ("claude",), "its hooks have another format"),
         ("{}", ("clod",), "did you mean 'codex' or 'claude'"),
         ("{}", ("claude", "none.yaml"), "none.yaml"),
     ],
