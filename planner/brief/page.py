@@ -154,10 +154,10 @@ def write_brief(
     return fit(parts, most)
 
 
-def write_task(brief: Brief, bounds: Bounds, check: str, *, max_tokens: int) -> str:
+def write_task(brief: Brief, bounds: Bounds, last: str, *, max_tokens: int) -> str:
     """Return the brief for whoever begins a todo, in Markdown.
 
-    ``check`` is the command that verifies the todo; ``max_tokens`` is as in :func:`write_brief`.
+    ``last`` is the last line: how the todo is verified. ``max_tokens`` is as in :func:`write_brief`.
     """
     parts: list[Part] = [(0, f"# {brief.title}\n")]
     if brief.intent:
@@ -165,7 +165,8 @@ def write_task(brief: Brief, bounds: Bounds, check: str, *, max_tokens: int) -> 
     lines = [f"- {each}" for each in brief.criteria]
     few = [*lines[:MOST_CRITERIA], f"- and {len(lines) - MOST_CRITERIA} more"]
     done_when = "It is done when all of these criteria pass:"
-    parts.append((1, *("\n".join([done_when, "", *each, ""]) for each in (lines, few))))
+    if lines:
+        parts.append((1, *("\n".join([done_when, "", *each, ""]) for each in (lines, few))))
     if brief.target_file:
         hint = f": {brief.hint}" if brief.hint else ""
         parts.append((1, f"Start with {brief.target_file}{hint}\n"))
@@ -173,7 +174,7 @@ def write_task(brief: Brief, bounds: Bounds, check: str, *, max_tokens: int) -> 
         parts.append((1, f"Write only {', '.join(bounds.allowed_files)}.\n"))
     if bounds.protected_files:
         parts.append((1, f"Never write {', '.join(bounds.protected_files)}.\n"))
-    parts.append((0, f"Check: {check}"))
+    parts.append((0, last))
     return fit(parts, max_tokens * CHARACTERS_PER_TOKEN).rstrip("\n")
 
 

@@ -229,6 +229,8 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
         return
     branch = tx.last_branch(record)
     is_attempt = branch is not None and branch.life is TodoLife.ACTIVE and _is_attempt(branch, event)
+    if branch is not None and not tx.policy.driven and _is_attempt(record, event):
+        _finish_steps(tx, branch)
     before = record.signature
     record = tx.update(record, run_id=event.run_id, **_findings(record, event, own[0]))
     if branch is not None and is_attempt:
@@ -236,6 +238,15 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
         _apply_failure(tx, tx.update(branch, run_id=event.run_id), event)
     elif before != record.signature:
         tx.changed.append(record.id)
+
+
+def _finish_steps(tx: Transaction, branch: TodoRecord) -> None:
+    """Finish the steps before a branch that somebody can have worked on: without a driver nobody reports it."""
+    for name in branch.todo.dependencies:
+        step = tx.records.get(qualified(branch.within, name))
+        if step is not None and step.life is TodoLife.ACTIVE and step.todo.is_temporary:
+            if not step.todo.requires_testing:
+                tx.done(step, verified=False)
 
 
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:

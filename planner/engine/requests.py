@@ -187,7 +187,21 @@ def brief_of(
     if brief.instructions is not None:
         return brief.instructions.rstrip("\n")
     bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
-    return write_task(brief, bounds, _verify_command(state, todo_id), max_tokens=max_tokens)
+    return write_task(brief, bounds, _how_verified(state, record, brief), max_tokens=max_tokens)
+
+
+def _how_verified(state: State, record: TodoRecord, brief: Brief) -> str:
+    """Return the line of a brief that says how the todo is verified."""
+    if brief.criteria or record.is_parent:
+        return f"Check: {_verify_command(state, record.id)}"
+    # A step before a branch has no criteria: those of the todo that the branch repairs show its result.
+    after = (each for each in state.records.values() if each.parent_id and each.within == record.within)
+    branch = next((each for each in after if record.todo.id in each.todo.dependencies), None)
+    if branch is not None:
+        return f"Check: {_verify_command(state, _primary(state, branch).id)}"
+    if state.policy.driven:
+        return "It has no criteria: report when it is done."
+    return "It has no criteria: when it is done, set its status to claimed in the plan."
 
 
 def _primary(state: State, record: TodoRecord) -> TodoRecord:

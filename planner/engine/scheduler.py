@@ -232,7 +232,13 @@ def _conclude(tx: Transaction) -> None:
         tx.plan_to(PlanState.REVISING if waiting else PlanState.EXECUTING)
         return
     primary = [record for record in tx.records.values() if not record.is_branch]
-    left = [record for record in primary if record.life is not TodoLife.DONE]
+    # A step that nobody needs any more was skipped.
+    left = [
+        record
+        for record in primary
+        if record.life is not TodoLife.DONE
+        and not (record.todo.is_temporary and record.life is TodoLife.SKIPPED)
+    ]
     if not left:
         for question_id in sorted(tx.questions):
             tx.withdraw(question_id)

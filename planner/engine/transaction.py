@@ -400,7 +400,9 @@ class Transaction(State):
                 # The todo passes while its branch was being worked on, so the branch succeeded.
                 self.done(branch, verified=False)
             else:
-                self.fail(branch)
+                is_begun = branch.life not in (TodoLife.PENDING, TodoLife.BLOCKED)
+                self.fail(branch, TodoLife.FAILED if is_begun else TodoLife.SKIPPED)
+            self._end_steps(branch)
         # A finished branch does not end the streak: the todo that it repairs has yet to pass.
         if not record.is_branch:
             self.consecutive = 0
@@ -452,6 +454,24 @@ class Transaction(State):
                 elif waiting.life is TodoLife.TEST_FAILED:
                     pending.append((name, TodoLife.FAILED))
             self._advance_parent(each)
+
+    def _end_steps(self, branch: TodoRecord) -> None:
+        """Finish the temporary todos that only prepared this branch, which has ended with its todo."""
+        for name in branch.todo.dependencies:
+            step = self.records.get(qualified(branch.within, name))
+            if step is None or step.is_branch or not step.todo.is_temporary or step.life.is_final:
+                continue
+            if any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ())):
+                continue
+            if step.life in (TodoLife.PENDING, TodoLife.BLOCKED):
+                self._end(self.move(step, TodoLife.SKIPPED, next_step=None, deadline=None))
+            else:
+                if step.id in self.live:
+                    self.cancel(step, "branch-without-use", f"{branch.parent_id}, which it prepares, is done")
+                if step.life is TodoLife.TEST_FAILED:
+                    step = self.move(step, TodoLife.TESTING)
+                self.done(step, verified=False)
+            self._end_steps(step)
 
     def unneeded_branches(self, record: TodoRecord, because: str) -> list[TodoRecord]:
         """Return the open branches of a todo, after cancelling the work in progress on them.

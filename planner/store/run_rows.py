@@ -388,7 +388,9 @@ class _RunRows:
             seconds = datetime.fromisoformat(self._at) - datetime.fromisoformat(branch["opened"])
             branch["outcome"] = PASSED if is_done else record.life.value
             branch |= {"closed": self._at, "duration_seconds": seconds.total_seconds()}
-            if not is_done:
+            if record.life is TodoLife.SKIPPED:  # nobody worked on it: memory learns nothing
+                branch |= {"fixed": None, "at": self._at, "resolution": "parent_done"}
+            elif not is_done:
                 self._close_branch(branch, fixed=False, resolution=self._reason(event))
             return
         if not is_done:
