@@ -143,7 +143,8 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
         if not each.faithful
     ]
     if output is None:
-        lines.append(f"{program()} undo {shown_path(run.tree.loaded.path)} restores the previous version")
+        plan = shlex.quote(shown_path(run.tree.loaded.path))
+        lines.append(f"{program()} undo {plan} restores the previous version")
     return lines
 
 

@@ -174,8 +174,8 @@ def undo_plan(path: Path, *, force: bool = False) -> Undone:
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
         for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), reverse=True):
-            files = _read_version(version, root)
-            if real not in files:
+            top, files = _read_version(version, root)
+            if real not in (top, *files):
                 continue
             held = {each: _bytes(each) for each in files}
             if all(held[each] == before for each, (before, _) in files.items()):
@@ -219,7 +219,8 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
         number = int(kept[-1].stem) + 1 if kept else 1
         try:
             make_home(tree.loaded.root)
-            text = json.dumps({"version": 1, "files": files}, indent=1)
+            plan = os.path.relpath(os.path.realpath(tree.loaded.path), tree.loaded.root)
+            text = json.dumps({"version": 1, "plan": plan, "files": files}, indent=1)
             create_file(folder / f"{number:04d}.json", text + "\n", mode=OWNER_ONLY)
         except (OSError, PlannerError) as error:
             raise PlannerError(
@@ -231,11 +232,14 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
     _replace_all(new)
 
 
-def _read_version(version: Path, root: Path) -> dict[Path, tuple[bytes, str]]:
-    """Return replaced contents and digests of their replacements by path; empty if damaged."""
+def _read_version(version: Path, root: Path) -> tuple[Path, dict[Path, tuple[bytes, str]]]:
+    """Return the top plan, and replaced contents and digests of their replacements by path.
+
+    There are no contents if the version is damaged.
+    """
     try:
         held: Any = json.loads(version.read_text("utf-8"))
-        return {
+        return Path(os.path.normpath(root / held["plan"])), {
             Path(os.path.normpath(root / each["path"])): (
                 each["before"].encode("utf-8", "surrogateescape"),
                 str(each["written"]),
@@ -243,7 +247,7 @@ def _read_version(version: Path, root: Path) -> dict[Path, tuple[bytes, str]]:
             for each in held["files"]
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+        return root, {}
 
 
 def _replace_all(new: Mapping[Path, bytes]) -> None:

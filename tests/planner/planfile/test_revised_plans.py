@@ -228,3 +228,12 @@ def test_a_version_that_cannot_be_kept_is_told(plan: Path) -> None:
     with pytest.raises(PlannerError, match="the previous version cannot be kept"):
         write_in_place(load_tree(plan), titled(plan, "Uno"))
     assert plan.read_text() == PLAN
+
+
+def test_undo_of_the_top_plan_puts_back_a_sub_plan_that_alone_was_revised(plan: Path) -> None:
+    revised = {"": load_plan(plan).plan, "phase": both(plan)["phase"]}
+    assert [each.path.name for each in write_in_place(load_tree(plan), revised)] == ["two.yaml"]
+
+    undo_plan(plan)
+
+    assert Path("phases/two.yaml").read_text() == SUB
