@@ -51,8 +51,10 @@ from planner.model.outcome import Check, Failure, Outcome
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Verdict
 from planner.planfile.file_writer import replace_file, write_file
-from planner.planfile.record_files import read_outcomes
-from planner.planfile.tree import load_flat
+from planner.planfile.loader import shown_path
+from planner.planfile.plan_folder import LATEST, PlanFolder
+from planner.planfile.record_files import outcomes_text, read_outcomes
+from planner.planfile.tree import load_flat, todo_digests
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
@@ -67,6 +69,7 @@ from pytest_planverify.harness.snapshots import FileChanges
 from pytest_planverify.harness.turn_pool import THREADS, SentTurn
 from pytest_planverify.harness.turns import make_job
 from pytest_planverify.harness.verification import verify
+from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -77,7 +80,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.model.outcome import OutcomeDocument
     from planner.model.plan import Plan
-    from planner.planfile.tree import PlanTree
+    from planner.planfile.tree import FlatPlan, PlanTree
     from planner.store.plan_versions import PlanVersions
     from planner.store.session import RunSession
     from pytest_planverify.harness.agents import Agents
@@ -358,7 +361,34 @@ class Loop:
         found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
             self.progress.line(f"{name} was changed during its verification, and is restored")
+        if not self._tampered and found.document is not None:
+            self._publish(found.document)
         return found.is_green and not self._tampered
+
+    def _publish(self, document: OutcomeDocument) -> None:
+        """Make the outcomes of the whole plan the latest ones of the user's plan, for reports and ``next``.
+
+        Nothing is published if the run has changed criteria that the user's plan still has.
+        """
+        loaded, ref = self.setup.tree.loaded, document.plans[0]
+        flat, verified = load_flat(loaded.path), load_flat(self.current_plan())
+        if _judging_parts(flat).items() - _judging_parts(verified).items():
+            return
+        todos = todo_digests(flat.loaded, flat.files)
+        own = ref.model_copy(
+            update={"path": shown_path(loaded.path), "digest": flat.loaded.digest, "todos": todos}
+        )
+        # Branches are todos of the run's plan only.
+        names = {todo.id for todo in flat.loaded.plan.items}
+        outcomes = tuple(each for each in document.outcomes if each.todo_id in names)
+        compared = (ref.todo_list_id,) if document.summary.tests_since else ()
+        summary = summary_of(outcomes, compared=compared)
+        text = outcomes_text(
+            document.model_copy(update={"plans": (own,), "outcomes": outcomes, "summary": summary})
+        )
+        with self._writing_records():
+            for path in (PlanFolder(loaded.root, loaded.plan.todo_list_id).outcomes, loaded.root / LATEST):
+                replace_file(path, text)
 
     def current_plan(self) -> Path:
         """Return the path of the plan with all edits of the run; without edits, of the user's plan file."""
@@ -841,6 +871,16 @@ def _limit_violation(
     names = tuple(paths)
     shown = listed([one_line(each, 120) for each in names], 3)
     return _LimitViolation(names, f"changed {shown}, {why}; {remedy}") if names else None
+
+
+def _judging_parts(flat: FlatPlan) -> dict[str, str]:
+    """Return the parts of a plan that its verdicts depend on: policies by parent, and todos by id."""
+    parts = {"": flat.loaded, **flat.files}
+    policies = {f"policy of {name}": part.plan.metadata.model_dump_json() for name, part in parts.items()}
+    return policies | {
+        todo.id: todo.model_dump_json(exclude={"title", "intent", "status", "priority"})
+        for todo in flat.loaded.plan.items
+    }
 
 
 def _seconds_until(action: Action) -> float:

@@ -115,6 +115,19 @@ def test_an_honest_agent_ends_a_plan_leaves_only_its_work_and_is_told_as_json(pr
     assert status.stdout.split() == ["M", "shop/basket.py", "M", "shop/price.py"]
 
 
+def test_the_last_verification_of_a_run_counts_for_reports_and_for_what_comes_next(project: Path):
+    commit(project)
+    assert run(project, "verify", "plan.yaml", "-q").exit_code == 1
+    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST)).exit_code == 0
+
+    after = run(project, "next", "plan.yaml")
+    report = run(project, "report", "markdown=-", "plan.yaml")
+
+    assert "completed: 2 of 2 todos done" in after.output
+    assert "changed since the run" not in after.output
+    assert "2 done" in report.output, report
+
+
 def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: Path):
     wrong_first = HONEST + (
         'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
