@@ -169,7 +169,7 @@ def _accept_unrequested(tx: Transaction, record: TodoRecord, event: Verified, st
 
     Passes and violations always count. A failure counts only once somebody can have worked on the todo:
     before, it shows only the work that is still to be done. A failure of a todo that is under repair
-    already is recorded here, and does not move it.
+    already is recorded here, and does not move it. It does not replace a person's approval of the start.
     """
     if record.is_parent:  # the todos of its sub-plan decide first
         return False
@@ -179,6 +179,10 @@ def _accept_unrequested(tx: Transaction, record: TodoRecord, event: Verified, st
         if state is TodoState.TEST_FAILED:
             if record.life is TodoLife.TEST_FAILED:
                 _record_repeated_failure(tx, record, event)
+                return False
+            asked = tx.questions.get(record.question or "")
+            waits = asked is not None and asked.kind is QuestionKind.APPROVE_START
+            if waits and record.todo.status is not TodoStatus.CLAIMED:
                 return False
             if not _is_attempt(record, event):
                 return False
@@ -241,12 +245,12 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
 
 
 def _finish_steps(tx: Transaction, branch: TodoRecord) -> None:
-    """Finish the steps before a branch that somebody can have worked on: without a driver nobody reports it."""
+    """Finish the steps before a branch: without a driver, nobody reports their work as done."""
     for name in branch.todo.dependencies:
         step = tx.records.get(qualified(branch.within, name))
-        if step is not None and step.life is TodoLife.ACTIVE and step.todo.is_temporary:
-            if not step.todo.requires_testing:
-                tx.done(step, verified=False)
+        is_step = step is not None and step.todo.is_temporary and not step.todo.requires_testing
+        if step is not None and is_step and step.life is TodoLife.ACTIVE:
+            tx.done(step, verified=False)
 
 
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:

@@ -467,7 +467,9 @@ class Transaction(State):
                 self._end(self.move(step, TodoLife.SKIPPED, next_step=None, deadline=None))
             else:
                 if step.id in self.live:
-                    self.cancel(step, "branch-without-use", f"{branch.parent_id}, which it prepares, is done")
+                    self.cancel(
+                        step, "branch-without-use", f"{branch.parent_id}, which it prepares, is done"
+                    )
                 if step.life is TodoLife.TEST_FAILED:
                     step = self.move(step, TodoLife.TESTING)
                 self.done(step, verified=False)
