@@ -5,6 +5,7 @@ from planner.brief.page import (
     PAGE_TOKENS,
     Consequences,
     edit_in_short,
+    likeliest_change,
     write_brief,
     write_task,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "PAGE_TOKENS",
     "Consequences",
     "edit_in_short",
+    "likeliest_change",
     "write_brief",
     "write_task",
 ]

@@ -58,6 +58,10 @@ MOST_CRITERIA = 8
 """Number of criteria that are listed if there is no room for all of a todo's."""
 _EXCERPT_LINES = (24, 12, 8, 5)
 """Numbers of source lines that are tried, the most that fit being shown."""
+
+_UNRELATED = 0.1
+"""Score up to which a changed candidate has no part in the failure."""
+
 _HUNK_LINES = (20, 8)
 """The same for lines of a diff."""
 
@@ -244,7 +248,7 @@ def _goal(todo: Todo, worker: Todo | None) -> Iterator[Part]:
 
 def _what_changed(failure: Failure, outcome: Outcome, evidence: Evidence | None) -> Iterator[Part]:
     """Yield the change that most likely caused the failure; if none is known, the changed files."""
-    first = _likeliest_change(failure)
+    first = likeliest_change(failure)
     if first is not None and first.hunk is not None:
         hunk = first.hunk
         at = f"{code(f'{hunk.path}:{hunk.line}')} (+{hunk.added} -{hunk.removed})"
@@ -258,18 +262,20 @@ def _what_changed(failure: Failure, outcome: Outcome, evidence: Evidence | None)
         yield 3, f"\n**Changed**: {spans(files)}"
 
 
-def _likeliest_change(failure: Failure) -> Candidate | None:
+def likeliest_change(failure: Failure) -> Candidate | None:
     """Return the change at the place of the fault, else the likeliest one, or ``None``.
 
-    If the product is at fault, changes of tests are left out.
+    Changes without a part in the failure are left out, and those of tests if the product is at fault.
     """
     is_products = failure.owner is Owner.PRODUCT
+    path = failure.location.path if failure.location is not None else None
     changed = [
         each
         for each in failure.candidates
-        if each.hunk is not None and not (is_products and each.hunk.side is Side.TEST)
+        if each.hunk is not None
+        and (each.score > _UNRELATED or each.path == path)
+        and not (is_products and each.hunk.side is Side.TEST)
     ]
-    path = failure.location.path if failure.location is not None else None
     return min(changed, key=lambda each: each.path != path, default=None)
 
 
@@ -585,7 +591,7 @@ def _headlines(failure: Failure, reds: Consequences) -> Iterator[str]:
 
 def _short_place(failure: Failure, evidence: Evidence | None) -> Iterator[Part]:
     """Yield the changed lines and the message; little of the message if hunk and place are both known."""
-    change = _likeliest_change(failure)
+    change = likeliest_change(failure)
     hunk = change.hunk if change is not None else None
     if hunk is not None:
         function = f" in {code(hunk.function)}" if hunk.function else ""

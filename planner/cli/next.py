@@ -12,7 +12,13 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from planner.brief import CHARACTERS_PER_TOKEN, PAGE_TOKENS, Consequences, edit_in_short
+from planner.brief import (
+    CHARACTERS_PER_TOKEN,
+    PAGE_TOKENS,
+    Consequences,
+    edit_in_short,
+    likeliest_change,
+)
 from planner.cli.app import command
 from planner.cli.arguments import (
     JsonOption,
@@ -483,7 +489,8 @@ class _NextScreen:
 
 def where(failure: Failure) -> str:
     """Return the place to inspect: the last change that can have caused the failure, else its location."""
-    hunk = next((each.hunk for each in failure.candidates if each.hunk is not None), None)
+    likeliest = likeliest_change(failure)
+    hunk = None if likeliest is None else likeliest.hunk
     if hunk is not None:
         function = f" in {hunk.function}" if hunk.function else ""
         return f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){function}"

@@ -321,14 +321,24 @@ class Case:
     def tests_on_way_changed(self) -> bool:
         """Return whether a changed test file takes part in the failure.
 
-        Changed test files other than test modules count always: any test may use such a helper.
+        Changed test files other than test modules count always, because any test may use such a helper; new
+        ones do not, unless pytest loads them itself.
         """
         if not self.tests_changed:
             return False
         own = {(self.evidence.nodeid or "").partition("::")[0], *(frame.path for frame in self.frames)}
         own |= {self.error.path or "", *(finding.path or "" for finding in self.command.findings)}
-        is_helper = (side is Side.TEST and not is_test_module(path) for path, side in self._sides)
-        return any(self.is_changed(path) for path in own) or any(is_helper)
+        helpers = (path for path, side in self._sides if side is Side.TEST and not is_test_module(path))
+        return any(self.is_changed(path) for path in own) or any(
+            path.endswith("conftest.py") or not self._is_new(path) for path in helpers
+        )
+
+    def _is_new(self, path: str) -> bool:
+        """Return whether a changed file did not exist before: its diff has no other than added lines."""
+        lines = [
+            line for each in self.evidence.hunks if each.path == path for line in each.text.split("\n")
+        ]
+        return bool(lines) and all(line.startswith("+") for line in lines)
 
     @lazy
     def is_new_promise(self) -> bool:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Candidate, Location
-from planner.model.verdicts import Side
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import is_remark
 
 if TYPE_CHECKING:
@@ -146,7 +146,12 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
             suspect = get(finding.path, _changed_around(evidence, finding.path, finding.line), finding.line)
             suspect.distance = number if suspect.distance is None else suspect.distance
     missing = {error.name for error in evidence.exceptions if error.name}
+    # Nothing ran of a selection: only changes of the selected files can be the cause.
+    selected = {each.text.partition("::")[0] for each in evidence.selectors}
+    is_selection = evidence.kind is EvidenceKind.SELECTION
     for hunk in evidence.hunks:
+        if is_selection and hunk.path not in selected:
+            continue
         # Comments do not affect tests, but they may affect tools, as directives of linters do.
         is_comment = evidence.nodeid is not None and is_remark(hunk)
         if hunk.side is not None and not is_comment:

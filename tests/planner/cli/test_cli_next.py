@@ -65,11 +65,22 @@ def test_a_failed_todo_takes_at_most_eight_lines(shop: Command):
 def test_what_was_changed_in_the_first_candidate_is_where_to_look(command: Command):
     command.plan(with_test("a"))
     hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}
-    candidates = [{"path": "shop/b.py", "line": 1}, {"path": "shop/a.py", "line": 130, "hunk": hunk}]
+    changed = {"path": "shop/a.py", "line": 130, "hunk": hunk, "score": 0.6}
+    candidates = [{"path": "shop/b.py", "line": 1}, changed]
     command.outcomes(failed("a", location={"path": "shop/c.py", "line": 7}, candidates=candidates))
 
     assert "  where  changed shop/a.py:131 (+1 -1) in cut\n" in command("next", "plan.yaml").out
     assert "  where    changed shop/a.py:131 (+1 -1) in cut\n" in command("status", "plan.yaml", "a").out
+
+
+def test_a_change_without_a_part_in_the_failure_is_no_place_to_look(command: Command):
+    command.plan(with_test("a"))
+    hunk = {"path": "tests/test_new.py", "line": 1, "added": 2, "side": "test"}
+    unrelated = {"path": "tests/test_new.py", "line": 1, "hunk": hunk, "score": 0.05}
+    command.outcomes(failed("a", location={"path": "shop/c.py", "line": 7}, candidates=[unrelated]))
+
+    assert "  where  shop/c.py:7\n" in command("next", "plan.yaml").out
+    assert "test_new" not in command("next", "plan.yaml", "--brief", "a_branch_01").out
 
 
 @pytest.mark.parametrize("count", [1, 6, 25])

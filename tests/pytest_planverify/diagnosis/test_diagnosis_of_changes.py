@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk
+from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk, Selector
+from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
@@ -307,4 +308,34 @@ def test_the_value_that_the_product_gave_may_stand_on_the_right():
 
     assert diagnosis.suggestion == (
         "ceil (shop/cart.py:3) returned None where test_total (tests/test_cart.py:9) expects 66."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "owner"),
+    [
+        ("tests/other.py", "+x = 1", Owner.PRODUCT),
+        ("tests/conftest.py", "+x = 1", Owner.TEST),
+        ("tests/other.py", " import shop\n+x = 1", Owner.TEST),
+    ],
+    ids=["a new file", "a new conftest", "a changed helper"],
+)
+def test_a_new_file_beside_the_tests_has_no_part_in_a_failure(path: str, text: str, owner: Owner):
+    hunk = Hunk(path=path, line=1, added=1, side=Side.TEST, text=text)
+    failure = error("AssertionError", "assert 1 == 2", TEST)
+
+    assert diagnose(seen(failure, files=(path,), subjects=(PRODUCT,), hunks=(hunk,))).owner is owner
+
+
+def test_a_selection_that_finds_nothing_is_placed_at_no_unrelated_change():
+    hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-a\n+b")
+    selector = Selector(text="tests/test_gone.py", problem="missing_file")
+    evidence = Evidence(kind=EvidenceKind.SELECTION, selectors=(selector,), hunks=(hunk,))
+
+    found = diagnose(evidence)
+
+    assert (found.category, found.candidates, found.location) == (
+        C.TEST_NOT_FOUND,
+        (),
+        Location(path="tests/test_gone.py"),
     )
