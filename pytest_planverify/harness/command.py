@@ -103,7 +103,7 @@ def run_command(plan: Path, options: RunOptions) -> int:
         progress.line(f"the last verification failed {MOST_ROUNDS} times; see planverify next {plan}")
         return Status.FOUND
     except KeyboardInterrupt:
-        progress.line(f"interrupted; resume with: {options.to_resume(plan)}")
+        progress.line(f"interrupted; resume with: {options.to_continue(plan)}")
         return INTERRUPTED
     finally:
         if pool is not None:
@@ -304,13 +304,13 @@ def _conclude(loop: Loop, ending: Ending, setup: RunSetup, plan: Path) -> int:
         progress.line(
             f"answer with planverify answer, approve or reject: planverify next {words} shows how"
         )
-        progress.line(f"then: {setup.options.to_resume(plan)}")
+        progress.line(f"then: {setup.options.to_continue(plan)}")
         return Status.HUMAN_NEEDED
     progress.line(f"to see the failures: planverify next {words}")
     categories = {action.category for action in loop.halts if action.category is not None}
     if any(category.facts.family.value == "sandbox" for category in categories):
         return Status.SECURITY_HALT
     if any(category.value == "BUDGET_EXCEEDED" for category in categories):
-        progress.line(f"to continue with a larger budget: planverify run {words}")
+        progress.line(f"to continue with a larger budget: {setup.options.to_continue(plan, resume=False)}")
         return Status.BUDGET_HALT
     return Status.FOUND

@@ -136,9 +136,12 @@ class RunOptions:
     """Limits by their name in the policy or budget; the lower of these and the plan's applies."""
     as_json: bool = False
 
-    def to_resume(self, plan: Path) -> str:
-        """Return the command that resumes the run. Todos and limits are in the log and not repeated."""
-        words = ["planverify", "run", str(plan), "--resume"]
+    def to_continue(self, plan: Path, *, resume: bool = True) -> str:
+        """Return the command that resumes the run, or starts another one with the same agents.
+
+        Todos and limits are in the log and not repeated.
+        """
+        words = ["planverify", "run", str(plan), *(["--resume"] if resume else [])]
         words += [word for agent in self.agents for word in ("--agent", agent)]
         words += [] if self.jobs is None else ["--jobs", str(self.jobs)]
         words += [] if self.executor == THREADS else ["--executor", self.executor]
@@ -292,8 +295,10 @@ class Loop:
         if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
             kept = self.snapshots.take(f"cut-off-{turn['id']}")
             self.snapshots.restore(str(turn["before"]))
+            words = ["planverify", "undo", shown_path(self.setup.tree.loaded.path), "--to", kept[:12]]
             self.progress.line(
-                f"{turn['todo_id']}: a turn was interrupted; its changes are undone ({kept[:12]} has them)"
+                f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
+                f"changes: {shlex.join(words)}"
             )
         mark.unlink()
 

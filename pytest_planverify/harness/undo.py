@@ -62,6 +62,8 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     snapshots = run.snapshots
     now = snapshots.take("before-undo")
     changes = snapshots.compare(run.before, run.after or now)
+    if not changes.changed:  # the run itself may still wait to be resumed
+        return [f"the run {run.name} changed no file: there is nothing to undo"]
     # Files that the run changed, and that somebody has changed again since.
     edited = sorted({*changes.changed} & {*snapshots.compare(run.after or now, now).changed})
     if edited and not force:
@@ -75,8 +77,6 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
         log = next_log(loaded)  # a new empty log, so that the undone run cannot be resumed
         make_log_folder(log)
         log.touch(mode=0o600)
-    if not changes.changed:
-        return [f"the run {run.name} changed no file: there is nothing to undo"]
     return [f"undid the run {run.name}: {_summary(changes)}", _restore_hint(plan, now)]
 
 

@@ -248,7 +248,7 @@ def test_a_run_that_was_killed_goes_on_from_its_log_and_forgets_the_turn_that_wa
 
     done = run(project, *words, "--resume")
     assert done.exit_code == 0, done
-    assert "basket: a turn was cut off; its files are put back" in done.output
+    assert "basket: a turn was interrupted; the files are as before it" in done.output
     assert "works on price" not in done.output
     assert (project / "shop/basket.py").read_text() == RIGHT["basket"][1]
 

@@ -39,7 +39,7 @@ def test_the_files_are_as_before_the_run_and_what_was_there_can_be_had_back(proj
     assert "the run shop: 3 files, shop/basket.py, shop/more.txt, shop/price.py" in undone.output
     assert tree(project) == {**before, "shop/notes.txt": "mine, and later\n"}
     asked = run(project, "next")
-    assert "the plan was not verified yet" in asked.output
+    assert "changed since the run; the verdicts of price, basket are out of date" in asked.output
     assert run(project, "undo").exit_code == 4
     for words in (["status"], ["explain", "plan.yaml"], ["history"]):
         assert run(project, *words).exit_code == 0, words
@@ -107,3 +107,16 @@ def test_a_snapshot_that_is_not_there_is_one_line(project: Path, snapshot: str):
     done = run(project, "undo", f"--to={snapshot}")
     assert (done.exit_code, done.output.count("\n")) == (4, 1)
     assert "unknown snapshot" in done.output
+
+
+def test_the_undo_of_a_run_that_changed_nothing_leaves_it_to_be_resumed(project: Path):  # noqa: F811
+    commit(project)
+    idle = agent(project, "raise SystemExit(1)")
+    waiting = run(project, "run", "plan.yaml", "--agent", idle)
+    assert waiting.exit_code == 11, waiting
+
+    undone = run(project, "undo", "plan.yaml")
+
+    assert (undone.exit_code, "there is nothing to undo" in undone.output) == (0, True), undone
+    resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
+    assert "no run of this plan is unfinished" not in resumed.output
