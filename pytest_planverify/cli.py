@@ -196,6 +196,7 @@ def qualify(
 
     Each check of the todos that are not claimed is called red_ok, vacuous, unrunnable or unstable.
     """
+    from planner.planfile.left_files import remember_written
     from planner.planfile.plan_folder import PlanFolder, make_home
     from planner.planfile.record_files import write_qualification
     from planner.planfile.tree import load_flat
@@ -207,13 +208,16 @@ def qualify(
         if todo_id not in known:
             near = nearest(todo_id, known, "the todos are")
             raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; {near}")
+    if output is not None and output.is_dir():
+        raise UsageMistake(f"--output {output}: this is a folder; name a file")
+    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
     if output is None:
         make_home(flat.loaded.root)
         output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
-    if output.is_dir():
-        raise UsageMistake(f"--output {output}: this is a folder; name a file")
-    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
-    write_qualification(found, output)
+        write_qualification(found, output)
+    else:
+        write_qualification(found, output)
+        remember_written(output)
     screen = Screen()
     for check in found.checks:
         name = f"{check.todo_id} {check.check_id}"

@@ -30,6 +30,7 @@ from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.screen import Screen, print_json
 from planner.planfile.file_writer import write_file
 from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.left_files import remember_written
 from planner.planfile.project_files import open_regular, walk
 from planner.planfile.tree import load_flat
 from planner.planfile.writer import dump_plan
@@ -79,6 +80,7 @@ def gaps(
     report = _collect_gaps(ruff, pyright, inbox, roadmap, plan)
     if output is not None:
         write_file(output, report.model_dump_json(indent=2, exclude_defaults=True) + "\n", mode=None)
+        remember_written(output)
         complain(f"wrote {output}: {counted(len(report.gaps), 'gap')}")
     elif as_json:
         print_json(report.model_dump(mode="json", exclude_defaults=True))

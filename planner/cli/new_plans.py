@@ -29,6 +29,7 @@ from planner.model.verdicts import TodoState
 from planner.planfile.discovery import planverify_settings
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.left_files import remember_written
 from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_facts import repository_fingerprint
@@ -191,6 +192,7 @@ def _write_agents(plan: Path) -> int:
         say(f"{AGENTS} is up to date")
         return Status.OK
     write_file(AGENTS, page, mode=None)
+    remember_written(AGENTS)
     say(f"wrote {AGENTS}: how work is verified, what comes next, what must not be edited")
     return Status.OK
 

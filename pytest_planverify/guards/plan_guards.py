@@ -3,25 +3,26 @@
 :class:`Guards` reads the tree once before any project code runs, and evaluates the observations of the
 sessions when the run has ended. The tree must be read first: tests may write files, and those writes must
 not be blamed on a todo. The module also determines which files differ from the state before the work
-(:func:`since`), which files earlier runs left behind (:func:`left_by_runs`), and whether code under
-verification wrote to the plan or to the records in ``.planverify`` (:class:`OwnFiles`).
+(:func:`since`), and whether code under verification wrote to the plan or to the records in ``.planverify``
+(:class:`OwnFiles`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import Hardness
+from planner.planfile.left_files import left_by_runs, remember_run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from planner.model.evidence import BudgetFact
@@ -75,7 +76,8 @@ class Guards:
         self._own: OwnFiles | None = None
         self._tree: WorkTree | None = None
         self._home = flat.loaded.root / ".planverify"
-        self._before: dict[Path, tuple[str, ...]] = {}
+        self._started = time.time()
+        self._before: dict[Path, tuple[tuple[str, ...], set[str]]] = {}
         self._touched: dict[Path, tuple[str, ...]] = {}
         self.added: tuple[str, ...] = ()
         """Files added since the baseline, relative to the top root."""
@@ -204,14 +206,12 @@ class Guards:
                 "nor a baseline to compare with; record one: planverify baseline PLAN"
             )
             return
-        self._before[root] = touched
+        left = left_by_runs(self._home, root, touched) if touched else set[str]()
+        self._before[root] = touched, left
         # Neither files that earlier runs wrote nor reformatted sources are the work of a todo.
-        if touched:
-            left = left_by_runs(self._home, root, touched)
-            touched = tuple(
-                file for file in touched if file not in left and not self._is_reformatted(root, file)
-            )
-        self._touched[root] = touched
+        self._touched[root] = tuple(
+            file for file in touched if file not in left and not self._is_reformatted(root, file)
+        )
 
     def _is_reformatted(self, root: Path, file: str) -> bool:
         """Return whether a source differs from the baseline in formatting and comments only."""
@@ -223,10 +223,10 @@ class Guards:
 
     def remember(self) -> None:
         """Store the new files that this run left, so that the next run blames no todo for them."""
-        for root, before in self._before.items():
+        for root, (before, left) in self._before.items():
             after = self._changes[root].new_files()
             if after or before:
-                remember(self._home, root, before, after)
+                remember_run(self._home, root, before, after, left=left, started=self._started)
 
     def _limited_roots(self) -> set[Path]:
         """Return the roots with protected files; all roots if any possible author has an allowlist."""
@@ -386,15 +386,7 @@ def _size_and_time(path: Path) -> str | None:
     return None
 
 
-# -- files that differ, and what runs left -------------------------------------------------------------
-
-LEFT_BY_RUNS = "left_by_runs.json"
-MOST_FILES = 10_000
-"""Limit of new files recorded for one run."""
-_WORK_SUFFIXES = frozenset(
-    {".py", ".pyi", ".pyx", ".so", ".pth", ".toml", ".cfg", ".ini", ".sh", ".yaml", ".yml", ".js", ".ts"}
-)
-"""Suffixes of files that affect a project's behaviour: these count as work even if a run wrote them."""
+# -- files that differ ---------------------------------------------------------------------------------
 
 
 class Differing(NamedTuple):
@@ -451,52 +443,3 @@ def _since_commit(root: Path, commit: str) -> Differing | None:
         return None
     changed, added = repository.differing(commit)
     return Differing(tuple(sorted({*changed, *added})), tuple(sorted(added)))
-
-
-# Tests may write files, such as reports or downloaded data, which the next run finds as changes. A file
-# counts as left by a run only if it was new, is neither source nor configuration, and is unchanged since.
-# Changes that tests make to existing files count like any other change: they cannot be told from work.
-
-
-def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
-    """Return those of ``files`` (relative to ``root``) that are unchanged since an earlier run left them.
-
-    ``home`` is the ``.planverify`` folder with the record of these files.
-    """
-    known = _read(home).get(str(root), {})
-    return {file for file in files if file in known and known[file] == _digest_left(root / file)}
-
-
-def remember(home: Path, root: Path, before: Collection[str], after: Iterable[str]) -> None:
-    """Store the files that this run left, together with unchanged ones of earlier runs.
-
-    ``before`` are the changed files before the run, ``after`` the new files after it.
-    """
-    from planner.planfile.file_writer import replace_file
-
-    found = _read(home)
-    known = found.get(str(root), {})
-    new = [
-        file for file in after if file not in before and PurePosixPath(file).suffix not in _WORK_SUFFIXES
-    ]
-    digests = {file: _digest_left(root / file) for file in new[:MOST_FILES]}
-    kept = {file: known[file] for file in left_by_runs(home, root, before)}
-    kept |= {file: digest for file, digest in digests.items() if digest is not None}
-    if kept != known:
-        found[str(root)] = kept
-        replace_file(home / LEFT_BY_RUNS, json.dumps({"version": 1, "roots": found}, indent=1))
-
-
-def _read(home: Path) -> dict[str, dict[str, str]]:
-    """Return the digests of left files by root and path; empty if the record is missing or malformed."""
-    try:
-        data: Any = json.loads((home / LEFT_BY_RUNS).read_bytes())
-        roots = cast("dict[str, Any]", dict(data["roots"]))
-        return {root: dict(files) for root, files in roots.items()}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _digest_left(path: Path) -> str | None:
-    """Return the digest of a file that a run left; a symbolic link never counts as left by a run."""
-    return None if path.is_symlink() else _digest(path)

@@ -23,6 +23,7 @@ from planner.cli.arguments import choose_plan, nearest
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file, write_file
+from planner.planfile.left_files import remember_written
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
 from planner.text.sanitizing import one_line
@@ -139,6 +140,7 @@ def install_hook(agent: str, plan: Path | None) -> int:
     cast("list[Any]", entries).append(entry)
     path.parent.mkdir(exist_ok=True)
     write_file(path, json.dumps(settings, indent=2) + "\n", mode=None)
+    remember_written(path)
     say(f"wrote {path}: {agent} stops only when {command} reports that all is done")
     return Status.OK
 

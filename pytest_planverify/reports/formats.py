@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from planner.errors import PlannerError
 from planner.planfile.file_writer import write_file
 from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.left_files import remember_written
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.tree import load_tree
 from planner.text.sanitizing import one_line
@@ -51,6 +52,7 @@ def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> 
             if report.path is None:
                 make_home(root)
             write_file(path, render(report.format, given))
+            remember_written(path)
         except PlannerError as error:
             yield f"report {report.format}: {error}"
         except Exception as error:  # a faulty report must not invalidate the outcomes

@@ -45,7 +45,6 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     for each in runs:
         each.folder.restore()  # a test may have removed the run's folder
         if not settings.recording:
-            each.guards.remember()
             each.hold(each.guards.violations(each.spent, each.result, narrowed=settings.narrows))
     opinions = Opinions(facts.config.pluginmanager)
     results, causes = find_outcomes(runs, opinions, run_id=facts.run_id, recording=settings.recording)
@@ -90,6 +89,8 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
             facts.tw.line(line)
         for line in report_to_github(given, os.environ):
             facts.tw.line(line)
+        for each in runs:
+            each.guards.remember()  # after the reports, which are no todo's work either
     render_summary(
         facts.tw,
         document,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from example_project import Example, Verified, todo
+from real_command import planverify
 from real_planner import planner
 
 FILES = {
@@ -66,6 +66,28 @@ def test_work_within_bounds_is_nobodys_violation_and_what_tests_leave_is_no_work
     assert "left.txt" in str(outside(project.verify()))
 
 
+def test_files_that_the_program_itself_writes_are_not_the_work_of_a_todo(project: Example):
+    (project.root / ".claude").mkdir()
+    for words in (
+        ["hook", "--install", "claude"],
+        ["init", "--agents"],
+        ["gaps", "-o", "gaps.json"],
+        ["verify", "--planverify-report", "junit=reports.xml", "--junitxml=own.xml"],
+        ["report", "sarif=reports.sarif"],
+        ["qualify", "--output", "qualification.json"],
+    ):
+        done = planverify(*words, cwd=project.root)
+        assert done.returncode in (0, 1), f"{words}: {done.stdout}{done.stderr}"
+
+    first, second = (
+        project.verify("--planverify-report", "junit=reports.xml", "--junitxml=own.xml") for _ in range(2)
+    )
+
+    assert (first.exit_code, second.exit_code) == (0, 0), str(second)
+    project.write({"AGENTS.md": "by hand"})
+    assert "AGENTS.md" in str(outside(project.verify()))
+
+
 def test_what_lies_outside_halts_and_says_which_file(project: Example):
     git(project.root, "mv", "b/y.py", "c.py")
     project.write({"a/secret.py": "", "tests/test_all.py": "def test_all(): pass\n"})
@@ -120,9 +142,7 @@ def test_with_a_baseline_what_was_committed_since_counts_and_what_was_dirty_befo
         git(tmp_path, "add", ".")
         git(tmp_path, "commit", "-qm", "first")
     example.write({"dirty.txt": "before the work"})
-    start = "from pytest_planverify.cli import main; main()"
-    planverify = [sys.executable, "-c", start, "baseline", "plan.yaml"]
-    done = subprocess.run(planverify, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = planverify("baseline", "plan.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
     example.write({"a/x.py": "x = 2\n"})

@@ -76,7 +76,7 @@ def test_what_is_used_up_ends_the_run_and_keeps_its_verdicts(
     assert run.states["after"] == "blocked"
     (name,) = budget
     assert f"more than budget.{name}" in run.check("middle", "budget")["reason"]
-    assert f"the budget's {name} was passed" in run.check("middle")["reason"]
+    assert f"the budget {name} was exceeded" in run.check("middle")["reason"]
     assert not run.left_running
     assert run.document is not None
     assert run.document["run"]["duration_ms"] < 40_000

@@ -16,8 +16,7 @@ import pytest
 from example_project import Example, todo
 from mcp import Client, Implementation, MCPError, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
-from real_command import LEAN_TERMINAL
-from test_one_program import planverify
+from real_command import LEAN_TERMINAL, planverify
 
 FILES = {
     "shop.py": "def gross(net):\n    return net\n",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 from example_project import Example, todo
-from real_command import LEAN_TERMINAL, run_pytest
+from real_command import LEAN_TERMINAL, planverify, run_pytest
 
 from pytest_planverify.cli import app
 
@@ -23,21 +23,6 @@ FILES = {
     "pytest.ini": "[pytest]\n",
     "src/deep/module.py": "",
 }
-
-
-def planverify(
-    *words: str, cwd: Path, program: str = "pytest_planverify.cli"
-) -> subprocess.CompletedProcess[str]:
-    start = f"from {program} import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", start, *words],
-        cwd=cwd,
-        env={**os.environ, **LEAN_TERMINAL},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def planner(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

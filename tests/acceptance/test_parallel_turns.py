@@ -132,7 +132,7 @@ def test_an_interrupted_run_ends_its_agents_puts_files_back_and_says_how_to_go_o
     done = Finished(exit_code=process.returncode, output=output)
     assert done.exit_code == 130, done
     last = done.output.splitlines()[-1].strip()
-    assert last.startswith("interrupted; go on with: planverify run plan.yaml --resume --agent ")
+    assert last.startswith("interrupted; resume with: planverify run plan.yaml --resume --agent ")
     assert changed(root) == []
     assert list(temporary.glob("planverify-tree-*")) == []
     with pytest.raises(ProcessLookupError):

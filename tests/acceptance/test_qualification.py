@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from real_command import planverify
 from real_planner import planner
 
 TESTS = """\
@@ -99,21 +98,6 @@ EXPECTED = {
     "missing verify": "unrunnable",
     "planned verify": "red_ok",
 }
-
-
-def planverify(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(Path(sys.executable).parent / "planverify"), *words],
-        cwd=cwd,
-        env={
-            **os.environ,
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTEST_PLUGINS": "pytest_planverify.plugin",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 def write(root: Path, todos: list[dict[str, Any]]) -> None:

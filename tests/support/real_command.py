@@ -75,6 +75,21 @@ def run_pytest(
     return Finished(exit_code=done.returncode, output=done.stdout)
 
 
+def planverify(
+    *words: str, cwd: Path, program: str = "pytest_planverify.cli"
+) -> subprocess.CompletedProcess[str]:
+    """Run `planverify WORDS` in a process of its own, without the plugins that the tests need."""
+    return subprocess.run(
+        [sys.executable, "-c", f"from {program} import main; main()", *words],
+        cwd=cwd,
+        env={**os.environ, **LEAN_TERMINAL},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
 def unmeasured(env: dict[str, str]) -> dict[str, str]:
     """The environment for a process whose coverage is of no interest, as it runs what others have run."""
     return {name: value for name, value in env.items() if name not in MEASURING}

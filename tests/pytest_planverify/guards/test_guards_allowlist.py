@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.taxonomy import Category
+from planner.planfile.left_files import RECORD, left_by_runs, remember_run
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
-from pytest_planverify.guards.plan_guards import LEFT_BY_RUNS, left_by_runs, remember
 
 ROOT = Path("/root/of/plan")
 BELOW = ROOT / "phase"
@@ -96,12 +97,16 @@ def test_a_file_of_the_project_is_no_cache(path: str):
 def test_a_new_file_that_a_run_left_is_remembered_as_long_as_it_is_the_same(tmp_path: Path):
     for name in ("junk.txt", "code.py", "mine.txt"):
         (tmp_path / name).write_text("1")
-    remember(tmp_path, tmp_path, ["mine.txt"], ["junk.txt", "code.py", "mine.txt", "gone.txt"])
+    remember_run(tmp_path, tmp_path, ["mine.txt"], ["junk.txt", "code.py", "mine.txt", "gone.txt"])
 
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt", "code.py", "mine.txt"]) == {"junk.txt"}
-    remember(tmp_path, tmp_path, ["junk.txt", "mine.txt"], ["junk.txt", "mine.txt"])
+    remember_run(tmp_path, tmp_path, ["junk.txt", "mine.txt"], ["junk.txt", "mine.txt"])
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
-    (tmp_path / "junk.txt").write_text("2")
+    (tmp_path / "junk.txt").write_text("by the next run")
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()
-    (tmp_path / LEFT_BY_RUNS).write_text("[]")
+    remember_run(tmp_path, tmp_path, ["junk.txt"], ["junk.txt"], left=["junk.txt"])
+    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
+    remember_run(tmp_path, tmp_path, [], ["mine.txt"], started=time.time() + 1)
+    assert left_by_runs(tmp_path, tmp_path, ["mine.txt"]) == set()
+    (tmp_path / RECORD).write_text("[]")
     assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()

@@ -1,0 +1,129 @@
+"""Files that runs and commands left in the tree, so that no todo is blamed for them.
+
+Tests may write files, such as reports or downloaded data, and ``planverify`` writes some itself; the next
+run finds them as changes. A file counts as left only while its content is what was left. The record is
+``.planverify/left_by_runs.json``: digests by root and path.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, cast
+
+from planner.errors import FileWriteError
+from planner.planfile.file_writer import is_stream, replace_file
+from planner.planfile.plan_folder import HOME, make_home
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+RECORD = "left_by_runs.json"
+MOST_FILES = 10_000
+"""Limit of new files recorded for one run."""
+
+_LARGEST = 64 << 20
+"""Size in bytes above which a file is compared by size and modification time instead of a digest."""
+
+_CLOCK_STEP = 0.02
+"""Seconds by which the file system's clock may be behind ``time.time``."""
+
+_WORK_SUFFIXES = frozenset(
+    {".py", ".pyi", ".pyx", ".so", ".pth", ".toml", ".cfg", ".ini", ".sh", ".yaml", ".yml", ".js", ".ts"}
+)
+"""Suffixes of files that affect a project's behaviour: these count as work even if a run wrote them."""
+
+
+def left_by_runs(home: Path, root: Path, files: Iterable[str]) -> set[str]:
+    """Return those of ``files`` (relative to ``root``) that are unchanged since they were left.
+
+    ``home`` is the ``.planverify`` folder with the record of these files.
+    """
+    known = _read(home).get(str(root), {})
+    return {file for file in files if file in known and known[file] == _digest(root / file)}
+
+
+def remember_run(
+    home: Path,
+    root: Path,
+    before: Collection[str],
+    after: Iterable[str],
+    *,
+    left: Collection[str] = (),
+    started: float = 0.0,
+) -> None:
+    """Store the files that a run left, together with earlier ones that are unchanged.
+
+    ``before`` are the changed files before the run, ``after`` the new files after it, and ``left`` those of
+    ``before`` that earlier runs had left: the run itself may have written them again. Changes that it made
+    to other files count like any other change, as they cannot be told from work. ``started`` is the start
+    of the run in epoch seconds; a file that has not changed since then was there before.
+    """
+    found = _read(home)
+    new = [
+        file
+        for file in after
+        if file not in before
+        and PurePosixPath(file).suffix not in _WORK_SUFFIXES
+        and _changed(root / file) >= started - _CLOCK_STEP
+    ]
+    known = found.get(str(root), {})
+    digests = {file: _digest(root / file) for file in (*left, *new[:MOST_FILES])}
+    kept = {file: known[file] for file in left_by_runs(home, root, known)}
+    kept |= {file: digest for file, digest in digests.items() if digest is not None}
+    if kept != known:
+        _write(home, found | {str(root): kept})
+
+
+def remember_written(path: Path) -> None:
+    """Store that a command has written this file; nothing is stored for a file outside of the project.
+
+    The root is the nearest folder above the file that has a ``.planverify``, else the current folder. The
+    record is a convenience: without it, the file counts as work. So a failure to write it is ignored.
+    """
+    file = Path.cwd() / path
+    root = next((folder for folder in file.parents if (folder / HOME).is_dir()), Path.cwd())
+    if is_stream(path) or not file.is_relative_to(root):
+        return
+    digest = _digest(file)
+    if digest is not None:
+        with suppress(OSError, FileWriteError):
+            home = make_home(root)
+            found = _read(home)
+            name = file.relative_to(root).as_posix()
+            _write(home, found | {str(root): found.get(str(root), {}) | {name: digest}})
+
+
+def _changed(path: Path) -> float:
+    """Return the time of a file's last change in epoch seconds; unlike ``st_mtime`` nobody can set it."""
+    try:
+        return path.lstat().st_ctime
+    except OSError:
+        return 0.0
+
+
+def _read(home: Path) -> dict[str, dict[str, str]]:
+    """Return the digests of left files by root and path; empty if the record is missing or malformed."""
+    try:
+        data: Any = json.loads((home / RECORD).read_bytes())
+        roots = cast("dict[str, Any]", dict(data["roots"]))
+        return {root: dict(files) for root, files in roots.items()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write(home: Path, roots: dict[str, dict[str, str]]) -> None:
+    replace_file(home / RECORD, json.dumps({"version": 1, "roots": roots}, indent=1))
+
+
+def _digest(path: Path) -> str | None:
+    """Return a text that changes with the content; a symbolic link never counts as left by a run."""
+    with suppress(OSError):
+        if not path.is_symlink() and path.is_file():
+            facts = path.stat()
+            if facts.st_size > _LARGEST:
+                return f"{facts.st_size} {facts.st_mtime_ns}"
+            return sha256(path.read_bytes()).hexdigest()
+    return None
