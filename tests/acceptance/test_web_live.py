@@ -119,7 +119,7 @@ def test_a_run_that_waits_goes_on_after_an_answer_on_a_page(browser: Any, shop: 
     assert "waiting 60 s for an answer" in out
     assert "completed: 1 of 1 todo done" in out
     page.get_by_role("link", name="Runs").click()
-    expect(page.get_by_text("Repairs that held")).to_be_visible()
+    expect(page.get_by_text("Successful repairs")).to_be_visible()
     assert violations(page) == []
     page.close()
 
