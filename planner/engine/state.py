@@ -140,6 +140,8 @@ class PlanPart(NamedTuple):
     """Version numbers by digest."""
     repaired: frozenset[str] = frozenset()
     """Ids of todos for which the file already contained branches."""
+    earlier_policies: tuple[Policy, ...] = ()
+    """Policies of its earlier versions that differ from the current one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -291,8 +293,8 @@ def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
 def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     """Return whether a plan file is what the run began with or a version that the run itself produced.
 
-    Each todo may be in its original or its current version. Temporary todos may be absent. A plan that
-    the run has not loaded yet counts as equal.
+    Each todo may be in its original or its current version, the policy in any version. Temporary todos
+    may be absent. A plan that the run has not loaded yet counts as equal.
     """
     part = state.parts.get(within)
     if part is None:
@@ -308,4 +310,4 @@ def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     if any(name not in seen and not todo.is_temporary for name, todo in before.items()):
         return False
     # A sub-plan's stored policy includes inherited values, so it is not comparable with its file.
-    return within != "" or plan.metadata == part.plan.metadata
+    return within != "" or plan.metadata in (part.plan.metadata, *part.earlier_policies)

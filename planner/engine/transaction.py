@@ -682,8 +682,15 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     part, (todos, policy) = tx.parts[within], edited(tx, within, edits)
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
     plan = part.plan.model_copy(update={"metadata": policy})
+    earlier = part.earlier_policies
+    if policy != part.plan.metadata:
+        earlier = (*earlier, part.plan.metadata)
     tx.parts[within] = part._replace(
-        plan=plan, version=version, digest=digest, versions={**part.versions, digest: version}
+        plan=plan,
+        version=version,
+        digest=digest,
+        versions={**part.versions, digest: version},
+        earlier_policies=earlier,
     )
     if tx.plan_state is PlanState.EXECUTING:
         tx.plan_to(PlanState.REVISING)
