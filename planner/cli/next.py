@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
-    from planner.model.outcome import Failure
+    from planner.model.outcome import Failure, Outcome
 
 EPILOG = """\
 \b
@@ -212,8 +212,19 @@ def _edit(run: PlanRun, record: TodoRecord) -> str | None:
     """Return the edit that a failing todo needs, in one sentence; ``None`` if it was not verified."""
     if record.outcome is None:
         return None
+    return _edit_after(run, record, record.outcome)
+
+
+def _edit_after(run: PlanRun, record: TodoRecord, outcome: Outcome) -> str:
+    """Return the edit that an outcome asks for, in one sentence."""
     plan = run.state.parts[record.within].plan
-    return edit_in_short(plan, record.todo, record.outcome, record.context).replace("`", "")
+    return edit_in_short(plan, record.todo, outcome, record.context).replace("`", "")
+
+
+def _outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:
+    """Return the outcome of a todo in the last verification, applied by the engine or not."""
+    outcomes = () if run.found.document is None else run.found.document.outcomes
+    return next((each for each in outcomes if each.todo_id == todo_id), None)
 
 
 def _status(run: PlanRun, actions: list[Action]) -> Status:
@@ -285,8 +296,11 @@ class _NextScreen:
             each for each in works if (record := self._records[each.todo_id]).is_branch or record.outcome
         ]
         self._show_most(repairs, self._repair, apart=True)
+        shown = {_primary(self._run, self._records[each.todo_id]).id for each in repairs[:MOST_TODOS]}
         self._show_most(
-            [each for each in actions if isinstance(each, AskHuman)], self._question, apart=True
+            [each for each in actions if isinstance(each, AskHuman)],
+            lambda each: self._question(each, shown_above=each.todo_id in shown),
+            apart=True,
         )
         self._verifications([each for each in actions if isinstance(each, Verify)])
         self._ready([each for each in works if each not in repairs])
@@ -336,6 +350,8 @@ class _NextScreen:
             for name, word in (("test_failed", "failed"), ("failed", "given up"), ("blocked", "blocked"))
             if (count := states.count(name))
         ]
+        if unverified := sum(record.life is TodoLife.TESTING and record.waited > 0 for record in todos):
+            counts.append(f"{unverified} could not be verified")
         word = state.plan_state.value.replace("_", " ")
         if word == "completed" and readiness(self._run).unaccepted:
             word = "not accepted"
@@ -357,18 +373,14 @@ class _NextScreen:
         if self._run.state.plan_state == "halted":
             screen.paragraph("remove the cause, then verify again:", indent=7)
             screen.line(f"       {screen.style(self._run.found.verify, 'command')}")
+            self._show_most(_root_causes(self._run), self._unrepaired, apart=True)
 
     def _repair(self, action: Implement) -> None:
         """Add a todo to repair: the failure, who repairs it, and the commands to read and to run."""
         screen, record = self._screen, self._records[action.todo_id]
         primary = _primary(self._run, record)
         failure = _failure_of(self._run, record)
-        about = ""
-        if failure is not None:
-            sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
-            known = failure.owner not in (None, Owner.UNKNOWN)
-            owner = f"fault of the {failure.owner}" if known else "owner unknown"
-            about = f"{failure.category}{sure}, {owner}; for the {action.role}"
+        about = f"{_about(failure)}; for the {action.role}" if failure is not None else ""
         self._title(screen.glyphs.failed, primary.id, about, "bad")
         self._failure(failure, primary)
         what = f"retry {record.retries} of {record.todo.max_retries}"
@@ -380,6 +392,13 @@ class _NextScreen:
         self._clipped("  repair ", f"{what}, by the {action.role} [{action.rule}]{more}")
         self._brief(action.todo_id)
         screen.command("then", f"pytest --planverify {shlex.quote(f'{self._plan}::{primary.id}')}")
+
+    def _unrepaired(self, cause: Consequences) -> None:
+        """Add a todo that failed before the run stopped."""
+        record = self._records[cause.todos[0]]
+        self._title(self._screen.glyphs.failed, record.id, _about(record.failure), "bad")
+        self._failure(record.failure, record)
+        self._brief(record.id)
 
     def _failure(self, failure: Failure | None, record: TodoRecord) -> None:
         """Add what failed, the message, the place and the edit, a line each."""
@@ -402,13 +421,13 @@ class _NextScreen:
     def _brief(self, todo_id: str) -> None:
         self._screen.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
 
-    def _question(self, question: AskHuman) -> None:
-        """Add a question with its reason and the command that answers it."""
+    def _question(self, question: AskHuman, *, shown_above: bool) -> None:
+        """Add a question: the reason, the failure if it is not shown above, and the command to answer."""
         screen, record = self._screen, self._records.get(question.todo_id)
         self._title(screen.glyphs.testing, question.todo_id or "the plan", "waits for a person", "warn")
         screen.paragraph(question.question, first="  ask    ", indent=9)
         self._clipped("  why    ", f"{question.because} [{question.rule}]")
-        if record is not None and question.kind is not QuestionKind.ANSWER:
+        if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:
             self._failure(record.failure, record)
         options = "yes|no --by NAME"
         if question.kind is not QuestionKind.ANSWER:
@@ -437,6 +456,9 @@ class _NextScreen:
         record = self._records[action.todo_ids[0]]
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
         self._clipped("verify ", f"{record.id}: {why or action.because}")
+        outcome = _outcome_of(self._run, record.id) if record.waited else None
+        if outcome is not None and outcome.failure_evidence is not None:
+            self._clipped("  edit   ", _edit_after(self._run, record, outcome))
 
     def _ready(self, ready: Sequence[Implement]) -> None:
         if ready:
@@ -446,13 +468,12 @@ class _NextScreen:
             self._brief(ready[0].todo_id)
 
     def _begin(self, action: Implement) -> None:
-        todo, document = self._records[action.todo_id].todo, self._run.found.document
+        todo = self._records[action.todo_id].todo
         said = f" {todo.title}" if todo.title and todo.title != todo.id else ""
         self._clipped("  ", f"{action.todo_id}{said}: for the {action.role}")
         if action.bounds.allowed_files is not None:
             self._clipped("    may write ", listed(action.bounds.allowed_files, 4))
-        outcomes = () if document is None else document.outcomes
-        found = next((each for each in outcomes if each.todo_id == action.todo_id), None)
+        found = _outcome_of(self._run, action.todo_id)
         if found is not None and (failure := found.failure_evidence) is not None:
             self._clipped("    not begun: ", f"{failure.stack_trace_head or failure.category}")
 
@@ -485,6 +506,15 @@ class _NextScreen:
         )
         if later:
             screen.line(f"{counted(later, 'todo')} later: {program()} waves shows the order")
+
+
+def _about(failure: Failure | None) -> str:
+    """Return the category, the confidence and the owner of a failure."""
+    if failure is None:
+        return ""
+    sure = f" {failure.confidence:.0%}" if failure.confidence is not None else ""
+    known = failure.owner not in (None, Owner.UNKNOWN)
+    return f"{failure.category}{sure}, {f'fault of the {failure.owner}' if known else 'owner unknown'}"
 
 
 def where(failure: Failure) -> str:
@@ -592,4 +622,6 @@ def _nothing_failing(run: PlanRun) -> str:
     action = next(iter(run.outstanding()), None)
     if action is None:
         return f"nothing fails: {run.state.plan_id} is {run.state.plan_state.value}"
+    if isinstance(action, Verify) and run.state.records[action.todo_ids[0]].waited:
+        return f"{action.todo_ids[0]} could not be verified: {action.because}; run: {run.found.verify}"
     return f"nothing fails; next: {getattr(action, 'question', action.because)}"

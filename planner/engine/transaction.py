@@ -681,10 +681,10 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     # edited() raises on a conflict, so it comes before every change of the transaction.
     part, (todos, policy) = tx.parts[within], edited(tx, within, edits)
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
-    plan = part.plan.model_copy(update={"metadata": policy})
-    earlier = part.earlier_policies
-    if policy != part.plan.metadata:
-        earlier = (*earlier, part.plan.metadata)
+    plan, earlier = part.plan, part.earlier_policies
+    if policy != plan.metadata:  # else the file would get metadata that it never had
+        earlier = (*earlier, plan.metadata)
+        plan = plan.model_copy(update={"metadata": policy})
     tx.parts[within] = part._replace(
         plan=plan,
         version=version,
