@@ -90,21 +90,25 @@ def test_every_field_of_a_plan_is_read() -> None:
     assert plan.items[6].branch_reason is BranchReason.FLAKY_TEST
 
 
-def test_a_loaded_plan_knows_where_it_came_from() -> None:
-    path = FIXTURES / "plans" / "valid" / "smallest.yaml"
+@pytest.mark.parametrize(
+    ("name", "plan_id", "todo_id", "title"),
+    [
+        ("smallest.yaml", "small", "only", "The only one"),
+        ("windows.yaml", "win", "only", "Zeile"),
+        ("smallest.json", "7", "true", "😀 ok"),
+    ],
+)
+def test_small_plans_load_whatever_their_line_ends_and_know_where_they_came_from(
+    name: str, plan_id: str, todo_id: str, title: str
+) -> None:
+    path = FIXTURES / "plans" / "valid" / name
     loaded = load_plan(path)
-    assert loaded.path == path
-    assert loaded.root == path.parent
+    (todo,) = loaded.plan.items
+
+    assert (loaded.plan.todo_list_id, todo.id, todo.title) == (plan_id, todo_id, title)
+    assert (loaded.path, loaded.root) == (path, path.parent)
     assert loaded.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
-    assert [criterion.id for criterion in loaded.criteria["only"]] == ["convention"]
-
-
-@pytest.mark.parametrize("name", ["smallest.yaml", "windows.yaml", "smallest.json"])
-def test_small_plans_load_with_windows_ends_of_line_and_byte_order_marks(name: str) -> None:
-    plan = load_plan(FIXTURES / "plans" / "valid" / name).plan
-    assert plan.todo_list_id in ("small", "win", "7")
-    assert plan.items[0].title in ("The only one", "Zeile", "😀 ok")
-    assert plan.items[0].id in ("only", "true")
+    assert [criterion.id for criterion in loaded.criteria[todo.id]] == ["convention"]
 
 
 def test_the_complete_todo_list_loads_as_it_stands() -> None:
@@ -172,12 +176,10 @@ def test_faults_of_every_kind_are_reported_together_in_their_order(tmp_path: Pat
 @pytest.mark.parametrize(
     ("key", "remedy"),
     [
-        ("titel: B", "did you mean 'title'?"),
         ("content: B", "did you mean 'title'?"),
         ("depends_on: [b]", "did you mean 'dependencies'?"),
         ("cmd: pytest", "did you mean 'test_command'?"),
         ("tests: [pytest]", "it belongs below 'acceptance_criteria'"),
-        ("qqq: 1", "your own keys start with 'x-'"),
     ],
 )
 def test_an_unknown_key_is_told_with_the_one_that_is_meant_or_its_place(

@@ -77,11 +77,6 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
     assert "may not be read" in fault_of(path)
 
 
-def test_a_file_that_is_too_large_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.planfile.document.MAX_BYTES", 1000)
-    assert "is larger than" in fault_of_bytes(tmp_path, HEAD.encode() + b"#" * 1000)
-
-
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.json"])
 @pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[\n", b"{a: "])
 def test_a_megabyte_of_nesting_is_refused_at_once(tmp_path: Path, name: str, unit: bytes) -> None:
@@ -102,11 +97,14 @@ def test_aliases_of_one_long_text_are_weighed(tmp_path: Path) -> None:
     assert "with aliases expanded" in fault_of_bytes(tmp_path, text.encode())
 
 
-def test_more_values_than_a_plan_can_have_are_refused(
+def test_more_bytes_or_values_than_a_plan_can_have_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("planner.planfile.document.MAX_BYTES", 1000)
     monkeypatch.setattr("planner.planfile.document.MAX_NODES", 100)
     values = b"[" + b"1, " * 100 + b"1]"
+
+    assert "is larger than" in fault_of_bytes(tmp_path, HEAD.encode() + b"#" * 1000)
     assert "holds more than" in fault_of_bytes(tmp_path, b"x-a: " + values)
     assert "holds more than" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")
 

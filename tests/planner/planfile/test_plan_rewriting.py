@@ -106,22 +106,17 @@ def example(tmp_path: Path) -> Example:
     return Example(tmp_path, PLAN)
 
 
-def test_without_a_difference_the_text_is_the_same(example: Example) -> None:
-    assert example.text_of(example.plan) == PLAN
-
-
-def test_a_new_todo_stands_after_its_neighbour_with_the_same_blank_line(example: Example) -> None:
-    example.expect(
-        inserted(example.plan, 1, NEW),
-        ("      # and further in\n", "      # and further in\n\n  - id: new\n    title: New\n"),
-    )
-
-
-def test_a_new_todo_at_the_front_stands_above_the_comment_of_the_first(example: Example) -> None:
-    example.expect(
-        inserted(example.plan, 0, NEW),
-        ("  # Prices come first.\n", "  - id: new\n    title: New\n\n  # Prices come first.\n"),
-    )
+@pytest.mark.parametrize(
+    ("at", "old", "new"),
+    [
+        (0, "  # Prices come first.\n", "  - id: new\n    title: New\n\n  # Prices come first.\n"),
+        (1, "      # and further in\n", "      # and further in\n\n  - id: new\n    title: New\n"),
+    ],
+)
+def test_a_new_todo_stands_outside_of_the_comments_of_its_neighbours_after_a_blank_line(
+    example: Example, at: int, old: str, new: str
+) -> None:
+    example.expect(inserted(example.plan, at, NEW), (old, new))
 
 
 def test_a_removed_todo_takes_its_comments_along(example: Example) -> None:

@@ -90,13 +90,6 @@ def test_a_broken_outcome_file_is_refused_in_one_line(tmp_path: Path, text: str,
     assert str(caught.value).isprintable()
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "outcomes.json"
-    write_outcomes(DOCUMENT.model_copy(update={"schema_version": 2}), path)
-    with pytest.raises(OutcomeFileError, match="schema_version 2 is newer than 1"):
-        read_outcomes(path)
-
-
 def test_a_missing_outcome_file_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(OutcomeFileError, match="it cannot be read"):
         read_outcomes(tmp_path / "none.json")

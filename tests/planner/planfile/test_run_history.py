@@ -51,6 +51,7 @@ def started(plan: str = "p") -> dict[str, Any]:
 
 
 def test_a_todo_is_blocked_since_the_first_run_of_an_unbroken_row(tmp_path: Path):
+    assert blocked_since(tmp_path, "p") == {}
     run(tmp_path, 1, {"a": "blocked", "b": "blocked", "c": "blocked"})
     run(tmp_path, 2, {"a": "blocked", "b": "done", "c": "test_failed"})
     run(tmp_path, 3, {"a": "blocked", "b": "blocked", "c": "testing", "d": "blocked"})
@@ -73,11 +74,6 @@ def test_a_verdict_that_may_rest_on_any_file_rests_on_no_other_plan(tmp_path: Pa
     assert changed_files(tmp_path, "p", "r") == ChangedFiles(
         paths=("data.yaml",), by_todo={"a": ("data.yaml",)}
     )
-
-
-def test_without_a_run_nothing_is_known(tmp_path: Path):
-    assert blocked_since(tmp_path, "p") == {}
-    assert blocked_since(tmp_path / "none", "p") == {}
 
 
 def test_runs_of_other_plans_and_of_no_end_are_passed_over(tmp_path: Path):
