@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from planner.authoring.design.export import EXTENSION, plan_of_design
 from planner.authoring.design.plan import DesignPlan, change_part
 from planner.authoring.design.state_folder import StateFolder, render_page, render_step
 from planner.errors import DesignError
-from planner.model.plan import Plan
+from planner.model.plan import Todo
 from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.writer import dump_plan
 from planner.text.glob_patterns import matches
@@ -31,18 +32,24 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return Command(tmp_path, monkeypatch, capsys)
 
 
-def frozen(path: Path, *words: str) -> StateFolder:
-    """A frozen design in which something is set of its first milestone."""
+def frozen(path: Path, change: Callable[[DesignPlan], DesignPlan]) -> StateFolder:
+    """A frozen design in which this was changed."""
     folder = begin_complete(path)
-    if words:
-        folder.edit_plan(lambda plan: change_part(plan, "M-001", words))
-        folder.write_page()
+    folder.edit_plan(change)
+    folder.write_page()
     pass_gates(folder, *PLANNING)
     return folder
 
 
-def exported(path: Path, *words: str) -> Plan:
-    return plan_of_design(frozen(path, *words).plan())
+def exported(path: Path, *words: str, part: str = "M-001") -> Todo:
+    """The todo of the first milestone of a design in which something was set of this part."""
+    return plan_of_design(frozen(path, lambda plan: change_part(plan, part, words)).plan()).items[0]
+
+
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
 
 
 # -- export ----------------------------------------------------------------------------------------
@@ -50,13 +57,8 @@ def exported(path: Path, *words: str) -> Plan:
 
 def test_what_is_exported_is_a_plan_that_validates_without_findings(planner: Command) -> None:
     begin_frozen(planner.folder / "state")
-    for name, text in {
-        **SOURCES,
-        "tests/test_total.py": "def test_a(): ...",
-        "tests/test_tax.py": "",
-    }.items():
-        (planner.folder / name).parent.mkdir(exist_ok=True)
-        (planner.folder / name).write_text(text)
+    write_files(planner.folder, SOURCES)
+    write_files(planner.folder, {"tests/test_total.py": "def test_a(): ...", "tests/test_tax.py": ""})
 
     done_ = planner("design", "export", "-o", "plan.yaml")
 
@@ -64,53 +66,35 @@ def test_what_is_exported_is_a_plan_that_validates_without_findings(planner: Com
     assert planner("validate", "plan.yaml").out == "ready: no findings\n"
 
 
-def test_milestones_become_todos_and_waves_dependencies(tmp_path: Path) -> None:
-    plan = exported(tmp_path)
-
-    assert [(each.id, each.title, each.dependencies) for each in plan.items] == [
-        ("M-001", "Round total", ()),
-        ("M-002", "Round tax", ("M-001",)),
-    ]
-    assert plan.todo_list_id.startswith("design-round-prices-")
-    assert plan.extensions == {EXTENSION: str(StateFolder(tmp_path).plan().plan_id)}
-
-
-def test_every_milestone_waits_for_the_whole_wave_before(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
-
+def test_milestones_become_todos_that_wait_for_the_whole_wave_before(tmp_path: Path) -> None:
     def change(plan: DesignPlan) -> DesignPlan:
         for number in (3, 4):
             plan = add(
                 plan,
                 "milestone",
-                *(
-                    f"name=Page {number}",
-                    f"files=docs/{number}.md",
-                    "requirements=a",
-                    "acceptance_criteria=b",
-                ),
+                *(f"name=Page {number}", f"files=docs/{number}.md"),
+                *("requirements=a", "acceptance_criteria=b"),
                 *("is_documentation_only=true", "documentation.module_comment=c"),
             )
         plan = change_part(plan, "W-1", ["milestones+=M-003"])
         return add(plan, "wave", "wave=9", "milestones=M-004")
 
-    folder.edit_plan(change)
-    folder.write_page()
-    pass_gates(folder, *PLANNING)
+    design = frozen(tmp_path, change).plan()
+    plan = plan_of_design(design)
 
-    plan = plan_of_design(folder.plan())
-
-    assert {each.id: each.dependencies for each in plan.items} == {
-        "M-001": (),
-        "M-003": (),
-        "M-002": ("M-001", "M-003"),
-        "M-004": ("M-002",),
+    assert {each.id: (each.title, each.dependencies) for each in plan.items} == {
+        "M-001": ("Round total", ()),
+        "M-003": ("Page 3", ()),
+        "M-002": ("Round tax", ("M-001", "M-003")),
+        "M-004": ("Page 4", ("M-002",)),
     }
+    assert plan.todo_list_id.startswith("design-round-prices-")
+    assert plan.extensions == {EXTENSION: str(design.plan_id)}
 
 
 def test_test_files_and_criteria_that_are_commands_are_run(tmp_path: Path) -> None:
     words = ["acceptance_criteria=`ruff check shop`", "acceptance_criteria+=pytest tests/test_total.py"]
-    todo = exported(tmp_path, *words, "acceptance_criteria+=halves go up").items[0]
+    todo = exported(tmp_path, *words, "acceptance_criteria+=halves go up")
 
     assert [each.cmd for each in todo.acceptance_criteria.tests] == [
         "pytest tests/test_total.py",
@@ -124,14 +108,14 @@ def test_test_files_and_criteria_that_are_commands_are_run(tmp_path: Path) -> No
 
 
 def test_criteria_are_questions_where_nothing_can_be_run(tmp_path: Path) -> None:
-    todo = exported(tmp_path, "tests.files=", "tests.skip_reason=nothing to run").items[0]
+    todo = exported(tmp_path, "tests.files=", "tests.skip_reason=nothing to run")
 
     assert not todo.acceptance_criteria.tests
     assert [each.question for each in todo.acceptance_criteria.manual] == ["Is this true: halves go up"]
 
 
 def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folders(tmp_path: Path) -> None:
-    todo = exported(tmp_path, "files+=shop/rates.csv").items[0]
+    todo = exported(tmp_path, "files+=shop/rates.csv")
 
     files = ("shop/cart.py", "shop/rates.csv", "tests/test_total.py")
     assert tuple(each.path for each in todo.acceptance_criteria.expected_artifacts) == files
@@ -140,34 +124,19 @@ def test_files_are_to_be_there_and_may_be_written_with_the_pages_of_their_folder
 
 
 def test_a_file_that_is_deleted_is_not_expected(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
     diff = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
-    folder.edit_plan(lambda plan: change_part(plan, "CC-001", [f"diff={diff}"]))
-    folder.write_page()
-    pass_gates(folder, *PLANNING)
-
-    criteria = plan_of_design(folder.plan()).items[0].acceptance_criteria
+    criteria = exported(tmp_path, f"diff={diff}", part="CC-001").acceptance_criteria
 
     assert [each.path for each in criteria.expected_artifacts] == ["tests/test_total.py"]
 
 
 def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
-    folder.edit_plan(
-        lambda plan: change_part(
-            change_part(
-                add(plan, "constraint", "type=MUST", "description=no new dependency"),
-                "invisible_knowledge",
-                ["invariants=totals are never negative"],
-            ),
-            "M-001",
-            ["tests.scenarios.edge=half a cent"],
-        )
-    )
-    folder.write_page()
-    pass_gates(folder, *PLANNING)
+    def change(plan: DesignPlan) -> DesignPlan:
+        plan = add(plan, "constraint", "type=MUST", "description=no new dependency")
+        plan = change_part(plan, "invisible_knowledge", ["invariants=totals are never negative"])
+        return change_part(plan, "M-001", ["tests.scenarios.edge=half a cent"])
 
-    intent = plan_of_design(folder.plan()).items[0].intent or ""
+    intent = plan_of_design(frozen(tmp_path, change).plan()).items[0].intent or ""
 
     for part in (
         "Requirements:\n- two digits",
@@ -181,12 +150,7 @@ def test_whoever_works_is_told_what_the_design_says(tmp_path: Path) -> None:
 
 
 def test_a_diff_for_which_there_is_no_room_is_named(tmp_path: Path) -> None:
-    folder = begin_complete(tmp_path)
-    folder.edit_plan(lambda plan: change_part(plan, "CC-001", ["diff=@@ \n" + "+a\n" * 40_000]))
-    folder.write_page()
-    pass_gates(folder, *PLANNING)
-
-    intent = plan_of_design(folder.plan()).items[0].intent or ""
+    intent = exported(tmp_path, "diff=@@ \n" + "+a\n" * 40_000, part="CC-001").intent or ""
 
     assert intent.endswith("see planner design show CC-001")
     assert len(intent) < 1000
@@ -255,7 +219,7 @@ def test_whatever_a_design_says_can_be_shown_and_exported(
 
 @pytest.mark.parametrize("file", ["pages/[id].tsx", "a*.py"])
 def test_a_file_whose_name_is_a_glob_stands_for_itself(file: str, tmp_path: Path) -> None:
-    todo = exported(tmp_path, f"files={file}").items[0]
+    todo = exported(tmp_path, f"files={file}")
 
     assert todo.allowed_files is not None
     assert matches(file, todo.allowed_files[0])
@@ -270,9 +234,7 @@ def test_a_file_whose_name_is_a_glob_stands_for_itself(file: str, tmp_path: Path
 def verified(planner: Command) -> Command:
     """A frozen design that was exported, and whose files are there."""
     begin_frozen(planner.folder / "state")
-    for name, text in SOURCES.items():
-        (planner.folder / name).parent.mkdir(exist_ok=True)
-        (planner.folder / name).write_text(text)
+    write_files(planner.folder, SOURCES)
     planner("design", "export", "-o", "plan.yaml")
     return planner
 
@@ -356,13 +318,8 @@ def test_an_intent_that_is_not_there_is_missing_whatever_the_tests_say(
 
 @pytest.mark.parametrize("function", ["Tax.tax", "Tax", "tax(self)"])
 def test_a_function_is_found_by_its_qualified_name(function: str, planner: Command) -> None:
-    folder = begin_complete(planner.folder / "state")
-    folder.edit_plan(lambda plan: change_part(plan, "CI-002", [f"function={function}"]))
-    folder.write_page()
-    pass_gates(folder, *PLANNING)
-    for name, text in SOURCES.items():
-        (planner.folder / name).parent.mkdir(exist_ok=True)
-        (planner.folder / name).write_text(text)
+    frozen(planner.folder / "state", lambda plan: change_part(plan, "CI-002", [f"function={function}"]))
+    write_files(planner.folder, SOURCES)
     planner("design", "export", "-o", "plan.yaml")
 
     assert told(planner, done("M-001"), done("M-002"))["CI-002"] == ("verified", "")
@@ -406,8 +363,3 @@ def test_outcomes_of_another_plan_or_of_none_are_refused(verified: Command) -> N
     verified.plan({"id": "M-001", "verify": "pytest"}, path="other.yaml")
     assert "it was not made from the design plan" in verified("design", "reconcile", "other.yaml").err
     assert verified("design", "reconcile", "none.yaml").status == 4
-
-
-def test_a_design_without_a_freeze_has_no_plan(tmp_path: Path) -> None:
-    with pytest.raises(DesignError, match="not frozen"):
-        plan_of_design(begin_complete(tmp_path).plan())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -96,46 +95,26 @@ def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
 # -- items -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("phase", ReviewPhase)
-def test_qr_phase_json_has_the_fields_of_the_schema(phase: ReviewPhase, tmp_path: Path) -> None:
-    folder = begin_frozen(tmp_path) if not phase.is_of_planning else begin_complete(tmp_path)
-    pass_gates(folder, *(each for each in phase.before if not folder.gates().gate(each).is_complete))
+def test_qr_phase_json_has_the_fields_of_the_schema(tmp_path: Path) -> None:
+    folder = begin_complete(tmp_path)
+    for phase in ReviewPhase:
+        item = review(folder, phase)
+        path = tmp_path / f"qr-{phase.value}.json"
+        fields = {"id": "qa-001", "scope": "*", "check": "Is it so?", "severity": "MUST", "status": "TODO"}
 
-    review(folder, phase)
-
-    path = tmp_path / f"qr-{phase.value}.json"
-    assert json.loads(path.read_text()) == {
-        "schema_version": "1.0",
-        "phase": phase.value,
-        "items": [
-            {
-                "id": "qa-001",
-                "scope": "*",
-                "check": "Is it so?",
-                "severity": "MUST",
-                "status": "TODO",
-                "finding": None,
-            }
-        ],
-    }
+        assert json.loads(path.read_text()) == {
+            "schema_version": "1.0",
+            "phase": phase.value,
+            "items": [{**fields, "finding": None}],
+        }
+        folder.answer_item(phase, item, ["status=PASS"])
+        folder.decide_gate(phase, passed=True)
 
 
 def test_an_item_without_a_severity_blocks_as_a_must() -> None:
     item = ReviewItem.model_validate({"id": "qa-001", "scope": "*", "check": "a", "status": "TODO"})
 
     assert item.severity is ReviewSeverity.MUST
-
-
-def test_the_phases_and_states_are_those_of_the_design() -> None:
-    assert [f"qr-{each.value}" for each in ReviewPhase] == [
-        "qr-plan-design",
-        "qr-plan-code",
-        "qr-plan-docs",
-        "qr-impl-code",
-        "qr-impl-docs",
-    ]
-    assert list(ItemStatus) == ["TODO", "PASS", "FAIL"]
-    assert list(LoopState) == ["INITIAL", "RETRY", "COMPLETE"]
 
 
 def test_items_are_added_and_answered_by_commands(planner: Command) -> None:
@@ -203,35 +182,6 @@ def test_two_items_of_one_id_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "passed", "after"),
-    [
-        (Gate(), True, Gate(state=LoopState.COMPLETE, iteration=1)),
-        (Gate(), False, Gate(state=LoopState.RETRY, iteration=2)),
-        (
-            Gate(state=LoopState.RETRY, iteration=2),
-            False,
-            Gate(state=LoopState.RETRY, iteration=3),
-        ),
-        (
-            Gate(state=LoopState.RETRY, iteration=3),
-            True,
-            Gate(state=LoopState.COMPLETE, iteration=3),
-        ),
-    ],
-)
-def test_the_loop_state_goes_from_initial_over_retry_to_complete(
-    before: Gate, passed: bool, after: Gate
-) -> None:
-    assert before.decided(passed=passed) == after
-
-
-@pytest.mark.parametrize("passed", [True, False])
-def test_complete_is_terminal(passed: bool) -> None:
-    with pytest.raises(ValueError, match="final"):
-        Gate(state=LoopState.COMPLETE, iteration=2).decided(passed=passed)
-
-
-@pytest.mark.parametrize(
     ("iteration", "blocks"),
     [
         (1, "MUST SHOULD COULD"),
@@ -248,22 +198,22 @@ def test_qr_iteration_blocking_is_by_severity(iteration: int, blocks: str) -> No
 
 
 @pytest.mark.parametrize("severity", ReviewSeverity)
-@pytest.mark.parametrize("iteration", range(1, 7))
 def test_a_failed_item_blocks_the_gate_as_long_as_its_severity_does(
-    severity: ReviewSeverity, iteration: int, tmp_path: Path
+    severity: ReviewSeverity, tmp_path: Path
 ) -> None:
     folder = begin_complete(tmp_path)
-    fail_gate(folder, DESIGN, iteration - 1)
+    fail_gate(folder, DESIGN, 2)
     review(folder, DESIGN, f"severity={severity.value}", "status=FAIL", "finding=no")
-
-    if severity in blocking_severities(iteration):
+    if severity is not ReviewSeverity.COULD:
         with pytest.raises(DesignError, match=r"qa-002 .* is FAIL: no"):
             folder.decide_gate(DESIGN, passed=True)
-        assert folder.decide_gate(DESIGN, passed=False).iteration == iteration + 1
+        decided = folder.decide_gate(DESIGN, passed=False)
+        assert (decided.state, decided.iteration) == (LoopState.RETRY, 4)
     else:
         with pytest.raises(DesignError, match="no item blocks it"):
             folder.decide_gate(DESIGN, passed=False)
-        assert folder.decide_gate(DESIGN, passed=True).is_complete
+        decided = folder.decide_gate(DESIGN, passed=True)
+        assert (decided.state, decided.iteration) == (LoopState.COMPLETE, 3)
 
 
 # -- gates -----------------------------------------------------------------------------------------
@@ -443,28 +393,6 @@ def test_discover_workflows_finds_all_workflows() -> None:
     assert {name: len(steps) for name, steps in STEPS.items()} == {"plan": 11, "execute": 9}
 
 
-def test_every_entry_point_defines_exactly_one_workflow() -> None:
-    folder = Path(__file__).parents[3] / "planner/authoring/design/workflows"
-    tables = [tomllib.loads(path.read_text()) for path in sorted(folder.iterdir())]
-
-    assert [(each["name"], sorted(each)) for each in tables] == [
-        ("execute", ["name", "steps"]),
-        ("plan", ["name", "steps"]),
-    ]
-
-
-@pytest.mark.parametrize(("workflow", "number", "name", "agent", "mutates"), ROWS)
-def test_every_step_is_that_of_the_table(
-    workflow: str, number: str, name: str, agent: str, mutates: str
-) -> None:
-    step = STEPS[workflow][int(number)]
-
-    assert (step.name, step.agent) == (name, agent)
-    assert not (mutates == "-" and step.mutates)
-    for each in mutates.split(",") if mutates != "-" else ():
-        assert any(each in held for held in step.mutates)
-
-
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], StateFolder]:
     """For every step a state directory in which it is its turn."""
@@ -498,6 +426,9 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_the_next_command(
 
     assert done.status == 0, done.err
     step = ET.fromstring(done.out)
+    declared = STEPS[workflow][int(number)].mutates
+    assert all(any(each in held for held in declared) for each in mutates.split(",") if each != "-")
+    assert not (mutates == "-" and declared)
     assert step.attrib == {
         "workflow": workflow,
         "number": number,

@@ -114,24 +114,22 @@ def test_a_path_that_leaves_the_project_counts_as_protected(path: str) -> None:
     assert is_protected(path)
 
 
-def test_a_gap_that_failed_three_times_in_a_row_waits_behind_the_next() -> None:
-    worn, next_one = roadmap("Create `a.py`"), roadmap("Create `b.py`")
-    assert planned(worn, next_one, records=[record(worn)] * 2).gap == worn
-    assert (
-        planned(worn, next_one, records=[record(worn), record(worn, ROLLBACK), record(worn)]).gap
-        == next_one
-    )
+FIRST, OTHER = roadmap("Create `a.py`"), roadmap("Create `b.py`")
 
 
-def test_a_success_in_between_ends_a_row_of_failures() -> None:
-    gap, other = roadmap("Create `a.py`"), roadmap("Create `b.py`")
-    records = [record(gap), record(gap), record(gap, SUCCESS), record(gap), record(other)]
-    assert planned(gap, other, records=records).gap == gap
-
-
-def test_only_the_last_five_records_are_asked() -> None:
-    gap, other = roadmap("Create `a.py`"), roadmap("Create `b.py`")
-    assert planned(gap, other, records=[record(gap)] * 3 + [record(other, SUCCESS)] * 3).gap == gap
+@pytest.mark.parametrize(
+    ("records", "waits"),
+    [
+        ([record(FIRST)] * 2, False),
+        ([record(FIRST), record(FIRST, ROLLBACK), record(FIRST)], True),
+        ([*[record(FIRST)] * 2, record(FIRST, SUCCESS), record(FIRST), record(OTHER)], False),
+        ([*[record(FIRST)] * 3, *[record(OTHER, SUCCESS)] * 3], False),  # the last five count
+    ],
+)
+def test_a_gap_that_failed_three_times_in_a_row_waits_behind_the_next(
+    records: list[IterationRecord], waits: bool
+) -> None:
+    assert planned(FIRST, OTHER, records=records).gap == (OTHER if waits else FIRST)
 
 
 def test_where_every_gap_is_exhausted_the_first_is_planned_at_high_risk_with_a_warning() -> None:
@@ -158,14 +156,17 @@ def test_risk_is_that_of_the_files_that_are_changed(
     assert planned(roadmap(description), files=files).estimated_risk == risk
 
 
-@pytest.mark.parametrize("outcome", [FAILURE, ROLLBACK])
-def test_a_gap_that_failed_before_is_of_high_risk(outcome: IterationOutcome) -> None:
-    assert planned(roadmap(), records=[record(roadmap(), outcome)]).estimated_risk == "high"
-
-
-def test_a_failure_before_the_last_five_records_is_a_risk_too() -> None:
-    other = roadmap("Other")
-    records = [record(roadmap()), *[record(other, SUCCESS)] * 6]
+@pytest.mark.parametrize(
+    "records",
+    [
+        [record(roadmap())],
+        [record(roadmap(), ROLLBACK)],
+        [record(roadmap()), *[record(roadmap("Other"), SUCCESS)] * 6],
+    ],
+)
+def test_a_gap_that_failed_before_however_long_ago_is_of_high_risk(
+    records: list[IterationRecord],
+) -> None:
     assert planned(roadmap(), records=records).estimated_risk == "high"
 
 
