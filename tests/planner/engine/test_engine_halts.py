@@ -6,9 +6,6 @@ import pytest
 from engine_telling import Told, todo
 
 from planner.model.actions import Cancel, Halt
-from planner.model.events import (
-    BudgetSpent,
-)
 from planner.model.taxonomy import Category
 
 SECURITY = [Category.SANDBOX_VIOLATION, Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION]
@@ -122,29 +119,6 @@ def test_more_new_files_than_file_growth_from_one_turn_stop_everything(
 
 
 # Budgets
-
-
-@pytest.mark.parametrize(
-    ("budget", "spent", "halts"),
-    [
-        ({"tokens": 100}, {"tokens": 100}, False),
-        ({"tokens": 100}, {"tokens": 101}, True),
-        ({"cycles": 3}, {"cycles": 3}, False),
-        ({"cycles": 3}, {"cycles": 4}, True),
-        ({"new_files": 2}, {"new_files": 2}, False),
-        ({"new_files": 2}, {"new_files": 3}, True),
-    ],
-)
-def test_a_budget_may_be_spent_to_its_end_and_no_further(
-    budget: dict[str, int], spent: dict[str, int], halts: bool
-):
-    run = Told(todo("t1"), todo("t2"), budget=budget)
-
-    run.tell(BudgetSpent.model_validate({"at": run.now} | spent))
-
-    assert goes_on(run) is not halts
-    if halts:
-        assert halt_of(run).rule == "halt-on-budget"
 
 
 @pytest.mark.parametrize(("seconds", "halts"), [(60, False), (61, True)])

@@ -8,7 +8,7 @@ import pytest
 from engine_telling import Told, chain, todo
 
 from planner.model.actions import Implement, Notify, Verify
-from planner.model.taxonomy import Category, Role, RoutingKey
+from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import Verdict
 from planner.testing import simulate_failure
 
@@ -23,87 +23,6 @@ def open_branch(run: Told, todo_id: str = "t1", **failure: Any) -> str:
     """Let a todo fail, and name the branch that it gets."""
     run.is_red(todo_id, **failure)
     return branch_of(run).todo_id
-
-
-def test_a_red_todo_is_first_repaired_by_the_same_role_as_often_as_max_retries_says():
-    run = Told(todo(max_retries=2, agent_role="architect"))
-
-    for attempt in (2, 3):
-        run.is_red()
-        (action,) = run.last_of(Implement)
-        assert (action.todo_id, action.role, action.attempt) == ("t1", Role.ARCHITECT, attempt)
-        assert action.rule == "retry-by-the-same-role"
-        assert action.brief.failure is not None
-    run.is_red()
-
-    assert branch_of(run).parent_id == "t1"
-
-
-def test_a_red_todo_without_retries_left_gets_a_branch_that_reuses_its_criteria():
-    run = Told(todo())
-
-    run.is_red("t1", Category.TEST_REGRESSION, "RSI is 32.1, not 28.5")
-
-    action = branch_of(run)
-    branch = run.record("t1_branch_01").todo
-    assert run.rules == ["failed-todo-gets-a-branch", "branch-is-worked-on"]
-    assert (action.todo_id, action.parent_id, action.role) == ("t1_branch_01", "t1", Role.CODER)
-    assert branch.is_temporary
-    assert branch.branch_depth == 1
-    assert branch.acceptance_criteria.tests == run.record("t1").todo.acceptance_criteria.tests
-    assert "RSI is 32.1" in (branch.debug_instructions or "")
-    assert (branch.max_debug_attempts, branch.max_lifetime_seconds) == (3, 600)
-    assert run.life("t1") == "test_failed"
-    assert run.edits()[0].edit == "add_branch"
-
-
-def test_the_routing_of_a_todo_goes_before_that_of_the_taxonomy():
-    run = Told(todo(failure_routing={RoutingKey.IMPLEMENTATION_BUG: "architect"}))
-
-    run.is_red()
-
-    assert branch_of(run).role is Role.ARCHITECT
-
-
-def test_a_branch_is_tried_as_often_as_max_debug_attempts_says():
-    run = Told(todo(), max_debug_attempts=2)
-    branch = open_branch(run)
-
-    run.is_red(branch)
-    assert (branch_of(run).todo_id, branch_of(run).attempt) == (branch, 2)
-    assert branch_of(run).rule == "branch-has-attempts-left"
-    run.is_red(branch)
-
-    assert run.started == []
-    assert run.life(branch) == "failed"
-    (question,) = run.questions
-    assert (question.kind, question.todo_id) == ("review", "t1")
-    assert run.state.plan_state == "awaiting_review"
-
-
-def test_a_branch_that_passes_has_its_parent_verified_again():
-    run = Told(*chain())
-    branch = open_branch(run)
-
-    run.is_done(branch)
-
-    assert run.verifying == ["t1"]
-    assert "branch-passed" in run.rules
-    assert (run.life(branch), run.life("t1")) == ("done", "testing")
-
-
-def test_a_parent_that_is_still_red_gets_a_deeper_branch():
-    run = Told(todo())
-    run.is_done(open_branch(run))
-
-    run.fails("t1")
-
-    deeper = branch_of(run)
-    record = run.record(deeper.todo_id)
-    assert run.rules == ["deeper-branch", "branch-is-worked-on"]
-    assert (deeper.todo_id, record.depth) == ("t1_branch_02", 2)
-    assert record.parent_id == "t1"
-    assert record.todo.via == "t1_branch_01"
 
 
 def test_branches_are_nested_no_deeper_than_max_branch_depth_then_a_person_is_asked():

@@ -83,14 +83,6 @@ def green(todo_id: str = "t1") -> Outcome:
     return simulate_success(todo(todo_id))
 
 
-def test_max_retries_come_first_and_are_counted_from_run_to_run():
-    people = People(todo("t1", max_retries=2))
-
-    asked = [people.run(red("t1", signature=f"{at}" * 12)).asked for at in range(3)]
-
-    assert asked == [[("implement", "t1")], [("implement", "t1")], [("implement", "t1_branch_01")]]
-
-
 def test_the_same_run_told_twice_changes_nothing():
     people = People(todo("t1", max_retries=2)).run(red("t1"))
     before = people.state
@@ -98,38 +90,6 @@ def test_the_same_run_told_twice_changes_nothing():
     after, _ = report_run(people.state, people.document, (), people.now, people._tell)
 
     assert after is before
-
-
-def test_a_run_in_which_nothing_has_changed_is_no_attempt():
-    people = People(todo("t1", max_retries=2)).run(red("t1"))
-
-    for _ in range(3):
-        people.run(red("t1").model_copy(update={"diff_hash": "sha256:1"}))
-
-    assert people.state.records["t1"].retries == 1
-    assert not people.state.plan_state.is_final
-
-
-def test_a_branch_fails_when_its_todo_is_still_red_after_max_debug_attempts():
-    people = People(todo("t1"), max_debug_attempts=2).run(red("t1"))
-
-    people.run(red("t1", signature="b" * 12))
-    assert people.asked == [("implement", "t1_branch_01")]
-    people.run(red("t1", signature="c" * 12))
-
-    assert people.asked == [("ask_human", "t1")]
-
-
-def test_a_branch_that_nobody_has_worked_on_outlives_no_limit():
-    todos = [todo(f"t{at}") for at in range(4)]
-    people = People(*todos, branch_timeout_seconds=600).run(*(red(each.id) for each in todos))
-    asked = people.asked
-    people.now += timedelta(days=1)
-
-    people._tell(RunResumed(at=people.now))
-
-    assert asked == [("implement", f"{each.id}_branch_01") for each in todos]
-    assert people.asked == asked
 
 
 def test_the_lifetime_of_a_branch_counts_from_its_first_attempt_on():
@@ -280,13 +240,3 @@ def test_what_was_done_and_is_red_again_begins_another_run():
 
     assert must_restart(people.state, later)
     assert not must_restart(people.state, people.document)
-
-
-def test_branches_of_a_plan_file_are_gone_on_with():
-    branch = Todo.model_validate(
-        todo("t1_branch_01").model_dump() | {"parent_id": "t1", "branch_depth": 1, "is_temporary": True}
-    )
-    people = People(todo("t1"), branch)
-
-    assert people.run(red("t1"), red("t1_branch_01")).asked == [("implement", "t1_branch_01")]
-    assert people.run(green("t1_branch_01"), red("t1")).asked == [("implement", "t1_branch_02")]

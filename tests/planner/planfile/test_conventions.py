@@ -9,7 +9,6 @@ import pytest
 
 from planner.model.plan import AcceptanceCriteria, ArtifactSpec, CommandSpec, Todo
 from planner.planfile.checks import Conventions
-from planner.planfile.loader import load_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +27,6 @@ def touch(root: Path, *names: str) -> None:
 @pytest.fixture
 def impl() -> Todo:
     return Todo(id="buffer-impl", title="B", dependencies=("other", "buffer-tests"))
-
-
-def test_where_nothing_exists_the_usual_file_is_assumed(tmp_path: Path, impl: Todo) -> None:
-    assert command(tmp_path, impl) == "pytest tests/test_buffer_impl.py"
 
 
 @pytest.mark.parametrize(
@@ -107,11 +102,3 @@ def test_the_search_is_bounded(tmp_path: Path, impl: Todo, monkeypatch: pytest.M
     touch(tmp_path, *(f"a{at}/x.py" for at in range(20)), "z/deep/test_buffer_impl.py")
     monkeypatch.setattr("planner.planfile.checks._MAX_FILES", 10)
     assert command(tmp_path, impl) == "pytest tests/test_buffer_impl.py"
-
-
-def test_a_loaded_plan_holds_the_criterion_of_the_convention(tmp_path: Path) -> None:
-    touch(tmp_path, "pkg/a_test.py")
-    (tmp_path / "plan.yaml").write_text("todo_list_id: p\nitems:\n- {id: a, title: A}\n")
-    (criterion,) = load_plan(tmp_path / "plan.yaml").criteria["a"]
-    assert criterion.id == "convention"
-    assert criterion.spec == CommandSpec(cmd="pytest pkg/a_test.py")

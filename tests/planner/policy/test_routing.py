@@ -6,30 +6,8 @@ import pytest
 
 from planner.model.outcome import Failure, Location
 from planner.model.plan import Todo
-from planner.model.taxonomy import CATEGORIES, Category, Role, RoutingKey
+from planner.model.taxonomy import Category, Role, RoutingKey
 from planner.policy.branches import role_for, route
-
-
-@pytest.mark.parametrize("category", Category)
-def test_without_routing_the_default_role_acts(category: Category) -> None:
-    assert route(category, {}) is CATEGORIES[category].default_role
-
-
-def test_the_category_goes_before_its_key() -> None:
-    routing = {Category.TYPE_ERROR: Role.HUMAN, RoutingKey.IMPLEMENTATION_BUG: Role.DEBUGGER}
-    assert route(Category.TYPE_ERROR, routing) is Role.HUMAN
-    assert route(Category.TEST_REGRESSION, routing) is Role.DEBUGGER
-
-
-@pytest.mark.parametrize("category", [Category.TEST_CRASH, Category.TEST_NOT_FOUND])
-def test_a_default_of_the_category_itself_goes_before_the_key(category: Category) -> None:
-    routing = dict.fromkeys(RoutingKey, Role.HUMAN)
-    assert route(category, routing) is CATEGORIES[category].default_role
-    assert route(category, {category: Role.PLANNER}) is Role.PLANNER
-
-
-def test_a_category_without_a_key_is_routed_by_name_only() -> None:
-    assert route(Category.BUDGET_EXCEEDED, dict.fromkeys(RoutingKey, Role.CODER)) is Role.HUMAN
 
 
 def test_the_role_of_the_diagnosis_takes_the_place_of_the_defaults_only() -> None:
