@@ -41,19 +41,22 @@ def test_the_screen_says_how_to_answer(asking: Command):
     assert "  answer planner approve plan.yaml a_branch_01 (or reject, modify)" in ran.out
 
 
-@pytest.mark.parametrize("name", ["a_branch_01", "a"])
-def test_a_branch_that_is_approved_is_worked_on(asking: Command, name: str):
-    ran = asking("approve", "plan.yaml", name, "--by", "Ada")
+@pytest.mark.parametrize(
+    ("words", "by"),
+    [
+        (("plan.yaml", "a_branch_01", "--by", "Ada"), "Ada"),
+        (("plan.yaml", "a", "--by", "Ada"), "Ada"),
+        (("a",), "ada"),  # the usual plan, and the login name
+    ],
+)
+def test_a_branch_that_is_approved_is_worked_on(asking: Command, words: tuple[str, ...], by: str):
+    ran = asking("approve", *words)
 
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out == "approved: a_branch_01 (Ada)\nnext: planner next plan.yaml\n"
+    assert ran.out == f"approved: a_branch_01 ({by})\nnext: planner next plan.yaml\n"
     now = asked(asking)
     assert (now["a"]["action"], now["a"]["todo_id"]) == ("implement", "a_branch_01")
     assert now["b"]["action"] == "ask_human"
-
-
-def test_the_usual_plan_and_the_login_name_need_not_be_said(asking: Command):
-    assert asking("approve", "a").out.startswith("approved: a_branch_01 (ada)\n")
 
 
 def test_a_branch_that_is_rejected_leaves_the_question_how_it_goes_on(asking: Command):

@@ -464,14 +464,13 @@ OUTCOMES = st.fixed_dictionaries(
 DOCUMENTS = st.lists(OUTCOMES, max_size=4, unique_by=lambda each: each["todo_id"])
 
 
-@pytest.mark.parametrize("named", [True, False])
 @settings(
-    max_examples=40,
+    max_examples=50,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(outcomes=DOCUMENTS, at=TEXT, retries=st.integers(0, 2))
+@given(named=st.booleans(), outcomes=DOCUMENTS, at=TEXT, retries=st.integers(0, 2))
 def test_odd_outcomes_never_end_in_a_traceback(
     command: Command, named: bool, outcomes: list[dict[str, Any]], at: str, retries: int
 ):

@@ -100,12 +100,6 @@ def test_rules_are_left_out_or_asked_alone(
     assert [finding["rule"] for finding in ran.json["findings"]] == rules
 
 
-def test_a_plan_without_findings_is_ready(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    finds(monkeypatch)
-
-    assert command("validate", "plan.yaml").out == "ready: no findings\n"
-
-
 UNLIMITED = "name no allowed_files: without a baseline, changed tests or plans are not detected"
 
 

@@ -164,32 +164,6 @@ def test_where_there_is_nothing_yet_the_way_to_something_is_shown(planner: Comma
     assert not (planner.folder / ".planverify").exists(), "nothing is made by asking"
 
 
-def test_plain_verifications_are_history_too(planner: Command) -> None:
-    verified(
-        planner.folder, "20261121T100000-1", failure("a1b2c3d4e5f6"), failure("ffff", Category.LINT_ERROR)
-    )
-    verified(planner.folder, "20261121T110000-2", failure("a1b2c3d4e5f6"))
-    verified(planner.folder, "20261121T120000-3")
-
-    shown = planner("history")
-
-    assert shown.out == (
-        "shop (plan.yaml): 3 verifications\n"
-        "\n"
-        "  VERIFICATION       WHEN                  DONE    EXIT\n"
-        "  20261121T120000-3  2026-11-21 12:00 UTC  1 of 1  0\n"
-        "  20261121T110000-2  2026-11-21 11:00 UTC  0 of 1  1\n"
-        "  20261121T100000-1  2026-11-21 10:00 UTC  0 of 1  1\n"
-        "\n"
-        "  FAILED      ROLE   FAILURES  TODOS  LAST\n"
-        "  LINT_ERROR  coder  1         tax    2026-11-21 10:00 UTC\n"
-        "  TYPE_ERROR  coder  1         tax    2026-11-21 11:00 UTC\n"
-    )
-    told = planner("history", "--json").json
-    assert [each["run_id"] for each in told["verifications"]][-1] == "20261121T100000-1"
-    assert "seen in 2 verifications of tax" in planner("history", "fixed", "a1b2").out
-
-
 def test_a_database_of_a_team_takes_the_runs_of_several_checkouts(planner: Command) -> None:
     repaired(planner)
     verified(planner.folder, "r-1", failure("a1b2c3d4e5f6"))
