@@ -3,16 +3,11 @@
 import pytest
 
 from planner.model.actions import AskHuman, QuestionKind
-from planner.model.taxonomy import Category, Role
 from planner.testing import (
     Orchestrator,
-    Workflow,
     category_of,
     create_plan,
-    create_sample_plan,
-    create_sample_todo,
     create_test_workflow,
-    simulate_failure,
 )
 
 FIRST = "t1_data_integration"
@@ -31,40 +26,6 @@ def failed_workflow(**policy):
 def question_of(workflow):
     (question,) = [each for each in workflow.outstanding if isinstance(each, AskHuman)]
     return question
-
-
-def test_a_failed_todo_gets_a_branch_for_the_role_of_its_failure():
-    workflow = create_test_workflow()
-    workflow.inject_success(FIRST)
-
-    repairing = workflow.inject_failure(FAILED, "RSI mismatch", error_type="implementation_bug")
-
-    assert workflow.has_branch(FAILED)
-    (branch,) = workflow.get_branches()
-    assert (branch.id, branch.parent_id) == (BRANCH, FAILED)
-    assert branch.agent_role is Role.CODER
-    assert branch.is_temporary
-    assert repairing == branch
-    assert "RSI mismatch" in branch.debug_instructions
-
-
-def test_a_failure_is_handled_without_a_workflow_of_its_own():
-    todo = create_sample_todo("t9")
-    workflow = Workflow(create_sample_plan().model_copy(update={"items": (todo,)}))
-
-    branch = workflow.handle_failure(todo, simulate_failure(todo, Category.SPEC_MISMATCH))
-
-    assert branch.agent_role is Role.ARCHITECT
-    assert branch.parent_id == "t9"
-
-
-def test_a_failure_blocks_what_depends_on_it():
-    workflow = failed_workflow()
-
-    assert workflow.get_status(FAILED) == "test_failed"
-    assert workflow.get_status(BRANCH) == "active"
-    assert workflow.get_status("t3_entry_conditions") == "blocked"
-    assert workflow.get_status("t4_exit_conditions") == "blocked"
 
 
 def test_a_branch_that_passes_while_its_parent_is_red_leads_to_a_deeper_one_and_then_to_a_person():
@@ -107,20 +68,6 @@ def test_what_is_not_known_is_refused():
         create_test_workflow().inject_failure("t9")
     with pytest.raises(ValueError, match=r"'wrong' is neither a failure category .* implementation_bug"):
         category_of("wrong")
-
-
-@pytest.mark.parametrize(
-    ("key", "category"),
-    [
-        ("implementation_bug", "TEST_REGRESSION"),
-        ("spec_mismatch", "SPEC_MISMATCH"),
-        ("timeout", "TEST_TIMEOUT"),
-        ("flaky_test", "FLAKY_TEST"),
-        ("missing_dependency", "IMPORT_ERROR"),
-    ],
-)
-def test_a_routing_key_stands_for_a_category_that_it_routes(key, category):
-    assert category_of(key) == category
 
 
 def test_an_orchestrator_carries_a_plan_through_a_failure_to_its_completion():

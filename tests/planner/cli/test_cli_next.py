@@ -149,11 +149,6 @@ def test_a_completed_plan_is_completed(command: Command):
     assert (ran.status, ran.out) == (0, "shop  completed: 1 of 1 todo done\nnothing is left to do\n")
 
 
-def test_a_second_call_says_the_same(shop: Command):
-    for words in ((), ("--json",), ("--json", "--full")):
-        assert shop("next", "plan.yaml", *words) == shop("next", "plan.yaml", *words)
-
-
 def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b", signature="b" * 12))

@@ -43,13 +43,6 @@ def test_the_default_routing_is_a_routing(tmp_path: Path) -> None:
     assert judge(tmp_path, own("a"), own("b")) == []
 
 
-def test_todos_that_alone_lack_a_routing_are_told_once_a_plan(tmp_path: Path) -> None:
-    routed = [own(name, failure_routing={"implementation_bug": "coder"}) for name in "abcd"]
-    found = findings(tmp_path, *routed, own("e"), own("f"), files=FILES)
-    assert [(each.rule, each.severity) for each in found] == [("routing-missing", "advice")]
-    assert found[0].message == "4 of 6 todos have failure_routing; without: 'e', 'f'"
-
-
 @pytest.mark.parametrize(
     ("seconds", "keys", "expected"),
     [
@@ -323,11 +316,6 @@ def make(*names: str, chained: bool = False) -> list[Todo]:
 
 def phases(todos: list[Todo]) -> dict[str, list[str]]:
     return dict(divide(todos)[1])
-
-
-def test_small_plans_and_single_features_stay_flat() -> None:
-    assert divide(make("data", "indicators", "entry", "exit")) == ("", [])
-    assert divide(make(*(f"step{at}" for at in range(15)), chained=True)) == ("", [])
 
 
 def test_the_vi_editor_is_divided_as_its_ids_say(tmp_path: Path) -> None:

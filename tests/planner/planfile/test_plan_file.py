@@ -111,24 +111,6 @@ def test_small_plans_load_whatever_their_line_ends_and_know_where_they_came_from
     assert [criterion.id for criterion in loaded.criteria[todo.id]] == ["convention"]
 
 
-def test_the_complete_todo_list_loads_as_it_stands() -> None:
-    plan = load_plan(FIXTURES / "seeds" / "todo_list.json").plan
-    assert (plan.todo_list_id, plan.workflow_name) == (
-        "workflow_momentum_001",
-        "Momentum Strategy with RSI",
-    )
-    assert plan.metadata.auto_fix_mode
-    assert [item.id for item in plan.items] == [
-        "t1_data_integration",
-        "t2_indicators",
-        "t3_entry_conditions",
-        "t4_exit_conditions",
-    ]
-    assert plan.todo("t2_indicators").dependencies == ("t1_data_integration",)
-    assert plan.items[0].acceptance_criteria.metrics[0].value == 10
-    assert plan.items[1].acceptance_criteria.expected_artifacts[1].path == "indicators/rsi.py"
-
-
 @pytest.mark.parametrize(("name", "lifetime"), [("branch_todo.json", 600), ("branch_todo_rsi.json", None)])
 def test_a_branch_todo_loads_as_it_stands(tmp_path: Path, name: str, lifetime: float | None) -> None:
     items = [{"id": "t2_indicators", "title": "T"}, json.loads((FIXTURES / "seeds" / name).read_text())]

@@ -14,21 +14,7 @@ from planner.policy.dependencies import waves
 
 PARTS = st.sampled_from(
     [
-        "a",
-        "b",
-        "ab",
-        "a.py",
-        "ab.py",
-        "*",
-        "**",
-        "*.py",
-        "a*",
-        "a*y",
-        "*b*",
-        "?",
-        "a?",
-        "[ab]",
-        "[",
+        *("a", "b", "ab", "a.py", "ab.py", "*", "**", "*.py", "a*", "a*y", "*b*", "?", "a?", "[ab]", "["),
         "n" * 300,
     ]
 )

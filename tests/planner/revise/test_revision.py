@@ -632,24 +632,9 @@ def test_the_barest_outcome_is_understood(category: Category) -> None:
 
 hostile = st.sampled_from(
     [
-        "",
-        "a.py",
-        "pkg/a.py",
-        "tests/test_rsi.py",
-        "/etc/passwd",
-        "../x.py",
-        "a\x00b",
-        "x\u202ey.py",
-        "[id]/x.py",
-        "-rf.py",
-        "!a.py",
-        "C:\\a.py",
-        "pkg/ a.py",
-        "é.ts",
-        "a" * 5000,
-        "pkg/'q\".rs",
-        "**",
-        "\ud800.py",
+        *("", "a.py", "pkg/a.py", "tests/test_rsi.py", "/etc/passwd", "../x.py", "a\x00b", "x\u202ey.py"),
+        *("[id]/x.py", "-rf.py", "!a.py", "C:\\a.py", "pkg/ a.py", "é.ts", "a" * 5000, "pkg/'q\".rs"),
+        *("**", "\ud800.py"),
     ]
 )
 nodeids = st.sampled_from(
@@ -684,18 +669,8 @@ command_texts = st.sampled_from(
 places = st.sampled_from(
     [
         None,
-        "tests[0]",
-        "tests[1]",
-        "verify",
-        "verify[1]",
-        "test_command",
-        "test_file",
-        "convention",
-        "metrics[0]",
-        "expected_artifacts[0]",
-        "contract_path",
-        "nonsense",
-        "tests[99]",
+        *("tests[0]", "tests[1]", "tests[99]", "verify", "verify[1]", "test_command", "test_file"),
+        *("convention", "metrics[0]", "expected_artifacts[0]", "contract_path", "nonsense"),
     ]
 )
 texts = st.one_of(

@@ -180,12 +180,6 @@ def test_a_timeout_isolates_and_raises_the_limit_with_approval() -> None:
     assert "may never end" in edit.because
 
 
-def test_a_crash_isolates_the_crashing_test() -> None:
-    case = situation(failure(Category.TEST_CRASH, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
-    assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {RSI} -q"]
-    assert len(revise(case)) == 1
-
-
 def test_a_flaky_test_is_isolated_and_quarantined_with_approval() -> None:
     case = situation(failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), check("tests[0]", FILE, RSI))
     assert [spec.cmd for spec in only(case, Isolate).tests] == [f"pytest {RSI} -q"]

@@ -40,22 +40,15 @@ def test_control_sequences_and_invisible_characters_are_removed(dirty: str, expe
     assert clean(dirty) == expected
 
 
+DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
 @given(st.text(st.characters()) | st.text(alphabet="\x1b[]0;m\x07\\P\x9b\u202ea\n\r"))
 def test_whatever_comes_in_only_visible_text_comes_out(text: str) -> None:
     cleaned = clean(text)
     for char in cleaned:
         assert char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs"), repr(char)
-        assert unicodedata.bidirectional(char) not in (
-            "LRE",
-            "RLE",
-            "LRO",
-            "RLO",
-            "PDF",
-            "LRI",
-            "RLI",
-            "FSI",
-            "PDI",
-        )
+        assert unicodedata.bidirectional(char) not in DIRECTIONS
     cleaned.encode()
     assert clean(cleaned) == cleaned
 
