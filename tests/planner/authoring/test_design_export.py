@@ -26,12 +26,6 @@ from planner.text.glob_patterns import matches
 SOURCES = {"shop/cart.py": "def total(): ...\n", "shop/tax.py": "class Tax:\n    def tax(self): ...\n"}
 
 
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("PLANNER_STATE_DIR", str(tmp_path / "state"))
-    return Command(tmp_path, monkeypatch, capsys)
-
-
 def frozen(path: Path, change: Callable[[DesignPlan], DesignPlan]) -> StateFolder:
     """A frozen design in which this was changed."""
     folder = begin_complete(path)

@@ -78,12 +78,6 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("PLANNER_STATE_DIR", str(tmp_path / "state"))
-    return Command(tmp_path, monkeypatch, capsys)
-
-
 def fail_gate(folder: StateFolder, phase: ReviewPhase, times: int) -> None:
     """Let the gate fail so often; the item that failed passes in the end."""
     item = review(folder, phase, "status=FAIL", "finding=no")

@@ -77,12 +77,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DesignPlan:
     return add(plan, "risk", "risk=floats", "mitigation=decimals", "anchor=shop/cart.py:total")
 
 
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("PLANNER_STATE_DIR", str(tmp_path / "state"))
-    return Command(tmp_path, monkeypatch, capsys)
-
-
 def at(data: Any, place: str) -> Any:
     for key in place.split(".") if place else ():
         data = data[int(key) if key.isdecimal() else key]

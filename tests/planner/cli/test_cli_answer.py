@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,9 @@ from planner_command import Command, Ran, failed, undecided, with_test
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("LOGNAME", "ada")
-    return Command(tmp_path, monkeypatch, capsys)
+    return command
 
 
 @pytest.fixture

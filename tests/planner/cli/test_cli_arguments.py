@@ -12,8 +12,7 @@ from planner.cli.arguments import complete_plan, complete_todo, complete_word
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    command = Command(tmp_path, monkeypatch, capsys)
+def command(command: Command) -> Command:
     command.plan(
         with_test("buffer"), {**with_test("build"), "title": "Build\u202e it"}, with_test("cursor")
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
 
 import pytest
 from planner_command import Command
@@ -86,11 +85,6 @@ def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.Monkey
     exits.complain("x")
 
     assert closed.asked == 1
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(tmp_path, monkeypatch, capsys)
 
 
 def test_help_lists_every_command_and_every_exit_status(command: Command) -> None:

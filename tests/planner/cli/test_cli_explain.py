@@ -23,12 +23,6 @@ from pytest_planverify.diagnosis.corrections import RULE as LEARNED
 from pytest_planverify.session.exit_status import ExitStatus
 from tools.corpus import catalogue
 
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(tmp_path, monkeypatch, capsys)
-
-
 KINDS = load_glossary().kinds()
 
 

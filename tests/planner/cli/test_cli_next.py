@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -19,11 +18,6 @@ from planner.planfile.latest_outcomes import ChangedFiles, UnfinishedRun
 
 DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
 """The exit statuses of the help page, but 2, for wrong usage."""
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture

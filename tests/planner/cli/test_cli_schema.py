@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from jsonschema import Draft202012Validator
 from planner_command import Command
 
 from planner.cli.plan_file import SCHEMAS
 from planner.planfile import schemas
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(tmp_path, monkeypatch, capsys)
 
 
 def test_every_schema_has_a_name_and_is_printed(command: Command) -> None:

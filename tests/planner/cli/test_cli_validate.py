@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from planner_command import Command, with_test
 
@@ -28,8 +26,7 @@ ADVICE = finding("routing-missing", Severity.ADVICE)
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    command = Command(tmp_path, monkeypatch, capsys)
+def command(command: Command) -> Command:
     command.plan(with_test("a", allowed_files=["src/**"]))
     return command
 

@@ -222,11 +222,6 @@ def test_what_cannot_be_read_is_no_log(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(tmp_path, monkeypatch, capsys)
-
-
-@pytest.fixture
 def run(command: Command) -> Command:
     """A folder with the plan p1, the log of a run of it, and one of another plan."""
     command.plan(with_test("t1"), with_test("t2", dependencies=["t1"]), todo_list_id="p1")

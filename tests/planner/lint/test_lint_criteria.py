@@ -29,10 +29,6 @@ def of_source(folder: Path, source: str, **keys: Any) -> list[str]:
 # -- there are tests -----------------------------------------------------------------------------------
 
 
-def test_a_todo_with_a_good_test_has_no_findings(tmp_path: Path) -> None:
-    assert judge(tmp_path, todo("a", "pytest tests/test_a.py::test_answer -q")) == []
-
-
 @pytest.mark.parametrize(
     "criteria",
     [{"expected_artifacts": ["product.py"]}, {"manual": [{"question": "Does it look right?"}]}],
@@ -271,7 +267,3 @@ def test_a_conftest_may_keep_chance_out(tmp_path: Path) -> None:
         "import random\n\ndef pytest_runtest_setup():\n    random.seed(1)\n"
     )
     assert of_source(tmp_path, "import random\ndef test_a():\n    assert random.random() < 2\n") == []
-
-
-def test_options_that_depend_on_the_last_run_are_found(tmp_path: Path) -> None:
-    assert judge(tmp_path, todo("a", "pytest tests/test_a.py --lf")) == ["depends-on-last-run"]

@@ -17,8 +17,7 @@ OLD = {"todo_list_id": "shop", "path": "plan.yaml"}
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    command = Command(tmp_path, monkeypatch, capsys)
+def command(command: Command) -> Command:
     command.plan(with_test("a"))
     return command
 

@@ -6,7 +6,7 @@ import pytest
 
 from planner.model.outcome import Check, Outcome
 from planner.model.verdicts import CheckKind, TodoState, Verdict
-from planner.policy.outcomes import parent_verdicts, sub_plan_reason, sub_plan_verdict, verdict_of
+from planner.policy.outcomes import sub_plan_reason, sub_plan_verdict, verdict_of
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
 BLOCKED, PENDING = TodoState.BLOCKED, TodoState.PENDING
@@ -72,12 +72,3 @@ def test_the_reason_names_the_todos_that_decide():
     assert sub_plan_reason(children, Verdict.FAILED) == "p/b0, p/b1, p/b2, p/b3, p/b4 and 2 more failed"
     assert sub_plan_reason(children[:2], Verdict.FAILED) == "p/b0 failed"
     assert sub_plan_reason(children[:1], Verdict.PASSED) is None
-
-
-def test_a_failure_below_leaves_the_parent_unfinished_and_is_none_of_its_own():
-    assert parent_verdicts([Verdict.PASSED], [Verdict.FAILED, Verdict.PASSED]) == [
-        Verdict.PASSED,
-        Verdict.INCONCLUSIVE,
-        Verdict.PASSED,
-    ]
-    assert parent_verdicts([Verdict.FAILED], []) == [Verdict.FAILED]

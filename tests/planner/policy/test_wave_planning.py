@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from planner_command import Command, done, failed, with_test
@@ -14,14 +13,9 @@ from planner.policy.dependencies import placed_in_waves, to_be_worked_on
 from planner.text.glob_patterns import matches, seen_from_above
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 SUB = {"id": "phase", "is_parent": True, "sub_plan": "phase/plan.yaml"}
-
-
-@pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(tmp_path, monkeypatch, capsys)
 
 
 def named(found: Any) -> list[list[str]]:

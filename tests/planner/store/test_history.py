@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,7 @@ from planner.store.corrections import CORRECTIONS, corrections_of
 
 
 @pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    command = Command(tmp_path, monkeypatch, capsys)
+def planner(command: Command) -> Command:
     command.plan(todo("tax"))
     return command
 

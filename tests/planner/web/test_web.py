@@ -20,9 +20,9 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m"
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("LOGNAME", "ada")
-    return Command(tmp_path, monkeypatch, capsys)
+    return command
 
 
 @pytest.fixture
