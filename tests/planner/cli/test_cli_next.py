@@ -40,22 +40,6 @@ def commands_of(ran: Ran) -> list[str]:
 # --- what is shown ---------------------------------------------------------------------------------------
 
 
-def test_a_failed_todo_takes_at_most_eight_lines(shop: Command):
-    ran = shop("next", "plan.yaml")
-
-    assert ran.status == 0
-    assert ran.out.split("\n\n")[1].splitlines() == [
-        "✗ b  TEST_REGRESSION 90%, fault of the product; for the coder",
-        "  failed tests/test_b.py::test_it",
-        "  says   AssertionError: assert 1 == 2",
-        "  where  in total shop/b.py:3",
-        "  edit   Fix it",
-        "  repair b_branch_01, attempt 1 of 3, by the coder [branch-is-worked-on]",
-        "  brief  planner next plan.yaml --brief b_branch_01",
-        "  then   pytest --planverify plan.yaml::b",
-    ]
-
-
 def test_what_was_changed_in_the_first_candidate_is_where_to_look(command: Command):
     command.plan(with_test("a"))
     hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}

@@ -27,21 +27,6 @@ def phases(command: Command) -> Command:
     return command
 
 
-def test_without_a_run_what_can_begin_is_ready_and_a_run_is_asked_for(
-    phases: Command,
-) -> None:
-    ran = phases("status", "plan.yaml")
-
-    assert ran.status == 0
-    assert ran.out.splitlines()[:3] == [
-        "! the plan was not verified yet",
-        "  pytest --planverify plan.yaml",
-        "The shop (0/5)  plan.yaml",
-    ]
-    assert "Phase 2: Buffer Management (0/2)  » ready" in ran.out
-    assert ran.out.splitlines()[-1] == "1 testing, 2 ready, 2 pending, 1 branch"
-
-
 @pytest.fixture
 def verified(phases: Command) -> Command:
     phases.outcomes(

@@ -29,23 +29,6 @@ def test_of_every_run_everything_is_told_that_happened_and_in_clean_lines() -> N
                 assert any(f"[{action.rule}]" in line for line in lines)
 
 
-def test_a_repair_is_told_from_the_failure_to_the_freed_todos() -> None:
-    story = Story(todo("t1"), todo("t2", dependencies=("t1",)))
-    story.is_red("t1")
-    assert story.told()[:2] == [
-        "verified t1: failed, test_it (TEST_REGRESSION, 90% by injected): 'failure 1'",
-        "now blocked by t1: t2",
-    ]
-    assert any(line.startswith("publish plan: edits add_branch") for line in story.told())
-    assert any(
-        line.startswith("implement t1_branch_01: coder, attempt 1, because") for line in story.told()
-    )
-    story.is_done("t1_branch_01")
-    story.passes("t1")
-    assert "now done: t1" in story.told()
-    assert "now no longer blocked: t2" in story.told()
-
-
 def test_a_story_of_one_todo_is_about_it_and_its_branches_alone() -> None:
     story = Story(todo("t1"), todo("t2"))
     story.is_red("t1")

@@ -26,37 +26,6 @@ def writing(todo_id: str, *files: str, **keys: Any) -> dict[str, Any]:
     return with_test(todo_id, allowed_files=list(files), **keys)
 
 
-def test_the_screen_tells_who_waits_for_whom_and_for_which_files(planner: Command) -> None:
-    planner.plan(
-        writing("a", "src/**", title="The first"),
-        writing("b", "src/b.py", "CHANGELOG.md"),
-        writing("c", "src/b.py", "docs/c.md", dependencies=["a", "d"]),
-        writing("d", "docs/*"),
-        with_test("e"),
-        writing("f", "CHANGELOG.md", priority=1),
-    )
-    ran = planner("waves")
-    assert ran.status == 0
-    assert ran.out == (
-        "shop: 6 todos in 3 waves\n"
-        "\n"
-        "Wave 1 (4)\n"
-        "  a  The first\n"
-        "  d  d\n"
-        "  e  e\n"
-        "  f  f\n"
-        "\n"
-        "Wave 2 (1)\n"
-        "  b  b\n"
-        "    apart    from a, because both may write src/b.py, src/**\n"
-        "    apart    from f, because both may write CHANGELOG.md\n"
-        "\n"
-        "Wave 3 (1)\n"
-        "  c  c\n"
-        "    apart    from b, because both may write src/b.py\n"
-    )
-
-
 def test_what_is_done_is_left_out_unless_the_plan_says_something_else_of_it_now(planner: Command) -> None:
     todos = [writing("a", "x.py"), writing("b", "x.py"), with_test("c", dependencies=["a"])]
     planner.plan(*todos)
