@@ -126,13 +126,6 @@ def write(path: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **k
     return path
 
 
-def test_a_plan_that_names_a_tool_loads_with_its_command(tmp_path: Path) -> None:
-    plan = loaded(tmp_path, "sorted x", tools=[{"name": "sorted", "argv": ["sort", "-c"]}])
-    (criterion,) = plan.criteria["a"]
-    assert criterion.command is not None
-    assert criterion.command.argv == ("sort", "-c", "x")
-
-
 @pytest.mark.parametrize(
     ("tool", "said"),
     [

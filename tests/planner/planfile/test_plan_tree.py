@@ -60,15 +60,6 @@ def phases(tmp_path: Path) -> Path:
     )
 
 
-def test_todos_of_all_levels_stand_below_their_parents_and_are_claimed_with_them(phases: Path):
-    write(phases, parent("p1", "phases/one.yaml"), parent("p2", "phases/two.yaml", status="claimed"))
-    items = load_tree(phases).load_all().flat().loaded.plan.items
-
-    claimed = ["p2", "p2/cursor", "p2/cursor/left", "p2/cursor/right", "p2/words"]
-    assert [each.id for each in items] == ["p1", "p1/text", "p1/lines", *claimed]
-    assert [each.id for each in items if each.status is TodoStatus.CLAIMED] == claimed
-
-
 def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
     phases: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -87,16 +78,6 @@ def test_a_sub_plan_is_loaded_only_when_it_is_asked_for_and_once(
     assert tree.child("p2") is tree.child("p2")
     tree.load_all().load_all()
     assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml", "one.yaml"]
-
-
-def test_only_the_sub_plans_that_hold_what_is_wanted_are_loaded(phases: Path):
-    for wanted, names in {
-        "p1": ["p1"],
-        "p2": ["p2", "p2/cursor"],
-        "p2/cursor/left": ["p2", "p2/cursor"],
-        "p2/words": ["p2"],
-    }.items():
-        assert list(load_tree(phases).load_all([wanted]).sub_plans()) == names
 
 
 @pytest.mark.parametrize("name", ["p3", "p1/text", ""])

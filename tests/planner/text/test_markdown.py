@@ -37,10 +37,6 @@ def test_the_info_string_holds_only_the_name_of_a_language(info: str, shown: str
     assert fence("x", info) == f"```{shown}\nx\n```"
 
 
-def test_a_fence_is_longer_than_any_run_within() -> None:
-    assert fence("```\n````\n") == "`````\n```\n````\n`````"
-
-
 @given(TICKS | st.text())
 def test_a_code_span_is_one_line_that_ends_where_it_should(text: str) -> None:
     shown = inline(text)
