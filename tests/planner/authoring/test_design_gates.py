@@ -329,11 +329,17 @@ def test_a_gate_passed_with_a_blocking_item_is_impossible(
 
 
 def test_a_gate_tells_how_often_it_was_decided_and_what_blocks_it(planner: Command) -> None:
-    fail_gate(begin_complete(planner.folder / "state"), DESIGN, 1)
+    folder = begin_complete(planner.folder / "state")
+    fail_gate(folder, DESIGN, 1)
+    (item,) = planner("design", "show", "plan-design").json["items"]
     shown = planner("design", "gate", "plan-design")
+    folder.decide_gate(DESIGN, passed=True)
+    passed = planner("design", "gate", "plan-design")
 
+    assert (item["id"], item["status"], item["finding"]) == ("qa-001", "PASS", "no")
     assert shown.out == "plan-design: RETRY, iteration 2, blocked by MUST, SHOULD, COULD\n"
-    assert shown.status == 0
+    assert passed.out == "plan-design: COMPLETE, iteration 2\n"
+    assert (shown.status, passed.status) == (0, 0)
 
 
 @pytest.mark.parametrize(

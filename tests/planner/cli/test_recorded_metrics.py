@@ -267,10 +267,12 @@ def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
     (run.folder / "run.jsonl").rename(usual)
 
     assert 'planverify_todos{plan="p1",state="test_failed"} 1.0' in run("metrics", "plan.yaml").out
-    assert run("explain", "plan.yaml").out.startswith(
+    story = run("explain", "plan.yaml").out
+    assert story.startswith(
         "! plan.yaml has changed since the run began; the story follows the plan as it was then\n"
         "p1  times are relative to 2026-01-01 10:00:00 UTC, run r1\n"
     )
+    assert story.endswith("planner status plan.yaml shows the state of each todo.\n")
     assert "\nt2 of p1  times are relative to" in run("explain", "plan.yaml", "t2").out
 
 
