@@ -32,14 +32,6 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
 # --- branches --------------------------------------------------------------------------------------------
 
 
-def test_the_screen_says_how_to_answer(asking: Command):
-    ran = asking("next", "plan.yaml")
-
-    assert ran.status == 11
-    assert "  ask    may a_branch_01 be made?" in ran.out
-    assert "  answer planner approve plan.yaml a_branch_01 (or reject, modify)" in ran.out
-
-
 @pytest.mark.parametrize(
     ("words", "by"),
     [

@@ -118,15 +118,6 @@ def test_what_nobody_began_is_ready_with_the_files_that_it_may_write(command: Co
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
-def test_a_completed_plan_is_completed(command: Command):
-    command.plan(with_test("a"))
-    command.outcomes(done("a"))
-
-    ran = command("next", "plan.yaml")
-
-    assert (ran.status, ran.out) == (0, "shop  completed: 1 of 1 todo done\nnothing is left to do\n")
-
-
 def test_only_one_todo_is_shown_when_one_is_asked_for(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b", signature="b" * 12))
@@ -275,16 +266,6 @@ def test_the_brief_of_a_todo_that_nobody_began_says_when_it_is_done(command: Com
 
     assert "Add the totals." in out
     assert "- pytest tests/test_a.py" in out
-
-
-def test_the_revised_plan_is_written_to_a_new_file(shop: Command):
-    before = (shop.folder / "plan.yaml").read_bytes()
-
-    ran = shop("next", "plan.yaml", "--output", "next.yaml")
-
-    assert ran.out.endswith("wrote next.yaml\n")
-    assert '"b_branch_01"' in (shop.folder / "next.yaml").read_text()
-    assert (shop.folder / "plan.yaml").read_bytes() == before
 
 
 @pytest.mark.parametrize("left", ["", '{"n":0,"event":{"event":"plan_sub'], ids=["nothing", "a part"])

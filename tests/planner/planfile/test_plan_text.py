@@ -30,8 +30,6 @@ from planner.model.taxonomy import BranchReason, Category, Role, RoutingKey
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import dump_plan
 
-FIXTURES = Path(__file__).parents[3] / "fixtures"
-
 WORDS = [
     "on",
     "no",

@@ -146,17 +146,6 @@ def test_what_another_writer_called_for_is_told_before_the_answer(desk: Desk) ->
     assert one.unanswered() == ()
 
 
-def test_a_refused_event_is_not_in_the_log(desk: Desk) -> None:
-    session = desk.open()
-    desk.tell(session, "run_started")
-    before = desk.log.read_bytes(), session.state
-
-    with pytest.raises(RefusedEvent):
-        desk.tell(session, "work_finished", todo_id="t2")
-
-    assert (desk.log.read_bytes(), session.state) == before
-
-
 def test_the_log_of_another_plan_is_refused(desk: Desk) -> None:
     desk.tell(desk.open(), "run_started")
     desk.plan(todo("t1"), todo("t2", "t1"), todo_list_id="inn")
