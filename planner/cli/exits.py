@@ -14,6 +14,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
+from planner.planfile.standard_streams import drop_output, open_closed_streams
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import ParamSpec
@@ -77,12 +79,13 @@ def ends(command: Callable[Given, int]) -> Callable[Given, None]:
 
 def guarded(run: Callable[[], object]) -> None:
     """Call ``run``; turn every error into one line on standard error and an exit status."""
+    open_closed_streams()
     try:
         run()
     except SystemExit as leaving:
         leave(leaving.code)
     except BrokenPipeError:  # ``planner … | head`` is normal use
-        _drop_output()
+        drop_output()
         leave(Status.OK)
     except KeyboardInterrupt:
         complain("interrupted")
@@ -99,7 +102,7 @@ def leave(status: object) -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
     except OSError as error:
         status = _unwritable(error)
     sys.exit(status)  # pyright: ignore[reportArgumentType]
@@ -108,13 +111,8 @@ def leave(status: object) -> NoReturn:
 def _unwritable(error: OSError) -> Status:
     """Report that standard output cannot be written, a full disk for instance; return the status."""
     complain(f"the output cannot be written: {error.strerror}; write it elsewhere")
-    _drop_output()
+    drop_output()
     return Status.UNREADABLE
-
-
-def _drop_output() -> None:
-    # The interpreter flushes what is still buffered when it exits, and would print the error once more.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _status_of(error: Exception) -> int:

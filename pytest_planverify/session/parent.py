@@ -10,12 +10,13 @@ import sys
 import time
 import traceback
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import pytest
 from _pytest.config import create_terminal_writer
 
 from planner.planfile.file_writer import prepare_place, stdout_redirected
+from planner.planfile.standard_streams import OptionalOutput, open_closed_streams
 from pytest_planverify.options import Settings, read_settings, require_known_options
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
 from pytest_planverify.session.interrupts import stop_in_order
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 def supervise(config: pytest.Config) -> int:
     """Verify the plans of this command line; return the exit status. Expected errors are printed."""
+    open_closed_streams()
     paths = _start_paths(config)
     settings = read_settings(config)
     capture: Any = config.pluginmanager.getplugin("capturemanager")
@@ -86,9 +88,15 @@ def _verify(
     reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")  # never fail on a character that the encoding lacks
-    tw = create_terminal_writer(config, sys.stdout)
+    output = OptionalOutput(sys.stdout)
+    tw = create_terminal_writer(config, cast("TextIO", output))
     try:
-        return _run(config, settings, server, paths, tw)
+        status = _run(config, settings, server, paths, tw)
+        output.flush()
+        if output.failure is not None:
+            why = output.failure.strerror
+            print(f"the output cannot be written: {why}; write it elsewhere", file=sys.stderr)
+        return status
     except PlannerError as error:
         tw.line(str(error), red=True)
         return ExitStatus.USAGE_ERROR

@@ -52,6 +52,31 @@ def test_verify_passes_options_through_and_ends_with_the_status_of_pytest(
     assert planverify("plan.yaml::pant", cwd=tmp_path).returncode == 4
 
 
+@pytest.mark.parametrize("stream", ["/dev/full", "&-"])
+@pytest.mark.parametrize(("command", "status"), [("verify", 1), ("next", None)])
+def test_output_that_cannot_be_written_loses_no_outcomes(
+    example: Example, tmp_path: Path, command: str, status: int | None, stream: str
+) -> None:
+    if command == "next":
+        example.verify()
+    start = "from pytest_planverify.cli import main; main()"
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "{start}" {command} plan.yaml >{stream}', sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, **LEAN_TERMINAL},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    is_full = stream == "/dev/full"
+    assert ("the output cannot be written: No space left on device" in done.stderr) is is_full
+    assert done.stderr.count("\n") == is_full, done.stderr
+    assert done.returncode == (status or (4 if is_full else 0))
+    assert (tmp_path / ".planverify/outcomes.json").exists()
+
+
 def test_every_command_that_is_listed_can_be_loaded() -> None:
     group: Any = typer.main.get_command(app)
 
