@@ -103,13 +103,11 @@ def init(
     box becomes a todo: claimed if it is checked, and verified by the command in its text or in a block
     below it; nested items become its dependencies. Nothing is executed.
     """
-    # Where no output is named, a plan under another usual name counts as existing: planverify.yaml has
-    # precedence over the other usual names, and would hide it.
     standing = usual_plan() if output == USUAL_OUTPUT and not force else None
     if standing is not None and agents and source is None:
         say(f"{standing} is unchanged")
         return _write_agents(standing)
-    _refuse_existing(standing or output, force=force)
+    _refuse_existing(output, force=force)
     text, summary = _plan_of_repository(output) if source is None else _plan_of_list(source, output)
     if not text:
         complain(summary)
@@ -464,9 +462,13 @@ def _write_decomposed(plans: Mapping[Path, Plan], heading: str) -> None:
 
 
 def _refuse_existing(output: Path, *, force: bool) -> None:
-    """Raise ``UsageMistake`` if the output exists and ``force`` is not set."""
-    if output != STANDARD_OUTPUT and not force and os.path.lexists(output):
-        raise UsageMistake(f"{output} exists already; name another file with -o, or add --force")
+    """Raise ``UsageMistake`` if the output exists, or would hide a plan, and ``force`` is not set."""
+    if output == STANDARD_OUTPUT or force:
+        return
+    # planverify.yaml has precedence over the other usual names, and would hide a plan with one of them.
+    standing = usual_plan() if output == USUAL_OUTPUT else None
+    if standing is not None or os.path.lexists(output):
+        raise UsageMistake(f"{standing or output} exists already; name another file with -o, or add --force")
 
 
 def _load(output: Path, text: str) -> Plan:

@@ -51,6 +51,19 @@ def test_new_writes_a_plan_that_can_be_verified_and_replaces_none(tmp_path: Path
     assert planner(tmp_path, "new", "Import CSV", "--force").returncode == 0
 
 
+@pytest.mark.parametrize("command", ["new", "decompose"])
+def test_no_plan_is_hidden_by_one_of_a_more_usual_name(tmp_path: Path, command: str) -> None:
+    (tmp_path / "plan.yaml").write_text("todo_list_id: mine\nitems: []\n")
+
+    done = planner(tmp_path, command, "Add a tax to the price")
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        "planner: plan.yaml exists already; name another file with -o, or add --force\n",
+    )
+    assert not (tmp_path / "planverify.yaml").exists()
+
+
 def test_new_takes_templates_of_the_repository(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours/report.yaml").write_text(
