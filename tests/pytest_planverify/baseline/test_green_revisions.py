@@ -110,29 +110,34 @@ def test_a_step_that_was_green_before_it_was_committed_is_not_told(project: Path
     assert verify(project)[1] == [("shop.py", "discount", 6)]
 
 
-@pytest.mark.parametrize("damage", ["gone", "garbage", "other commit", "other files"])
-def test_where_the_green_state_is_lost_the_last_commit_counts(project: Path, damage: str):
+def test_where_the_green_state_is_lost_the_last_commit_counts(project: Path):
     write(project, SHOP)
     assert verify(project)[0]
     state = project / ".planverify/plans/p/green.json"
-    held = json.loads(state.read_text())
-    if damage == "gone":
-        state.unlink()
-    elif damage == "garbage":
-        state.write_text("{")
-    elif damage == "other commit":
-        held["todos"]["t"]["commit"] = "0" * 40
-        state.write_text(json.dumps(held))
-    else:
-        held["todos"]["t"]["files"] = {"shop.py": "0" * 40}
-        state.write_text(json.dumps(held))
+    held = state.read_text()
     write(project, RED)
     write(project, RED.replace('"shop"', '"Shop"'), commit=False)
 
-    green, hunks, _ = verify(project)
+    def said(**facts: object) -> str:
+        damaged = json.loads(held)
+        damaged["todos"]["t"].update(facts)
+        return json.dumps(damaged)
 
-    assert not green
-    assert hunks == [("shop.py", "name", 10)]
+    damages = {
+        "kept": held,
+        "gone": None,
+        "garbage": "{",
+        "other commit": said(commit="0" * 40),
+        "other files": said(files={"shop.py": "0" * 40}),
+    }
+    for damage, text in damages.items():
+        state.unlink(missing_ok=True)
+        if text is not None:
+            state.write_text(text)
+        green, hunks, _ = verify(project)
+        assert not green, damage
+        since_green = [("shop.py", "discount", 6)] if damage == "kept" else []
+        assert hunks == [*since_green, ("shop.py", "name", 10)], damage
 
 
 def test_a_todo_that_was_never_green_has_no_green_state(project: Path):

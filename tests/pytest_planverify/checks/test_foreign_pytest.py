@@ -28,6 +28,12 @@ def test_xfails(): assert False
 @pytest.fixture
 def broken(): raise ValueError("no")
 def test_errors(broken): pass
+
+class TestOuter:
+    class TestInner:
+        def test_passes(self): pass
+    @pytest.mark.parametrize("text", ["a.b", "c::d"])
+    def test_parameter(self, text): assert text
 """
 
 
@@ -39,8 +45,12 @@ def run(folder: Path, text: str, *args: str, without: str = "", seconds: float =
     return run_foreign(command, launcher, (*QUIET, *args, "test_x.py"), root=folder, env=env, folder=folder)
 
 
-@pytest.mark.parametrize("without", ["", "json-report"])
-def test_every_outcome_is_read_from_either_file(without: str, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("without", "family"), [("", "xunit2"), ("json-report", "xunit1"), ("json-report", "xunit2")]
+)
+def test_every_outcome_is_read_with_its_node_id_from_either_file(without: str, family: str, tmp_path: Path):
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
+
     judgement, witness = run(tmp_path, TESTS, without=without)
 
     assert witness is (Witness.JUNIT_XML if without else Witness.JSON_REPORT)
@@ -51,6 +61,9 @@ def test_every_outcome_is_read_from_either_file(without: str, tmp_path: Path):
         "test_x.py::test_skips": TestOutcome.SKIPPED,
         "test_x.py::test_xfails": TestOutcome.XFAILED,
         "test_x.py::test_errors": TestOutcome.ERROR,
+        "test_x.py::TestOuter::TestInner::test_passes": TestOutcome.PASSED,
+        "test_x.py::TestOuter::test_parameter[a.b]": TestOutcome.PASSED,
+        "test_x.py::TestOuter::test_parameter[c::d]": TestOutcome.PASSED,
     }
     assert [evidence.nodeid for evidence in judgement.evidence] == [
         "test_x.py::test_fails",
@@ -61,46 +74,19 @@ def test_every_outcome_is_read_from_either_file(without: str, tmp_path: Path):
     assert judgement.reason
 
 
-NESTED = """
-import pytest
-
-class TestOuter:
-    class TestInner:
-        def test_passes(self): pass
-    @pytest.mark.parametrize("text", ["a.b", "c::d"])
-    def test_fails(self, text): assert text == ""
-"""
-
-
-@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
-@pytest.mark.parametrize("without", ["", "json-report"])
-def test_tests_of_classes_have_the_node_ids_of_pytest(without: str, family: str, tmp_path: Path):
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\njunit_family = {family}\n")
-
-    judgement, _ = run(tmp_path, NESTED, without=without)
-
-    assert [test.nodeid for test in judgement.tests] == [
-        "test_x.py::TestOuter::TestInner::test_passes",
-        "test_x.py::TestOuter::test_fails[a.b]",
-        "test_x.py::TestOuter::test_fails[c::d]",
-    ]
-
-
-@pytest.mark.parametrize("without", ["", "json-report"])
 @pytest.mark.parametrize(
-    ("text", "verdict", "vacuous"),
+    ("text", "without", "vacuous"),
     [
-        ("def test_1(): pass\n", Verdict.PASSED, None),
-        ("import pytest\n@pytest.mark.skip\ndef test_1(): pass\n", Verdict.FAILED, "all_skipped"),
-        ("import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n", Verdict.FAILED, "only_xfailed"),
+        ("def test_1(): pass\n", "", None),
+        ("def test_1(): pass\n", "json-report", None),
+        ("import pytest\n@pytest.mark.skip\ndef test_1(): pass\n", "", "all_skipped"),
+        ("import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n", "json-report", "only_xfailed"),
     ],
 )
-def test_a_green_exit_counts_if_a_test_passed(
-    text: str, verdict: Verdict, vacuous: str | None, without: str, tmp_path: Path
-):
+def test_a_green_exit_counts_if_a_test_passed(text: str, without: str, vacuous: str | None, tmp_path: Path):
     judgement, _ = run(tmp_path, text, without=without)
 
-    assert judgement.verdict is verdict
+    assert judgement.verdict is (Verdict.FAILED if vacuous else Verdict.PASSED)
     assert [evidence.vacuous for evidence in judgement.evidence] == ([vacuous] if vacuous else [])
 
 

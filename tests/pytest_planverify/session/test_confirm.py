@@ -105,8 +105,15 @@ def test_where_chance_is_in_the_code_a_red_is_run_more_often(line: str, settle: 
     assert again.count == 3
 
 
-def test_a_second_look_that_ran_into_its_limit_is_no_second_red(settle: Callable[..., Judgement]):
-    settled = settle(red(), Again(red(timed_out=True)))
+@pytest.mark.parametrize(
+    "second",
+    [red(timed_out=True), Judgement(verdict=Verdict.INCONCLUSIVE), Judgement(verdict=Verdict.NOT_RUN)],
+    ids=["ran into its limit", "inconclusive", "not run"],
+)
+def test_a_second_run_without_an_answer_changes_nothing(
+    second: Judgement, settle: Callable[..., Judgement]
+):
+    settled = settle(red(), Again(second))
 
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
     assert settled.reason == "seen once; the confirmation gave no result"
@@ -199,27 +206,28 @@ def other():
     return random.random()
 """
 TOTAL = ("shop.py", 7, "total")
-TEST = {"test_a.py": "import random\nfrom shop import total\n\n\ndef test_it():\n    assert total() == 3\n"}
+TEST = "import random\nfrom shop import total\n\n\ndef test_it():\n    assert total() == 3\n"
 
 
 def run_of(lines: set[int]) -> dict[str, dict[tuple[str, int, str], tuple[int, int]]]:
     return {"test_a.py::test_it": {TOTAL: (0, sum(1 << line - 7 for line in lines))}}
 
 
-@pytest.mark.parametrize(
-    ("lines", "draws"), [({8, 10}, False), ({8, 9}, True)], ids=["passed by", "executed"]
-)
-def test_chance_of_the_product_counts_where_its_line_was_executed(
-    lines: set[int], draws: bool, tmp_path: Path
+def test_chance_of_the_product_counts_where_its_line_was_executed_and_sets_where_the_test_calls(
+    tmp_path: Path,
 ):
     (tmp_path / "shop.py").write_text(MODULE)
-    (tmp_path / "test_a.py").write_text(TEST["test_a.py"])
+    (tmp_path / "test_a.py").write_text(TEST)
     frame = Frame(path="test_a.py", line=6, function="test_it", side=Side.TEST)
     error = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", frames=(frame,))
-    red = failure(nodeid="test_a.py::test_it", exceptions=(error,))
+    far = failure(nodeid="test_a.py::test_it", exceptions=(error,))
+    called = Frame(path="shop.py", line=7, function="total", side=Side.PRODUCT)
+    near = far.model_copy(update={"subjects": (called,)})
 
-    assert depends_on_chance(red, tmp_path, run_of(lines)) is draws
-    assert not depends_on_chance(red, tmp_path), "nobody knows of the product, and the test draws nothing"
+    assert depends_on_chance(far, tmp_path, run_of({8, 9}))
+    assert not depends_on_chance(far, tmp_path, run_of({8, 10}))
+    assert depends_on_chance(near, tmp_path, run_of({8, 10}))
+    assert not depends_on_chance(far, tmp_path), "nobody knows of the product, and the test draws nothing"
 
 
 @pytest.mark.parametrize(("name", "draws"), [("ModuleNotFoundError", False), ("ValueError", True)])
@@ -232,18 +240,6 @@ def test_an_import_that_finds_no_module_is_no_chance_whatever_its_module_draws(
     red = failure(kind=EvidenceKind.COLLECTION, nodeid="test_a.py", exceptions=(error,))
 
     assert depends_on_chance(red, tmp_path) is draws
-
-
-def test_sets_count_in_what_the_test_calls_itself_only(tmp_path: Path):
-    (tmp_path / "shop.py").write_text(MODULE)
-    (tmp_path / "test_a.py").write_text(TEST["test_a.py"])
-    named = Frame(path="shop.py", line=7, function="total", side=Side.PRODUCT)
-
-    far = failure(nodeid="test_a.py::test_it")
-    near = failure(nodeid="test_a.py::test_it", subjects=(named,))
-
-    assert not depends_on_chance(far, tmp_path, run_of({8, 10}))
-    assert depends_on_chance(near, tmp_path, run_of({8, 10}))
 
 
 @pytest.mark.parametrize(
@@ -297,16 +293,7 @@ def test_what_a_second_look_cannot_change_is_not_run_again(judgement: Judgement)
     assert is_worth_confirming(red())
 
 
-def test_a_red_that_the_time_does_not_suffice_for_says_so(settle: Callable[..., Judgement]):
-    budget, again = ConfirmationBudget(seconds=1, spent=2), Again()
-
-    settled = settle(red(), again, budget=budget)
-
-    assert (settled.verdict, again.count, budget.refused) == (Verdict.FAILED, 0, 1)
-    assert settled.reason == "seen once; not confirmed, because the time for confirmations is used up"
-
-
-def test_confirmations_use_up_the_time_that_all_of_them_have(
+def test_confirmations_use_up_the_time_that_all_of_them_have_and_say_so(
     settle: Callable[..., Judgement], monkeypatch: pytest.MonkeyPatch
 ):
     clock = iter([0.0, 4.0, 10.0, 14.0])
@@ -314,13 +301,8 @@ def test_confirmations_use_up_the_time_that_all_of_them_have(
     budget, again = ConfirmationBudget(seconds=5), Again(red(), red(), red())
 
     settled = settle(red(), again, text="def test_it():\n    assert random()\n", budget=budget)
-
     assert (again.count, budget.spent, settled.runs) == (2, 8, 3)
 
-
-@pytest.mark.parametrize("verdict", [Verdict.INCONCLUSIVE, Verdict.NOT_RUN])
-def test_a_second_run_without_an_answer_changes_nothing(verdict: Verdict, settle: Callable[..., Judgement]):
-    settled = settle(red(), Again(Judgement(verdict=verdict)))
-
-    assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
-    assert settled.reason == "seen once; the confirmation gave no result"
+    settled = settle(red(), again, budget=budget)
+    assert (settled.verdict, again.count, budget.refused) == (Verdict.FAILED, 2, 2)
+    assert settled.reason == "seen once; not confirmed, because the time for confirmations is used up"

@@ -31,7 +31,6 @@ TESTS: dict[str, str] = {
     "segfault": "import os\ndef test_1(): os.kill(os.getpid(), 11)\ndef test_2(): pass\n",
     "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
     "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
-    "killed": "import os\ndef test_1(): os.kill(os.getpid(), 9)\ndef test_2(): pass\n",
     "loop": (
         "def run():\n    while True: len('')\n"
         "def test_1():\n    try: run()\n    except BaseException: run()\ndef test_2(): pass\n"
@@ -73,7 +72,6 @@ TESTS: dict[str, str] = {
         "import os, pytest\n@pytest.fixture\ndef f(): os._exit(0)\n"
         "def test_1(f): pass\ndef test_2(): pass\n"
     ),
-    "dies in call": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
     "dies in teardown": (
         "import os, pytest\n@pytest.fixture\ndef f():\n    yield\n    os._exit(0)\n"
         "def test_1(f): pass\ndef test_2(): pass\n"
@@ -139,12 +137,7 @@ def test_a_worker_that_ends_in_order(bench: Bench):
 
 
 @pytest.mark.parametrize(
-    ("what", "exited"),
-    [
-        ("segfault", Exited(None, signal.SIGSEGV)),
-        ("exit", Exited(0, None)),
-        ("killed", Exited(None, signal.SIGKILL)),
-    ],
+    ("what", "exited"), [("segfault", Exited(None, signal.SIGSEGV)), ("exit", Exited(0, None))]
 )
 def test_a_test_that_ends_its_process_is_named(what: str, exited: Exited, bench: Bench):
     record = run(bench, what)
@@ -152,9 +145,10 @@ def test_a_test_that_ends_its_process_is_named(what: str, exited: Exited, bench:
     assert outcomes(record) == ["crashed"]
     assert record.death is not None
     assert (record.death.nodeid, record.death.exited) == ("test_x.py::test_1", exited)
-    assert (record.death.timed_out, record.exit_status) == (False, None)
+    assert (record.death.phase, record.death.timed_out, record.exit_status) == ("call", False, None)
 
 
+@forked_only
 def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
     record = run(bench, "system exit")
 
@@ -162,7 +156,11 @@ def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
     assert record.death is None
 
 
-@pytest.mark.parametrize("what", ["loop", "deaf", "setup"])
+@pytest.mark.parametrize(
+    ("bench", "what"),
+    [("forked", "loop"), ("cold", "loop"), ("forked", "deaf"), ("cold", "setup")],
+    indirect=["bench"],
+)
 def test_a_test_that_does_not_end_is_ended_with_its_stack(what: str, bench: Bench):
     record = run(bench, what, seconds=1)
 
@@ -190,6 +188,7 @@ def test_a_machine_that_stands_still_uses_up_no_limit(bench: Bench, monkeypatch:
     assert (record.death, record.timed_out) == (None, False)
 
 
+@forked_only
 def test_a_test_that_the_soft_limit_ends_leaves_the_others_their_chance(bench: Bench):
     record = run(bench, "sleeps", seconds=1)
 
@@ -212,6 +211,7 @@ def test_an_import_that_does_not_get_to_its_end_is_told_with_its_file(
     assert not record.collected
 
 
+@forked_only
 @pytest.mark.parametrize("what", ["import stops", "import closes"])
 def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: str, bench: Bench):
     record = run(bench, what)
@@ -267,19 +267,6 @@ def test_a_test_that_ends_the_process_which_forks_workers_costs_itself_only(benc
 
 
 @forked_only
-def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_ever(bench: Bench):
-    conftest = bench.root / "conftest.py"
-    conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
-
-    record = run(bench, "normal")
-
-    assert record.death is not None
-    assert not record.collected
-    conftest.unlink()
-    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
-
-
-@forked_only
 def test_the_process_that_forks_workers_is_replaced_if_it_is_gone(bench: Bench):
     run(bench, "normal")
     assert bench.server is not None
@@ -297,6 +284,19 @@ def test_without_a_server_workers_are_started_cold(bench: Bench):
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
+@forked_only
+def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_ever(bench: Bench):
+    conftest = bench.root / "conftest.py"
+    conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
+
+    record = run(bench, "normal")
+
+    assert record.death is not None
+    assert not record.collected
+    conftest.unlink()
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
 def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
     record = run(bench, "stops its parent", seconds=1)
 
@@ -308,6 +308,7 @@ def test_a_copy_of_the_process_does_not_speak_for_the_worker(bench: Bench):
     assert outcomes(run(bench, "copies itself")) == ["crashed"]
 
 
+@forked_only
 def test_a_forged_record_is_none(bench: Bench):
     record = run(bench, "forges")
 
@@ -315,6 +316,7 @@ def test_a_forged_record_is_none(bench: Bench):
     assert record.forged == 3
 
 
+@forked_only
 def test_records_that_are_cut_off_are_missed(bench: Bench):
     assert run(bench, "cuts").journal_lost
     assert not run(bench, "normal").journal_lost
@@ -323,11 +325,11 @@ def test_records_that_are_cut_off_are_missed(bench: Bench):
 HAS_SUBTESTS = pytest.mark.skipif(pytest.version_tuple < (9,), reason="this pytest has no subtests")
 
 
+@forked_only
 @pytest.mark.parametrize(
     "what",
     [
         "setup",
-        "call",
         "teardown",
         pytest.param("call after a subtest", marks=HAS_SUBTESTS),
         "call when run again",
@@ -341,6 +343,7 @@ def test_the_phase_of_the_test_that_died_is_known(what: str, bench: Bench):
     assert (record.death.nodeid, record.death.phase) == ("test_x.py::test_1", what.split()[0])
 
 
+@forked_only
 def test_the_exception_that_ended_the_session_is_kept(bench: Bench):
     record = run(bench, "stops")
 

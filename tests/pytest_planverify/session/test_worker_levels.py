@@ -18,12 +18,10 @@ from pytest_planverify.session.workers import IMPORTED, PARSED, STARTED
 TEST = "def test_it(request):\n    assert getattr(request.config, 'told', None) == {!r}\n"
 HOOK = "def pytest_{}: {}\n"
 FILES: dict[str, tuple[dict[str, str], str, int]] = {
-    "no conftest": ({"test_x.py": "def test_it(): pass\n"}, "", STARTED),
-    "a failing test": ({"test_x.py": "def test_it(): assert 0\n"}, "", STARTED),
-    "a fixture in a conftest": (
+    "a fixture in a conftest, and a test that fails": (
         {
             "conftest.py": "import pytest\n@pytest.fixture\ndef five(): return 5\n",
-            "test_x.py": "def test_it(five): assert five == 5\n",
+            "test_x.py": "def test_it(five): assert five == 5\ndef test_red(five): assert five == 6\n",
         },
         "",
         STARTED,
@@ -124,9 +122,12 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
         "sub/deep/test_y.py::TestIt::test_b test_x.py sub/deep/test_y.py::TestIt",
         STARTED,
     ),
-    "a file and a folder": (
-        {"sub/test_y.py": "def test_it(): pass\n", "test_x.py": "def test_it(): pass\n"},
-        "test_x.py sub",
+    "an expression over a file and a folder": (
+        {
+            "sub/test_y.py": "def test_it(): pass\n",
+            "test_x.py": "def test_it(): pass\ndef test_no(): assert 0\n",
+        },
+        "test_x.py sub -k it",
         STARTED,
     ),
     "a plugin that would start a thread for workers of pytest-xdist": (
@@ -134,7 +135,6 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
         "-p pytest_rerunfailures -p xdist --reruns 1",
         STARTED,
     ),
-    "an expression": ({"test_x.py": "def test_it(): pass\ndef test_no(): assert 0\n"}, "-k it", STARTED),
     "an option that pytest does not know": (
         {"test_x.py": "def test_it(): pass\n"},
         "--frobnicate",
