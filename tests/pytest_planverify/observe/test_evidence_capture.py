@@ -65,21 +65,15 @@ class _ReprRaises:
         raise ValueError("no")
 
 
-def test_a_message_that_raises_is_told_as_such() -> None:
+def test_a_message_that_raises_hangs_or_is_huge_does_not_hold_up_the_run() -> None:
     assert message_of(_StrRaises()) == "<__str__ raised SystemExit>"
     assert message_of(ValueError(_ReprRaises())) == "<__str__ raised ValueError>"
-
-
-def test_a_message_that_hangs_does_not_hold_up_the_run() -> None:
     started = time.monotonic()
     assert message_of(_StrHangs()) == "<__str__ did not return>"
     assert time.monotonic() - started < 60
-
-
-def test_a_huge_message_is_clipped() -> None:
-    message = message_of(ValueError("x" * 10_000_000))
-    assert len(message) < LONGEST_MESSAGE + 40
-    assert message.endswith("(10000000 characters)")
+    huge = message_of(ValueError("x" * 10_000_000))
+    assert len(huge) < LONGEST_MESSAGE + 40
+    assert huge.endswith("(10000000 characters)")
 
 
 def test_lone_surrogates_can_be_written() -> None:
@@ -98,14 +92,11 @@ def test_a_deep_recursion_keeps_its_first_and_last_frames() -> None:
     assert len(chain[0].frames) == 50
 
 
-def test_a_cycle_of_causes_ends() -> None:
+def test_a_cycle_of_causes_ends_and_a_long_chain_is_cut() -> None:
     a, b = ValueError("a"), KeyError("b")
     a.__cause__, b.__cause__ = b, a
     chain, _ = exception_facts(a, HERE)
     assert [fact.type for fact in chain] == ["ValueError", "KeyError"]
-
-
-def test_a_long_chain_is_cut() -> None:
     error: BaseException = ValueError("0")
     for at in range(50):
         outer = ValueError(str(at))
@@ -124,33 +115,25 @@ def test_a_suppressed_context_is_left_out() -> None:
     assert [fact.type for fact in exception_facts(_raised(act), HERE)[0]] == ["ValueError"]
 
 
-def test_the_leaves_of_nested_groups_are_told_once() -> None:
+def test_the_leaves_of_nested_groups_are_told_once_also_where_a_group_is_the_cause() -> None:
     shared = ValueError("a")
     group = ExceptionGroup("outer", [shared, ExceptionGroup("inner", [KeyError("b"), shared])])
-    chain, leaves = exception_facts(group, HERE)
-    assert chain[0].type == "ExceptionGroup"
-    assert [leaf.type for leaf in leaves] == ["ValueError", "KeyError"]
+    error = ValueError("later")
+    error.__cause__ = group
+    for told, first in ((group, "ExceptionGroup"), (error, "ValueError")):
+        chain, leaves = exception_facts(told, HERE)
+        assert chain[0].type == first
+        assert [leaf.type for leaf in leaves] == ["ValueError", "KeyError"]
 
 
-def test_a_group_that_is_the_cause_is_looked_into() -> None:
-    error = ValueError("outer")
-    error.__cause__ = ExceptionGroup("g", [ModuleNotFoundError("No module named 'zz'", name="zz")])
-    assert exception_facts(error, HERE)[1][0].name == "zz"
-
-
-def test_an_unreadable_attribute_error_still_tells_its_type() -> None:
-    error = AttributeError("odd", name="x", obj=_ReprRaises())
-    (fact,), _ = exception_facts(error, HERE)
-    assert fact.type == "AttributeError"
-    assert fact.message == "odd"
-
-
-def test_frames_know_function_side_and_source() -> None:
+def test_frames_know_function_side_and_source_also_of_an_error_at_startup() -> None:
     (fact,), _ = exception_facts(_raise(ValueError("x")), HERE)
     assert fact.frames[-1].side is Side.TEST
     assert fact.frames[-1].path == "test_evidence_capture.py"
     assert fact.frames[-1].function == "_raise.<locals>.act"
     assert fact.frames[-1].source == "raise error"
+    evidence = startup_evidence(_raise(ValueError("x")), HERE)
+    assert (evidence.kind, evidence.headline) == (EvidenceKind.SESSION, "ValueError: x")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +150,7 @@ def test_frames_know_function_side_and_source() -> None:
         ),
         (NameError("x", name="x"), {"name": "x"}),
         (AttributeError("by hand"), {"name": None, "object_type": None}),
+        (AttributeError("odd", name="x", obj=_ReprRaises()), {"type": "AttributeError", "message": "odd"}),
         (
             AttributeError("m", name="x", obj=errno),
             {"object_type": "module errno", "object_side": Side.STDLIB},
@@ -285,12 +269,6 @@ def test_a_hostile_object_in_a_test_leaves_evidence(pytester: pytest.Pytester) -
     assert diagnose(evidence).category is Category.TEST_REGRESSION
 
 
-def test_a_startup_error_tells_its_chain() -> None:
-    evidence = startup_evidence(_raise(ValueError("x")), HERE)
-    assert evidence.kind is EvidenceKind.SESSION
-    assert evidence.headline == "ValueError: x"
-
-
 def _tree(root: Path, *names: str) -> None:
     for name in names:
         path = root / name
@@ -362,19 +340,15 @@ def test_a_folder_of_tests_that_shares_a_librarys_name_does_not_hide_it(tmp_path
     assert not found & {"redis", "kafka"}
 
 
-def test_paths_are_relative_below_the_root_only(tmp_path: Path) -> None:
-    project = ProjectMap(root=tmp_path.resolve())
-    assert project.relative(str(tmp_path / "a" / "b.py")) == "a/b.py"
-    assert project.relative("/x/b.py") == "/x/b.py"
-    assert project.relative("<string>") == "<string>"
-
-
-def test_a_module_is_found_where_it_stands(tmp_path: Path) -> None:
+def test_a_module_is_found_and_a_path_told_relative_to_the_root(tmp_path: Path) -> None:
     _tree(tmp_path, "src/shop/cart.py", "tests/helpers.py")
     project = ProjectMap.discover(tmp_path)
     assert project.locate("shop.cart") == "src/shop/cart.py"
     assert project.locate("helpers") == "tests/helpers.py"
     assert project.locate("shop.gone") is None
+    assert project.relative(str(tmp_path / "a" / "b.py")) == "a/b.py"
+    assert project.relative("/x/b.py") == "/x/b.py"
+    assert project.relative("<string>") == "<string>"
 
 
 def test_a_known_test_file_changes_its_side_and_nothing_else(tmp_path: Path) -> None:

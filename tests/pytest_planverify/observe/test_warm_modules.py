@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -83,39 +82,27 @@ def test_a_module_of_the_project_of_the_same_name_wins(world: World):
     in_fork(work)
 
 
-def test_a_module_that_reads_a_variable_is_imported_anew_where_the_variable_has_another_value(world: World):
+@pytest.mark.parametrize(
+    ("value", "collecting", "restarts"),
+    [(None, True, 0), ("Agg", True, 1), ("Agg", False, 0)],
+    ids=["the same value", "another value", "another value once tests have begun"],
+)
+def test_a_module_that_reads_a_variable_is_imported_anew_where_the_variable_has_another_value(
+    value: str | None, collecting: bool, restarts: int, world: World
+):
     world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
 
-    def work(value: str | None) -> Callable[[], tuple[str | None, int]]:
-        def imported() -> tuple[str | None, int]:
-            world.shelf.fill(["heavy"])
-            if value is not None:
-                os.environ["HEAVY_BACKEND"] = value
-            world.hand_out()
-            import heavy  # type: ignore[import-not-found]
-
-            return heavy.backend, len(world.restarts)
-
-        return imported
-
-    assert in_fork(work(None)) == (None, 0)
-    assert in_fork(work("Agg")) == ("Agg", 1)
-
-
-def test_once_tests_have_begun_a_module_that_is_unfit_here_is_imported_without_a_restart(world: World):
-    world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
-
-    def work() -> None:
+    def imported() -> tuple[str | None, int]:
         world.shelf.fill(["heavy"])
-        os.environ["HEAVY_BACKEND"] = "Agg"
+        if value is not None:
+            os.environ["HEAVY_BACKEND"] = value
         world.hand_out()
-        world.shelf.collecting = False
-
+        world.shelf.collecting = collecting
         import heavy  # type: ignore[import-not-found]
 
-        assert (heavy.backend, world.restarts) == ("Agg", [])
+        return heavy.backend, len(world.restarts)
 
-    in_fork(work)
+    assert in_fork(imported) == (value, restarts)
 
 
 @pytest.mark.parametrize(
@@ -324,20 +311,6 @@ def test_what_needs_a_module_that_a_test_has_put_in_its_place_is_imported_anew(
         import user  # type: ignore[import-not-found]
 
         assert user.heavy is stub
-
-    in_fork(work)
-
-
-def test_modules_that_hold_objects_of_each_other_are_handed_out_together(world: World):
-    world.install({**HEAVY, "user.py": "import heavy.part\nkept = heavy.part\n"})
-
-    def work() -> None:
-        world.shelf.fill(["user"])
-        world.hand_out()
-
-        import user  # type: ignore[import-not-found]
-
-        assert user.kept is sys.modules["heavy.part"]
 
     in_fork(work)
 

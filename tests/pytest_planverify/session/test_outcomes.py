@@ -113,31 +113,20 @@ def outcomes_of(root: Path, item: dict[str, Any], *runs: CheckRun, blocked: tupl
 TWO = todo("a", "pytest x.py", "pytest y.py")
 
 
-def test_failures_of_one_cause_are_one(tmp_path: Path):
+def test_failures_of_one_cause_are_one_of_which_the_surest_diagnosis_counts(tmp_path: Path):
     outcome, evidence = outcomes_of(
         tmp_path,
         TWO,
-        check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1", "TEST_REGRESSION 0.9 s2"),
+        check_run("tests[0]", FAILED, "TEST_REGRESSION 0.5 s1", "TEST_REGRESSION 0.8 s2"),
         check_run("tests[1]", FAILED, "TEST_REGRESSION 0.9 s1"),
     )
 
-    assert [failure.signature for failure in outcome.failures] == ["s1", "s2"]
-    assert outcome.failures[0].tests == ("tests[0]::0", "tests[1]::0")
+    first, second = outcome.failures
+    assert (first.signature, first.confidence, first.check_id) == ("s1", 0.9, "tests[1]")
+    assert (second.signature, second.check_id) == ("s2", "tests[0]")
+    assert first.tests == ("tests[0]::0", "tests[1]::0")
     assert len(evidence) == 3
-    assert outcome.failures[0].rerun == "pytest --planverify 'my plan.yaml::a'"
-
-
-def test_of_one_cause_the_surest_diagnosis_counts(tmp_path: Path):
-    outcome, _ = outcomes_of(
-        tmp_path,
-        TWO,
-        check_run("tests[0]", FAILED, "TEST_REGRESSION 0.5 s1"),
-        check_run("tests[1]", FAILED, "TEST_REGRESSION 0.9 s1"),
-    )
-
-    (failure,) = outcome.failures
-    assert (failure.confidence, failure.check_id) == (0.9, "tests[1]")
-    assert failure.tests == ("tests[0]::0", "tests[1]::0")
+    assert first.rerun == "pytest --planverify 'my plan.yaml::a'"
 
 
 @pytest.mark.parametrize(
