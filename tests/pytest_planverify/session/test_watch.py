@@ -27,32 +27,13 @@ TESTS: dict[str, str] = {
         "import pathlib, time\ndef test_1():\n    pathlib.Path('begun').touch()\n"
         "    while not pathlib.Path('awake').exists(): time.sleep(0.01)\n"
     ),
-    "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
-    "segfault": "import os\ndef test_1(): os.kill(os.getpid(), 11)\ndef test_2(): pass\n",
     "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
     "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
     "loop": (
         "def run():\n    while True: len('')\n"
         "def test_1():\n    try: run()\n    except BaseException: run()\ndef test_2(): pass\n"
     ),
-    "deaf": (
-        "import signal, time\n"
-        "def test_1():\n    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
-        "    time.sleep(60)\ndef test_2(): pass\n"
-    ),
-    "import": "import time\ntime.sleep(60)\ndef test_1(): pass\n",
     "import dies": "import os\nos._exit(3)\ndef test_1(): pass\n",
-    "setup": (
-        "import pytest, time\n@pytest.fixture\ndef slow(): time.sleep(60)\n"
-        "def test_1(slow): pass\ndef test_2(): pass\n"
-    ),
-    "leaves something": (
-        "import subprocess, sys\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
-        "    subprocess.Popen(command, start_new_session=True)\n"
-        "def test_2(): pass\n"
-    ),
-    "copies itself": ("import os\ndef test_1():\n    if os.fork(): os._exit(0)\ndef test_2(): pass\n"),
     "forges": (
         "import json, os, time\ndef forge(**facts):\n"
         "    line = {'session': 'w1', 'at': time.time(), **facts}\n"
@@ -68,32 +49,16 @@ TESTS: dict[str, str] = {
     "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
     "import closes": "import sys\nsys.exit(0)\ndef test_1(): pass\n",
     "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
-    "dies in setup": (
-        "import os, pytest\n@pytest.fixture\ndef f(): os._exit(0)\n"
-        "def test_1(f): pass\ndef test_2(): pass\n"
-    ),
-    "dies in teardown": (
-        "import os, pytest\n@pytest.fixture\ndef f():\n    yield\n    os._exit(0)\n"
-        "def test_1(f): pass\ndef test_2(): pass\n"
-    ),
-    "dies in call after a subtest": (
+    "dies after a subtest": (
         "import os\ndef test_1(subtests):\n    with subtests.test('a'): pass\n    os._exit(0)\n"
         "def test_2(): pass\n"
     ),
-    "dies in call when run again": (
+    "dies when run again": (
         "import os\nruns = []\ndef test_1():\n    runs.append(1)\n    if len(runs) > 1: os._exit(0)\n"
         "    assert 0\ndef test_2(): pass\n"
     ),
-    "stops its parent": (
-        "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
-    ),
-    "grandchild": (
-        "import subprocess, sys\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
-        "    subprocess.Popen(command, start_new_session=True)\n"
-        "    while True: pass\n"
-    ),
 }
+"""Every other way to end or to block a process is run by tests/acceptance/test_fault_matrix.py."""
 
 
 @pytest.fixture(params=["forked", "cold"])
@@ -121,12 +86,6 @@ def outcomes(record: WorkerRecord) -> list[str]:
     return [result.outcome for _, result in sorted(record.results.items())]
 
 
-def left_of(bench: Bench) -> list[list[str]]:
-    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
-    everything = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-    return [words for words in everything if mark in words]
-
-
 def test_a_worker_that_ends_in_order(bench: Bench):
     record = run(bench, "normal")
 
@@ -136,15 +95,12 @@ def test_a_worker_that_ends_in_order(bench: Bench):
     assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
 
 
-@pytest.mark.parametrize(
-    ("what", "exited"), [("segfault", Exited(None, signal.SIGSEGV)), ("exit", Exited(0, None))]
-)
-def test_a_test_that_ends_its_process_is_named(what: str, exited: Exited, bench: Bench):
-    record = run(bench, what)
+def test_a_test_that_ends_its_process_is_named(bench: Bench):
+    record = run(bench, "exit")
 
     assert outcomes(record) == ["crashed"]
     assert record.death is not None
-    assert (record.death.nodeid, record.death.exited) == ("test_x.py::test_1", exited)
+    assert (record.death.nodeid, record.death.exited) == ("test_x.py::test_1", Exited(0, None))
     assert (record.death.phase, record.death.timed_out, record.exit_status) == ("call", False, None)
 
 
@@ -156,21 +112,16 @@ def test_a_test_that_raises_system_exit_is_an_ordinary_failure(bench: Bench):
     assert record.death is None
 
 
-@pytest.mark.parametrize(
-    ("bench", "what"),
-    [("forked", "loop"), ("cold", "loop"), ("forked", "deaf"), ("cold", "setup")],
-    indirect=["bench"],
-)
-def test_a_test_that_does_not_end_is_ended_with_its_stack(what: str, bench: Bench):
-    record = run(bench, what, seconds=1)
+def test_a_test_that_does_not_end_is_ended_with_its_stack(bench: Bench):
+    record = run(bench, "loop", seconds=1)
 
     assert outcomes(record) == ["timeout"]
     assert record.death is not None
     assert record.death.timed_out
-    if what == "loop":
-        assert "test_x.py" in record.death.stack
+    assert "test_x.py" in record.death.stack
 
 
+@forked_only
 def test_a_machine_that_stands_still_uses_up_no_limit(bench: Bench, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processes, "LONGEST_GAP", 0.1)
     begun, awake = bench.root / "begun", bench.root / "awake"
@@ -196,18 +147,12 @@ def test_a_test_that_the_soft_limit_ends_leaves_the_others_their_chance(bench: B
     assert (record.death, record.timed_out) == (None, True)
 
 
-@pytest.mark.parametrize(
-    ("what", "exited"), [("import", None), ("import dies", Exited(3, None))], ids=["hangs", "dies"]
-)
-def test_an_import_that_does_not_get_to_its_end_is_told_with_its_file(
-    what: str, exited: Exited | None, bench: Bench
-):
-    record = run(bench, what, seconds=1 if exited is None else 30)
+def test_an_import_that_ends_its_process_is_told_with_its_file(bench: Bench):
+    record = run(bench, "import dies")
 
     assert record.death is not None
     assert (record.death.file, record.death.nodeid) == ("test_x.py", None)
-    assert record.death.timed_out is (exited is None)
-    assert exited is None or record.death.exited == exited
+    assert (record.death.timed_out, record.death.exited) == (False, Exited(3, None))
     assert not record.collected
 
 
@@ -218,25 +163,6 @@ def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: st
 
     assert (record.death, record.collected) == (None, False)
     assert record.collecting == {"": "test_x.py"}
-
-
-def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
-    # It ends before the session itself has said so.
-    (bench.root / "conftest.py").write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n")
-
-    record = run(bench, "normal")
-
-    assert outcomes(record) == ["passed", "passed"]
-    assert record.exit_status is None
-    assert record.death is not None
-    assert (record.death.nodeid, record.death.file) == (None, None)
-
-
-@pytest.mark.parametrize(("what", "seconds"), [("grandchild", 2), ("leaves something", 30)])
-def test_what_a_worker_started_ends_with_it(what: str, seconds: float, bench: Bench):
-    run(bench, what, seconds=seconds)
-
-    assert left_of(bench) == []
 
 
 def test_an_interrupt_of_the_parent_ends_the_worker_and_keeps_what_was_seen(bench: Bench):
@@ -256,14 +182,6 @@ def test_an_interrupt_of_the_parent_ends_the_worker_and_keeps_what_was_seen(benc
     assert (job.record.collected, job.record.cut_short, job.record.results) == (True, True, {})
     assert job.record.pid is not None
     assert not psutil.pid_exists(job.record.pid) or psutil.Process(job.record.pid).status() == "zombie"
-
-
-@forked_only
-def test_a_test_that_ends_the_process_which_forks_workers_costs_itself_only(bench: Bench):
-    record = run(bench, "ends its parent")
-
-    assert outcomes(record) == ["crashed"]
-    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
 @forked_only
@@ -297,17 +215,6 @@ def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_e
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
-    record = run(bench, "stops its parent", seconds=1)
-
-    assert outcomes(record) == ["passed", "passed"]
-    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
-
-
-def test_a_copy_of_the_process_does_not_speak_for_the_worker(bench: Bench):
-    assert outcomes(run(bench, "copies itself")) == ["crashed"]
-
-
 @forked_only
 def test_a_forged_record_is_none(bench: Bench):
     record = run(bench, "forges")
@@ -322,25 +229,16 @@ def test_records_that_are_cut_off_are_missed(bench: Bench):
     assert not run(bench, "normal").journal_lost
 
 
-HAS_SUBTESTS = pytest.mark.skipif(pytest.version_tuple < (9,), reason="this pytest has no subtests")
-
-
 @forked_only
-@pytest.mark.parametrize(
-    "what",
-    [
-        "setup",
-        "teardown",
-        pytest.param("call after a subtest", marks=HAS_SUBTESTS),
-        "call when run again",
-    ],
-)
-def test_the_phase_of_the_test_that_died_is_known(what: str, bench: Bench):
-    again = ("-p", "pytest_rerunfailures", "--reruns=1") if what.endswith("again") else ()
-    record = run(bench, f"dies in {what}", *again)
+@pytest.mark.parametrize("what", ["after a subtest", "when run again"])
+def test_the_phase_of_a_test_that_died_after_a_part_of_it_was_reported_is_known(what: str, bench: Bench):
+    if what == "after a subtest" and pytest.version_tuple < (9,):
+        pytest.skip("this pytest has no subtests")
+    again = ("-p", "pytest_rerunfailures", "--reruns=1") if what == "when run again" else ()
+    record = run(bench, f"dies {what}", *again)
 
     assert record.death is not None
-    assert (record.death.nodeid, record.death.phase) == ("test_x.py::test_1", what.split()[0])
+    assert (record.death.nodeid, record.death.phase) == ("test_x.py::test_1", "call")
 
 
 @forked_only
