@@ -46,6 +46,10 @@ TESTS: dict[str, str] = {
         "def test_2(): assert 0\n"
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
+    "copies itself": "import os\ndef test_1():\n    if os.fork(): os._exit(0)\ndef test_2(): pass\n",
+    "stops its parent": (
+        "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
+    ),
     "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
     "import closes": "import sys\nsys.exit(0)\ndef test_1(): pass\n",
     "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
@@ -213,6 +217,19 @@ def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_e
     assert not record.collected
     conftest.unlink()
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
+def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
+    record = run(bench, "stops its parent", seconds=1)
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
+def test_a_copy_of_the_process_does_not_speak_for_the_worker(bench: Bench):
+    assert outcomes(run(bench, "copies itself")) == ["crashed"]
 
 
 @forked_only
