@@ -29,15 +29,10 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_clean_tree_has_no_changes(repository: Path):
-    files, digest = Changes(repository).of(None)
-
-    assert files == ()
-    assert (digest or "").startswith("sha256:")
-
-
-def test_changed_new_and_deleted_files_are_told(repository: Path):
-    clean = Changes(repository).of(None)[1]
+def test_changed_new_and_deleted_files_are_told_with_a_digest_of_their_contents(repository: Path):
+    none, clean = Changes(repository).of(None)
+    assert none == ()
+    assert (clean or "").startswith("sha256:")
     (repository / "a.py").write_text("2\n")
     (repository / "b.py").unlink()
     (repository / "sub/né w.py").write_text("3\n")
@@ -46,6 +41,9 @@ def test_changed_new_and_deleted_files_are_told(repository: Path):
 
     assert files == ("a.py", "b.py", "sub/né w.py")
     assert digest != clean
+    changes._digest.cache_clear()
+    (repository / "sub/né w.py").write_text("4\n")
+    assert Changes(repository).of(None)[1] != digest
 
 
 def test_below_a_folder_only_its_own_files_count(repository: Path):
@@ -82,15 +80,6 @@ def test_what_the_plugin_itself_writes_is_no_change(repository: Path):
         (repository / name).touch()
 
     assert Changes(repository).of(None)[0] == ()
-
-
-def test_the_content_of_a_new_file_counts(repository: Path):
-    (repository / "new.py").write_text("1")
-    first = Changes(repository).of(None)[1]
-    changes._digest.cache_clear()
-    (repository / "new.py").write_text("2")
-
-    assert Changes(repository).of(None)[1] != first
 
 
 def test_the_plans_of_the_run_and_others_beside_them_are_no_change_of_the_product(repository: Path):
@@ -176,11 +165,18 @@ def test_a_git_that_does_not_answer_is_ended(repository: Path, monkeypatch: pyte
     assert Changes(repository).of(None)[0] == ()
 
 
-def test_a_repository_without_a_commit_still_tells_its_files(tmp_path: Path):
+def test_without_a_commit_that_knows_the_folder_there_is_nothing_to_compare_with(tmp_path: Path):
+    assert Changes(tmp_path).files() is None
+    assert Changes(tmp_path).new_files() == ()
     git(tmp_path, "init", "-q")
     (tmp_path / "a.py").touch()
-
+    assert Changes(tmp_path).files() is None
     assert Changes(tmp_path).of(None)[0] == ("a.py",)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/a.py").touch()
+    assert Changes(tmp_path / "other").files() is None
 
 
 def test_every_changed_file_is_told_where_there_is_a_commit_to_compare_with(
@@ -196,21 +192,6 @@ def test_every_changed_file_is_told_where_there_is_a_commit_to_compare_with(
     (repository / "new.py").touch()
     assert changed.files() == ("a.py",)  # as it was when it was looked at
     assert changed.new_files() == ("new.py",)
-
-
-def test_a_folder_that_no_commit_knows_has_nothing_to_compare_with(repository: Path):
-    (repository / "other").mkdir()
-    (repository / "other/a.py").touch()
-
-    assert Changes(repository / "other").files() is None
-
-
-def test_without_a_commit_or_a_repository_there_is_nothing_to_compare_with(tmp_path: Path):
-    assert Changes(tmp_path).files() is None
-    assert Changes(tmp_path).new_files() == ()
-    git(tmp_path, "init", "-q")
-    (tmp_path / "a.py").touch()
-    assert Changes(tmp_path).files() is None
 
 
 def test_whoever_knows_an_earlier_state_says_what_has_changed(tmp_path: Path):

@@ -61,22 +61,16 @@ def test_compiling_a_folder_that_is_not_there_proves_nothing(tmp_path: Path) -> 
     assert "proves nothing" in (result.reason or "")
 
 
-def test_skipped_unit_tests_prove_nothing(tmp_path: Path) -> None:
-    source = (
-        "import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('x')\n    def test(self): pass\n"
-    )
-    (tmp_path / "test_u.py").write_text(source)
-    result = run("python -m unittest test_u", tmp_path)
+def test_unit_tests_that_fail_are_named_and_skipped_ones_prove_nothing(tmp_path: Path) -> None:
+    case = "import unittest\nclass T(unittest.TestCase):\n"
+    (tmp_path / "test_u.py").write_text(f"{case}    def test_a(self): self.assertEqual(1, 2)\n")
+    (tmp_path / "test_s.py").write_text(f"{case}    @unittest.skip('x')\n    def test(self): pass\n")
+    (evidence,) = run("python -m unittest test_u", tmp_path).evidence
+    assert evidence.headline == "test_u.py:3: AssertionError: test_a: 1 != 2"
+    result = run("python -m unittest test_s", tmp_path)
     assert result.verdict is Verdict.FAILED
     if result.exit_code == 0:
         assert result.evidence[0].vacuous == "all_skipped"
-
-
-def test_unit_tests_that_fail_are_named(tmp_path: Path) -> None:
-    source = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(1, 2)\n"
-    (tmp_path / "test_u.py").write_text(source)
-    (evidence,) = run("python -m unittest test_u", tmp_path).evidence
-    assert evidence.headline == "test_u.py:3: AssertionError: test_a: 1 != 2"
 
 
 @needs("ruff")

@@ -61,18 +61,12 @@ def test_an_answer_to_another_check_is_none(tmp_path: Path, changes: dict[str, s
     assert ask(tmp_path, entry(**changes)).verdict is Verdict.NEEDS_HUMAN
 
 
-def test_an_open_question_shows_the_command_that_answers_it(tmp_path: Path) -> None:
-    result = ask(tmp_path)
-
-    assert result.verdict is Verdict.NEEDS_HUMAN
-    assert result.reason is not None
-    assert result.reason.endswith("answer: planner answer PLAN t yes|no --by NAME")
-
-
-def test_no_answers_file_leaves_the_question_open(tmp_path: Path) -> None:
-    answers = read_answers(tmp_path)
-    result = check_manual(ManualSpec(question=QUESTION), "p", "t", "manual[0]", answers, alone=True)
-    assert result.verdict is Verdict.NEEDS_HUMAN
+def test_an_open_question_shows_the_command_that_answers_it_also_without_a_file(tmp_path: Path) -> None:
+    spec = ManualSpec(question=QUESTION)
+    without = check_manual(spec, "p", "t", "manual[0]", read_answers(tmp_path), alone=True)
+    for result in (without, ask(tmp_path)):
+        assert result.verdict is Verdict.NEEDS_HUMAN
+        assert (result.reason or "").endswith("answer: planner answer PLAN t yes|no --by NAME")
 
 
 @pytest.mark.parametrize(

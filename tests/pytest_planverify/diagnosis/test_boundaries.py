@@ -71,19 +71,21 @@ def test_of_a_list_that_was_cut_nothing_is_said_to_be_unchanged() -> None:
     assert who_changed(changed("x.py", *many), product=CART, test=TEST) == ""
 
 
-def failed_call(**more: Any) -> Evidence:
-    message = "total() got an unexpected keyword argument 'currency'"
+def wrong_call(message: str) -> ExceptionFact:
     frame = Frame(path=TEST, line=5, function="test_total", side=Side.TEST)
-    error = ExceptionFact(
+    return ExceptionFact(
         type="TypeError",
         qualified="builtins.TypeError",
         message=message,
         frames=(frame,),
         object_side=Side.PRODUCT,
     )
+
+
+def failed_call(**more: Any) -> Evidence:
     fields: dict[str, Any] = {
         "phase": Phase.CALL,
-        "exceptions": (error,),
+        "exceptions": (wrong_call("total() got an unexpected keyword argument 'currency'"),),
         "subjects": (Frame(path=CART, line=4, function="total", side=Side.PRODUCT),),
         "contract_path": CONTRACT,
     }
@@ -170,15 +172,7 @@ def test_of_a_missing_method_the_only_file_that_the_test_names_is_told() -> None
 
 
 def test_of_a_constructor_the_file_of_its_class_is_named() -> None:
-    message = "Cart.__init__() missing 1 required positional argument: 'owner'"
-    frame = Frame(path=TEST, line=5, function="test_total", side=Side.TEST)
-    error = ExceptionFact(
-        type="TypeError",
-        qualified="builtins.TypeError",
-        message=message,
-        frames=(frame,),
-        object_side=Side.PRODUCT,
-    )
+    error = wrong_call("Cart.__init__() missing 1 required positional argument: 'owner'")
     subjects = tuple(
         Frame(path=path, line=3, function=name, side=Side.PRODUCT)
         for path, name in (("shop/price.py", "price"), (CART, "Cart"))

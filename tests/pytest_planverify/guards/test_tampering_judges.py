@@ -97,23 +97,15 @@ def test_what_stands_in_for_a_judge_is_named(
     assert name in {found for found, *_ in judges.facts()}
 
 
-def test_nothing_is_found_where_nothing_was_changed(judges: ObservedJudges) -> None:
-    assert names(judges) == set()
-
-
-def test_the_first_comparison_finds_what_was_replaced_before_it(
-    judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(builtins, "any", agree)
-    assert names(judges) == {"builtins.any"}
-
-
-def test_what_was_put_back_is_no_longer_there(
+def test_a_comparison_finds_what_is_replaced_and_nothing_that_was_put_back(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtins, "any", agree)
     monkeypatch.undo()
     assert names(judges) == set()
+    fresh = ObservedJudges()
+    monkeypatch.setattr(builtins, "any", agree)
+    assert names(fresh) == names(judges) == {"builtins.any"}
 
 
 def test_a_stand_in_is_told_once_with_the_file_it_was_written_in(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.observe.spec import Narrowing, Start, WorkerSpec
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_a_spec_survives_the_way_to_a_process():
