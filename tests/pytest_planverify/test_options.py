@@ -91,18 +91,6 @@ def test_without_an_argument_the_ini_file_names_the_plan(settings, pytester: pyt
     assert [(plan.shown, plan.todo_ids) for plan in settings().plans] == [("todo.yaml", ("x",))]
 
 
-def test_without_any_hint_the_usual_names_are_looked_for(settings, pytester: pytest.Pytester):
-    assert settings().plans[0].shown == "plan.yaml"
-
-    (pytester.path / "planverify.yaml").touch()
-    assert settings().plans[0].shown == "planverify.yaml"
-
-    for plan in pytester.path.glob("*.yaml"):
-        plan.unlink()
-    with pytest.raises(pytest.UsageError, match="there is no plan to verify; name one"):
-        settings()
-
-
 def test_a_plans_root_may_not_leave_the_widest_folder_around_it(settings, pytester: pytest.Pytester):
     (pytester.path / "sub").mkdir()
     (pytester.path / "sub/plan.yaml").touch()

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from pytest_planverify.checks import artifact as module
 from pytest_planverify.checks.artifact import read_fixture
-
-
-def test_a_fixture_is_told_with_its_digest(tmp_path: Path) -> None:
-    (tmp_path / "rsi.json").write_text("[1]")
-    use, evidence = read_fixture("rsi.json", tmp_path)
-    assert use.sha256 == hashlib.sha256(b"[1]").hexdigest()
-    assert evidence is None
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,6 @@ def settle(tmp_path: Path) -> Callable[..., Judgement]:
     return run
 
 
-def test_the_same_answer_makes_a_red_deterministic(settle: Callable[..., Judgement]):
-    again = Again(red())
-
-    settled = settle(red(), again)
-
-    assert (settled.verdict, settled.runs, settled.reds, again.count) == (Verdict.FAILED, 2, 2, 1)
-
-
 def test_another_answer_makes_it_flaky_and_the_evidence_stays_that_of_the_first_run(
     settle: Callable[..., Judgement],
 ):

@@ -247,15 +247,6 @@ def test_the_faults_of_all_plans_are_told_at_once(tmp_path: Path):
     assert str(refused.value).count("one.yaml") == str(refused.value).count("two.yaml")
 
 
-def test_two_plans_of_one_run_have_different_ids(tmp_path: Path):
-    paths = [
-        plan_of(tmp_path, todo("a", "pytest x.py"), path=name).path for name in ("one.yaml", "two.yaml")
-    ]
-
-    with pytest.raises(pytest.UsageError, match="are both 'p': give each plan"):
-        load_plans([argument(path) for path in paths])
-
-
 def test_claimed_todos_bring_what_they_depend_on(tmp_path: Path):
     plan = plan_of(
         tmp_path,

@@ -7,19 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.planfile.plan_folder import IGNORED
 from pytest_planverify.session.run_folder import KEPT_RUNS, RunFolder, new_run_id
-
-
-def test_a_run_has_a_folder_that_nobody_else_reads(tmp_path: Path):
-    folder = RunFolder(tmp_path, "r1")
-    folder.create()
-
-    assert folder.path == tmp_path / ".planverify/runs/r1"
-    assert folder.path.stat().st_mode & 0o777 == 0o700
-    assert folder.journal.parent == folder.path
-    assert folder.outcomes == tmp_path / ".planverify/outcomes.json"
-    assert (tmp_path / ".planverify/.gitignore").read_text() == IGNORED
 
 
 def test_an_ignore_file_that_is_there_is_left_alone(tmp_path: Path):
