@@ -43,21 +43,16 @@ def flat(tmp_path_factory: pytest.TempPathFactory) -> FlatPlan:
     return load_tree(plan).load_all().flat()
 
 
+def judging(flat: FlatPlan, **held: Any) -> Demands:
+    """Return the demands beside a baseline that holds this."""
+    fields = dict.fromkeys(("plan_digest", "made_at", "python", "pytest"), "")
+    document = Baseline.model_validate({"plan": "p", **fields, **held})
+    return Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))
+
+
 def demands(flat: FlatPlan, *, check: str | None = None) -> Demands:
     checks: dict[str, Any] = {} if check is None else {TURN_GREEN: {"verdict": check}}
-    document = Baseline.model_validate(
-        {
-            "plan": "p",
-            "plan_digest": "",
-            "made_at": "",
-            "python": "",
-            "pytest": "",
-            "tests": AT_BASE,
-            "files": FILES,
-            "todos": {"t": {"checks": checks}},
-        }
-    )
-    return Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))
+    return judging(flat, tests=AT_BASE, files=FILES, todos={"t": {"checks": checks}})
 
 
 def todo(**keys: Any) -> Todo:
@@ -186,21 +181,18 @@ def test_all_stay_green_just_where_each_test_that_was_green_is_green(
     flat: FlatPlan, drawn: dict[str, tuple[TestOutcome, bool, TestOutcome | None]]
 ) -> None:
     tests = {name: {"outcome": then, "flaky": flaky} for name, (then, flaky, _) in drawn.items()}
-    document = Baseline.model_validate(
-        {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": "", "tests": tests}
-    )
-    judging = Demands(flat, KeptBaseline(flat.loaded.root, document, path=Path("x")))
+    beside = judging(flat, tests=tests)
     asked = todo(must_stay_green="all")
     results = tuple(
         TestResult(nodeid=name, outcome=now) for name, (*_, now) in drawn.items() if now is not None
     )
     reds = tuple(failing(test.nodeid) for test in results if test.outcome.is_red)
-    view = judging.view(asked, STAY_GREEN)
+    view = beside.view(asked, STAY_GREEN)
     assert view is not None
     verdict = Verdict.FAILED if reds else Verdict.PASSED
     seen = view(Judgement(verdict=verdict, tests=results, evidence=reds))
     said = Check(id=STAY_GREEN, kind=CheckKind.TEST, verdict=seen.verdict, cmd="pytest", tests=results)
-    found = judging.decide(asked, CheckRun(check=said, evidence=seen.evidence)).check.verdict
+    found = beside.decide(asked, CheckRun(check=said, evidence=seen.evidence)).check.verdict
     green = (TestOutcome.PASSED, TestOutcome.XPASSED)
     were_green = [now for then, flaky, now in drawn.values() if then in green and not flaky]
     if all(now in green for now in were_green):
@@ -219,11 +211,6 @@ def test_a_renamed_file_has_the_same_tests_and_one_that_may_be_gone_demands_none
     digest = hashlib.sha256(b"same").hexdigest()
     accepted: list[dict[str, Any]] = []
     document: dict[str, Any] = {
-        "plan": "p",
-        "plan_digest": "",
-        "made_at": "",
-        "python": "",
-        "pytest": "",
         "tests": {
             "old.py::green": {"outcome": "passed"},
             "old.py::red": {"outcome": "failed"},
@@ -234,9 +221,7 @@ def test_a_renamed_file_has_the_same_tests_and_one_that_may_be_gone_demands_none
     }
 
     def verdict(check_id: str, tests: dict[str, str], **named: Any) -> tuple[str, str | None]:
-        held = Baseline.model_validate(document)
-        judging = Demands(flat, KeptBaseline(flat.loaded.root, held, path=Path("x")))
-        check = judging.decide(todo(**named), run(check_id, tests)).check
+        check = judging(flat, **document).decide(todo(**named), run(check_id, tests)).check
         return check.verdict.value, check.reason
 
     green = {"new.py::green": "passed"}
@@ -331,11 +316,8 @@ def test_the_demands_of_a_sub_plan_speak_of_its_own_root(tmp_path: Path) -> None
     )
     whole = load_tree(tmp_path / "plan.yaml").load_all().flat()
     tests = {"part/t.py::green": {"outcome": "passed"}, "t.py::of_the_top": {"outcome": "passed"}}
-    document = Baseline.model_validate(
-        {"plan": "p", "plan_digest": "", "made_at": "", "python": "", "pytest": "", "tests": tests}
-    )
-    judging = Demands(whole, KeptBaseline(tmp_path, document, path=Path("x")))
+    beside = judging(whole, tests=tests)
     asked = whole.loaded.plan.todo("up/t")
-    assert judging.decide(asked, run(STAY_GREEN, {"t.py::green": "passed"})).check.verdict is Verdict.PASSED
-    lost = judging.decide(asked, run(STAY_GREEN, {"t.py::else": "passed"}))
+    assert beside.decide(asked, run(STAY_GREEN, {"t.py::green": "passed"})).check.verdict is Verdict.PASSED
+    lost = beside.decide(asked, run(STAY_GREEN, {"t.py::else": "passed"}))
     assert lost.check.reason == "part/t.py::green: passed at the baseline, but missing now"

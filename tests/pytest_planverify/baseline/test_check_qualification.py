@@ -150,6 +150,12 @@ def qualified(check_id: str, quality: Quality, kind: CheckKind, *, control: str 
     )
 
 
+def qualification(*checks: QualifiedCheck) -> Qualification:
+    return Qualification(
+        plan="p", plan_digest="d", made_at="x", python="3", pytest="9", runs=1, checks=checks
+    )
+
+
 @pytest.mark.parametrize(
     ("first", "second", "bad"),
     [
@@ -163,15 +169,7 @@ def qualified(check_id: str, quality: Quality, kind: CheckKind, *, control: str 
 def test_a_linter_that_is_green_already_is_no_bad_check_beside_a_good_one(
     first: tuple[Quality, CheckKind], second: tuple[Quality, CheckKind], bad: list[str]
 ):
-    document = Qualification(
-        plan="p",
-        plan_digest="d",
-        made_at="2026-01-01T00:00:00Z",
-        python="3",
-        pytest="9",
-        runs=1,
-        checks=(qualified("0", *first), qualified("1", *second)),
-    )
+    document = qualification(qualified("0", *first), qualified("1", *second))
 
     assert [check.check_id for check in document.bad_checks] == bad
 
@@ -179,8 +177,5 @@ def test_a_linter_that_is_green_already_is_no_bad_check_beside_a_good_one(
 def test_a_linter_that_its_own_control_does_not_turn_red_is_bad():
     good = qualified("0", Quality.RED_OK, CheckKind.TEST)
     lint = qualified("1", Quality.VACUOUS, CheckKind.COMMAND, control="c.patch")
-    document = Qualification(
-        plan="p", plan_digest="d", made_at="x", python="3", pytest="9", runs=1, checks=(good, lint)
-    )
 
-    assert document.bad_checks == (lint,)
+    assert qualification(good, lint).bad_checks == (lint,)

@@ -66,6 +66,13 @@ def lacking(test: str, owner: str, name: str, *, in_product: bool = False) -> Ev
     return failing(path, error("AttributeError", message, *steps, **more))
 
 
+def of_none(test: str) -> Evidence:
+    path = f"tests/{test}"
+    message = "'NoneType' object has no attribute 'a'"
+    step = frame(*path.split("::", 1))
+    return failing(path, error("AttributeError", message, step, name="a", object_type="NoneType"))
+
+
 def unbound(test: str, function: str, *, module: str | None = "shop.tax") -> Evidence:
     path = f"tests/{test}"
     raising = frame("shop/tax.py", function).model_copy(update={"module": module})
@@ -243,26 +250,8 @@ TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
         asserted("tests/test_b.py::test_it", "assert 5 == 7", CART, source="assert cart.net() == 7"),
     ),
     "an attribute of None in two tests": (
-        failing(
-            "tests/test_a.py::test_it",
-            error(
-                "AttributeError",
-                "'NoneType' object has no attribute 'a'",
-                frame("tests/test_a.py", "test_it"),
-                name="a",
-                object_type="NoneType",
-            ),
-        ),
-        failing(
-            "tests/test_b.py::test_it",
-            error(
-                "AttributeError",
-                "'NoneType' object has no attribute 'a'",
-                frame("tests/test_b.py", "test_it"),
-                name="a",
-                object_type="NoneType",
-            ),
-        ),
+        of_none("test_a.py::test_it"),
+        of_none("test_b.py::test_it"),
     ),
     "what was met while another was handled elsewhere": (
         handled("test_a.py::test_it", "net"),

@@ -23,6 +23,12 @@ def git(folder: Path, *args: str) -> None:
     subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
 
 
+def commit(folder: Path, message: str = "first") -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message)
+
+
 def write(folder: Path, *names: str, text: str = "1\n") -> None:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -36,9 +42,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     write(root, "product.py", "né w.txt", "data.json")
     write(tmp_path, ".gitignore", text="*.log\n*.local.py\nbuild/\n")
     if request.param == "git":
-        git(tmp_path, "init", "-q")
-        git(tmp_path, "add", ".")
-        git(tmp_path, "commit", "-qm", "first")
+        commit(tmp_path)
     write(root, "loose.json", "started")
     return root
 
@@ -114,8 +118,7 @@ def test_a_repository_that_is_new_and_a_history_that_is_gone_are_told(tmp_path: 
     loose = state(tmp_path)
     git(tmp_path, "init", "-q")
     assert changed(loose, tmp_path) == "the files were added to git, or removed from it"
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit(tmp_path)
     then = TreeState({".": "0" * 40}, {}, frozenset())
 
     assert "HEAD is another commit" in str(changed(then, tmp_path))
@@ -123,21 +126,17 @@ def test_a_repository_that_is_new_and_a_history_that_is_gone_are_told(tmp_path: 
 
 def test_between_two_commits_the_files_are_compared(tmp_path: Path):
     write(tmp_path, "a.py", "b.py", "c.py", ".gitignore")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "first")
+    commit(tmp_path)
     write(tmp_path, "a.py", text="2\n")
     write(tmp_path, "new.py")
     then = state(tmp_path)
 
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-qm", "what was there already")
+    commit(tmp_path, "what was there already")
     assert changed(then, tmp_path) is None
     write(tmp_path, "b.py", text="3\n")
     write(tmp_path, "more.py")
     (tmp_path / "c.py").unlink()
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "more")
+    commit(tmp_path, "more")
 
     found = difference(then, state(tmp_path), tmp_path, began=0, ended=0)
     assert (found.changed, found.gone, found.added) == (("b.py",), ("c.py",), ("more.py",))
