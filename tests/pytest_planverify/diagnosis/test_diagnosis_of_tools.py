@@ -33,6 +33,15 @@ class Row(NamedTuple):
     exit_code: int = 1
 
 
+def asks_for_nothing(cmd: str, output: str, *, exit_code: int = 1) -> Row:
+    """A command of the plan that names what is not there."""
+    return Row(cmd, output, C.TEST_NOT_FOUND, W.PLAN, exit_code=exit_code)
+
+
+def of_the_environment(cmd: str, output: str) -> Row:
+    return Row(cmd, output, C.ENVIRONMENT_ERROR, W.ENVIRONMENT)
+
+
 def evidence_of(row: Row) -> Evidence:
     command = parse_command(row.cmd)
     sides = {".py": lambda path: Side.TEST if path.startswith("tests/") else Side.PRODUCT}
@@ -193,36 +202,24 @@ COMPLAINTS = {
 }
 
 NOT_LOOKED_AT = {
-    "mypy": Row(
-        "mypy kites",
-        "mypy: can't read\nkites: error: Cannot read file: No such file",
-        C.TEST_NOT_FOUND,
-        W.PLAN,
+    "mypy": asks_for_nothing(
+        "mypy kites", "mypy: can't read\nkites: error: Cannot read file: No such file"
     ),
-    "mypy-option": Row(
-        "mypy --nosuch k", "mypy: error: unrecognized arguments: --nosuch", C.TEST_NOT_FOUND, W.PLAN
-    ),
-    "ruff": Row(
-        "ruff check kites",
-        "kites:1:1: E902 No such file or directory (os error 2)",
-        C.TEST_NOT_FOUND,
-        W.PLAN,
-    ),
+    "mypy-option": asks_for_nothing("mypy --nosuch k", "mypy: error: unrecognized arguments: --nosuch"),
+    "ruff": asks_for_nothing("ruff check kites", "kites:1:1: E902 No such file or directory (os error 2)"),
     "ruff-gone": Row(
         "ruff check kite/wind.py",
         "kite/wind.py:1:1: E902 No such file or directory",
         C.ARTIFACT_MISSING,
         W.PRODUCT,
     ),
-    "isort": Row("isort --check kites", "Broken 1 paths", C.TEST_NOT_FOUND, W.PLAN),
-    "python": Row(
+    "isort": asks_for_nothing("isort --check kites", "Broken 1 paths"),
+    "python": asks_for_nothing(
         "python check.py",
         "/usr/bin/python: can't open file '/p/check.py': [Errno 2] No such file or directory",
-        C.TEST_NOT_FOUND,
-        W.PLAN,
         exit_code=2,
     ),
-    "module": Row("python -m kytes", "/usr/bin/python: No module named kytes", C.TEST_NOT_FOUND, W.PLAN),
+    "module": asks_for_nothing("python -m kytes", "/usr/bin/python: No module named kytes"),
     "module-gone": Row(
         "python -m kite",
         "/usr/bin/python: No module named kite.__main__; 'kite' is a package",
@@ -230,56 +227,37 @@ NOT_LOOKED_AT = {
         W.PRODUCT,
         changed=("kite/__main__.py",),
     ),
-    "unittest-class": Row(
+    "unittest-class": asks_for_nothing(
         "python -m unittest tests.test_wind.Winds",
         "ERROR: Winds (unittest.loader._FailedTest.Winds)\n" + "-" * 70 + "\n"
         "AttributeError: module 'tests.test_wind' has no attribute 'Winds'\n",
-        C.TEST_NOT_FOUND,
-        W.PLAN,
     ),
-    "tox": Row(
+    "tox": asks_for_nothing(
         "tox -e nosuch",
         "ROOT: HandledError| provided environments not found in configuration file:\nnosuch",
-        C.TEST_NOT_FOUND,
-        W.PLAN,
         exit_code=254,
     ),
-    "node": Row("node --test test/a.js", "Could not find '/p/test/a.js'", C.TEST_NOT_FOUND, W.PLAN),
-    "tsc": Row("tsc src/a.ts", "error TS6053: File 'src/a.ts' not found.", C.TEST_NOT_FOUND, W.PLAN),
-    "cargo": Row(
+    "node": asks_for_nothing("node --test test/a.js", "Could not find '/p/test/a.js'"),
+    "tsc": asks_for_nothing("tsc src/a.ts", "error TS6053: File 'src/a.ts' not found."),
+    "cargo": asks_for_nothing(
         "cargo build -p oak",
         "error: package ID specification `oak` did not match any packages",
-        C.TEST_NOT_FOUND,
-        W.PLAN,
         exit_code=101,
     ),
-    "mypy-plugin": Row(
-        "mypy kite",
-        "pyproject.toml:1: error: Error importing plugin \"p\": No module named 'p'  [misc]",
-        C.ENVIRONMENT_ERROR,
-        W.ENVIRONMENT,
+    "mypy-plugin": of_the_environment(
+        "mypy kite", "pyproject.toml:1: error: Error importing plugin \"p\": No module named 'p'  [misc]"
     ),
-    "ruff-configuration": Row(
-        "ruff check kite",
-        "ruff failed\n  Cause: Failed to parse /p/pyproject.toml",
-        C.ENVIRONMENT_ERROR,
-        W.ENVIRONMENT,
+    "ruff-configuration": of_the_environment(
+        "ruff check kite", "ruff failed\n  Cause: Failed to parse /p/pyproject.toml"
     ),
-    "tsc-configuration": Row(
-        "tsc -p .",
-        "tsconfig.json(1,21): error TS5023: Unknown compiler option 'stricty'.",
-        C.ENVIRONMENT_ERROR,
-        W.ENVIRONMENT,
+    "tsc-configuration": of_the_environment(
+        "tsc -p .", "tsconfig.json(1,21): error TS5023: Unknown compiler option 'stricty'."
     ),
-    "rustup": Row(
-        "cargo build", "error: toolchain '1.20' is not installed", C.ENVIRONMENT_ERROR, W.ENVIRONMENT
-    ),
-    "flake8-traceback": Row(
+    "rustup": of_the_environment("cargo build", "error: toolchain '1.20' is not installed"),
+    "flake8-traceback": of_the_environment(
         "flake8 kite",
         'Traceback (most recent call last):\n  File "/v/lib/python3.11/packages/flake8/cli.py", line 2, '
         "in main\n    app.run(argv)\nValueError: bad option",
-        C.ENVIRONMENT_ERROR,
-        W.ENVIRONMENT,
     ),
 }
 
@@ -295,9 +273,7 @@ PROGRAMS = {
     "tox-abort": Row(
         "tox -e unit", "unit: exit -6 (0.1 seconds) /p> python -m unittest", C.TEST_CRASH, W.PRODUCT
     ),
-    "shell-tool": Row(
-        "make shell", "scripts/run.sh: 3: nosuch: not found", C.ENVIRONMENT_ERROR, W.ENVIRONMENT
-    ),
+    "shell-tool": of_the_environment("make shell", "scripts/run.sh: 3: nosuch: not found"),
     "node-package": Row(
         "npm test",
         "# Error: Cannot find module 'leftpadz'\n# Require stack:\n# - /p/lib/bulb.js\n"
