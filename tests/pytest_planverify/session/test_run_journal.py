@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -93,6 +94,18 @@ def test_text_that_is_no_text_does_not_cost_the_verdict(tmp_path: Path):
     (judged,) = read_journal(path)
     assert CheckJudged.model_validate(judged).evidence == (odd,)
     assert path.read_bytes().count(b"\n") == 1
+
+
+def test_a_line_that_was_cut_off_costs_no_other_record(tmp_path: Path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"record": "test_fin')
+
+    RunJournal(path, "p").append("run_unexplained", reason="x")
+
+    assert [each["record"] for each in read_journal(path)] == ["run_unexplained"]
+    assert path.read_text().startswith('{"record": "test_fin\n{')
+    assert [bool(line) for line in path.read_text().split("\n")] == [True, True, False]
+    assert json.loads(path.read_text().splitlines()[1])["session"] == "parent"
 
 
 def test_what_cannot_be_written_costs_the_record_and_not_the_run(tmp_path: Path):

@@ -27,6 +27,7 @@ TESTS: dict[str, str] = {
         "import pathlib, time\ndef test_1():\n    pathlib.Path('begun').touch()\n"
         "    while not pathlib.Path('awake').exists(): time.sleep(0.01)\n"
     ),
+    "ends its parent": "import os, time\ndef test_1():\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n",
     "exit": "import os\ndef test_1(): os._exit(0)\ndef test_2(): pass\n",
     "system exit": "import sys\ndef test_1(): sys.exit(0)\ndef test_2(): pass\n",
     "loop": (
@@ -46,6 +47,12 @@ TESTS: dict[str, str] = {
         "def test_2(): assert 0\n"
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
+    "leaves something": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command, start_new_session=True)\n"
+        "def test_2(): pass\n"
+    ),
     "copies itself": "import os\ndef test_1():\n    if os.fork(): os._exit(0)\ndef test_2(): pass\n",
     "stops its parent": (
         "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
@@ -169,6 +176,25 @@ def test_an_import_that_ends_the_session_in_order_is_told_with_its_file(what: st
     assert record.collecting == {"": "test_x.py"}
 
 
+def test_a_process_that_says_zero_and_dies_otherwise_is_not_believed(bench: Bench):
+    # It ends before the session itself has said so.
+    (bench.root / "conftest.py").write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n")
+
+    record = run(bench, "normal")
+
+    assert outcomes(record) == ["passed", "passed"]
+    assert record.exit_status is None
+    assert record.death is not None
+    assert (record.death.nodeid, record.death.file) == (None, None)
+
+
+def test_what_a_worker_started_ends_with_it(bench: Bench):
+    run(bench, "leaves something")
+
+    mark = f"GRANDCHILD{bench.root / 'test_x.py'}"
+    assert not [each for each in psutil.process_iter(["cmdline"]) if mark in (each.info["cmdline"] or [])]
+
+
 def test_an_interrupt_of_the_parent_ends_the_worker_and_keeps_what_was_seen(bench: Bench):
     def interrupt() -> None:
         journal = bench.folder.journal
@@ -207,6 +233,14 @@ def test_without_a_server_workers_are_started_cold(bench: Bench):
 
 
 @forked_only
+def test_a_test_that_ends_the_process_which_forks_workers_costs_itself_only(bench: Bench):
+    record = run(bench, "ends its parent")
+
+    assert outcomes(record) == ["crashed"]
+    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+
+
+@forked_only
 def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_ever(bench: Bench):
     conftest = bench.root / "conftest.py"
     conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
@@ -219,7 +253,6 @@ def test_a_conftest_that_ends_the_process_which_forks_workers_is_not_tried_for_e
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
-@forked_only
 def test_a_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
     record = run(bench, "stops its parent", seconds=1)
 
