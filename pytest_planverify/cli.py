@@ -228,8 +228,8 @@ def qualify(
         if check.remedy:
             screen.labelled("fix", check.remedy, room=5)
     counts = Counter(check.quality.value for check in found.checks)
-    said = ", ".join(f"{count} {quality}" for quality, count in sorted(counts.items()))
-    screen.line(said or "no todo is open, so there is nothing to qualify")
+    summary = ", ".join(f"{count} {quality}" for quality, count in sorted(counts.items()))
+    screen.line(summary or "no todo is open, so there is nothing to qualify")
     if found.skipped:
         screen.paragraph(f"not qualified, because claimed already: {', '.join(found.skipped)}")
     screen.line(f"wrote {os.path.relpath(output)}")
@@ -369,10 +369,10 @@ def undo(
     from pytest_planverify.harness.undo import restore_snapshot, undo_run
 
     path = plan_or_usual(plan)
-    told = undo_run(path, force=force) if to is None else restore_snapshot(path, to)
-    if told is None:
+    lines = undo_run(path, force=force) if to is None else restore_snapshot(path, to)
+    if lines is None:
         return undo_last_edit(path, force=force)
-    for line in told:
+    for line in lines:
         say(line)
     return 0
 

@@ -65,11 +65,11 @@ def answer(
     For a question of the plan, TEXT means no, with that reason. For how to continue, answer one of the
     options shown, yes for the first of them, no for give_up, or TEXT to retry with that advice.
     """
-    run, plan, (name, said) = _open(words, 2, "TODO yes|no|TEXT", log)
-    return _close(run, plan, give_answer(run, name, said, by or login_name(), check))
+    run, plan, (name, text) = _open(words, 2, "TODO yes|no|TEXT", log)
+    return _close(run, plan, give_answer(run, name, text, by or login_name(), check))
 
 
-def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None = None) -> list[str]:
+def give_answer(run: PlanRun, name: str, text: str, by: str, check: str | None = None) -> list[str]:
     """Apply an answer to the open questions about a todo; return a line to print for each of them.
 
     ``name`` is a todo or the id of a question. ``check`` restricts the answer to one manual criterion;
@@ -80,19 +80,19 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name)
-    lines = _answer_checks(run, todo_id, said, by, check) if todo_id in state.records else []
+    lines = _answer_checks(run, todo_id, text, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
     )
     if question is not None and not question.kind.is_approval:
-        option, because = said, None
+        option, because = text, None
         if question.kind.value == "answer":  # the answer itself was recorded with the checks above
             option = "answered"
-        elif said not in question.options:
+        elif text not in question.options:
             last = "give_up" if "give_up" in question.options else "stop"
             short = {"yes": question.options[0], "no": last}
-            option = short.get(said.lower(), question.options[0])
-            because = None if said.lower() in short else said
+            option = short.get(text.lower(), question.options[0])
+            because = None if text.lower() in short else text
         run.tell(
             QuestionAnswered(
                 at=datetime.now(UTC),
@@ -110,7 +110,7 @@ def give_answer(run: PlanRun, name: str, said: str, by: str, check: str | None =
     return lines
 
 
-def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | None) -> list[str]:
+def _answer_checks(run: PlanRun, todo_id: str, text: str, by: str, check: str | None) -> list[str]:
     """Write answers to the manual criteria of a todo into the file from which the verification reads them.
 
     Any reply but yes and no counts as a no with the reply as its reason. Return a line for each answer.
@@ -119,17 +119,17 @@ def _answer_checks(run: PlanRun, todo_id: str, said: str, by: str, check: str | 
     wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
     if wanted and check is not None and check not in wanted:
         raise UsageMistake(f"--check {check}: {nearest(check, wanted, 'the questions are')}")
-    is_plain = said.lower() in ("yes", "no")
+    is_plain = text.lower() in ("yes", "no")
     added = [
         Answer(
             plan=run.state.plan_id,
             todo_id=todo_id,
             check_id=check_id,
             question=question,
-            answer="yes" if said.lower() == "yes" else "no",
+            answer="yes" if text.lower() == "yes" else "no",
             by=by,
             at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            note=None if is_plain else said,
+            note=None if is_plain else text,
         )
         for check_id, question in wanted.items()
         if check in (None, check_id)

@@ -204,8 +204,8 @@ def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: Json
     for each in found["corrections"]:
         was = _corrected(each["right_category"], each["right_owner"])
         why = f": {each['because']}" if each["because"] else ""
-        said = f"{each['by'] or 'somebody'} corrected it on {moment(each['at'])}"
-        screen.paragraph(f"{said}: it is for the {each['role']}{was}{why}", indent=2)
+        note = f"{each['by'] or 'somebody'} corrected it on {moment(each['at'])}"
+        screen.paragraph(f"{note}: it is for the {each['role']}{was}{why}", indent=2)
     screen.show()
     return _status(index)
 

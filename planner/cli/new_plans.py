@@ -466,9 +466,9 @@ def _refuse_existing(output: Path, *, force: bool) -> None:
     if output == STANDARD_OUTPUT or force:
         return
     # planverify.yaml has precedence over the other usual names, and would hide a plan with one of them.
-    standing = usual_plan() if output == USUAL_OUTPUT else None
-    if standing is not None or os.path.lexists(output):
-        raise UsageMistake(f"{standing or output} exists already; name another file with -o, or add --force")
+    known = (usual_plan() if output == USUAL_OUTPUT else None) or output
+    if os.path.lexists(known):
+        raise UsageMistake(f"{known} exists already; name another file with -o, or add --force")
 
 
 def _load(output: Path, text: str) -> Plan:

@@ -469,8 +469,8 @@ class _NextScreen:
 
     def _begin(self, action: Implement) -> None:
         todo = self._records[action.todo_id].todo
-        said = f" {todo.title}" if todo.title and todo.title != todo.id else ""
-        self._clipped("  ", f"{action.todo_id}{said}: for the {action.role}")
+        title = f" {todo.title}" if todo.title and todo.title != todo.id else ""
+        self._clipped("  ", f"{action.todo_id}{title}: for the {action.role}")
         if action.bounds.allowed_files is not None:
             self._clipped("    may write ", listed(action.bounds.allowed_files, 4))
         found = _outcome_of(self._run, action.todo_id)

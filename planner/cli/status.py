@@ -194,9 +194,9 @@ def _fix_first(screen: Screen, causes: Sequence[Cause]) -> None:
     if not is_worth_telling(causes):
         return
     first = causes[0]
-    said = f"{first.category} {place(first)}".strip()
+    what = f"{first.category} {place(first)}".strip()
     more = f", before {counted(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
-    summary = f"{said}, {consequences(first)}{more}: {first.headline}"
+    summary = f"{what}, {consequences(first)}{more}: {first.headline}"
     screen.labelled("fix first", summary, indent=0, room=11)
 
 

@@ -223,7 +223,7 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
         tx.check_budget(event.todo_id)
         return
     record = _at_work(tx, event, TodoLife.TESTING if event.success else TodoLife.ACTIVE)
-    record = tx.update(record, told=event.tokens is not None or event.cycles is not None)
+    record = tx.update(record, cost_reported=event.tokens is not None or event.cycles is not None)
     tx.spent = spent
     limit = tx.top.halt.file_growth
     if limit is not None and new_files > limit:

@@ -102,13 +102,13 @@ def verified(tx: Transaction, event: Verified) -> None:
     if not is_requested and not _accept_unrequested(tx, record, event, state):
         return
     record = tx.update(record, run_id=event.run_id, must_say_which=False)
-    if not record.told:
+    if not record.cost_reported:
         # The worker reported no cost, so the outcome's figures count. One of its cycles is the turn of
         # work itself, which was counted when it finished.
         tokens, cycles = outcome.metrics.tokens_used or 0, outcome.metrics.patch_cycles or 0
         cycles -= 1 if record.turns else 0
         tx.spent = tx.spent.plus(tokens=max(tokens, 0), cycles=max(cycles, 0))
-        record = tx.update(record, told=True)
+        record = tx.update(record, cost_reported=True)
     # A violation counts even if all checks pass.
     if _stop_on_violation(tx, record, outcome):
         return

@@ -28,7 +28,7 @@ MOST_RESULTS = 200
 
 def implement(tx: Transaction, record: TodoRecord, rule: str, because: str, **facts: Fact) -> None:
     """Request a turn of work on a todo, with the reason ``because`` and ``facts`` about it."""
-    changes = {"turns": record.turns + 1, "told": False, "next_step": None, "waited": 0}
+    changes = {"turns": record.turns + 1, "cost_reported": False, "next_step": None, "waited": 0}
     tx.move(record, TodoLife.ACTIVE, asked_by=(rule, because), **changes)
     _request(tx, record, rule, because, facts)
 

@@ -90,7 +90,7 @@ class TodoRecord(NamedTuple):
     """A verification was cancelled, so the next outcome must name the action that it answers, or the
     digest of the plan version.
     """
-    told: bool = False
+    cost_reported: bool = False
     """The cost of the current turn of work was reported."""
     verified: bool = False
     """Done by a passing verification that has proof, not by a claim only."""

@@ -116,7 +116,7 @@ class DecisionForm(BaseModel):
 class ServerAnswer(BaseModel):
     """Response to a decision: what was recorded, or why nothing was."""
 
-    told: list[str]
+    messages: list[str]
 
 
 # -- the pages -------------------------------------------------------------------------------------------
@@ -159,10 +159,10 @@ def create_app(
     )
     pages.filters["moment"] = moment
 
-    def decided(question_id: str, said: Mapping[str, str]) -> list[str]:
-        told = record(plan, question_id, said)
+    def decided(question_id: str, form: Mapping[str, str]) -> list[str]:
+        messages = record(plan, question_id, form)
         live.expire()  # so that the next page shows the decision
-        return told
+        return messages
 
     def page(name: str, status: int = 200, **shown: Any) -> HTMLResponse:
         text = pages.get_template(name).render(csrf=guard.csrf, plan=str(plan), **shown)
@@ -171,8 +171,8 @@ def create_app(
     @app.exception_handler(PlannerError)
     def tell_error(request: Request, error: Exception) -> Response:
         if request.url.path.startswith("/api/"):
-            return JSONResponse({"told": [clean(str(error))]}, 500)
-        return page("message.html", 500, title="This cannot be shown", told=[str(error)])
+            return JSONResponse({"messages": [clean(str(error))]}, 500)
+        return page("message.html", 500, title="This cannot be shown", messages=[str(error)])
 
     @app.get("/", include_in_schema=False)
     def dashboard(at: int = 1) -> Response:
@@ -225,28 +225,28 @@ def create_app(
         return list(PlanRun.open(plan).state.questions.values())
 
     @app.post("/api/questions/{question_id}", responses={409: {"model": ServerAnswer}})
-    def api_decide(question_id: str, said: DecisionForm) -> Response:
+    def api_decide(question_id: str, decision: DecisionForm) -> Response:
         """Answer a question, or decide on a branch or an edit; 409 and why if nothing was recorded."""
         try:
-            told = decided(question_id, said.as_form())
+            messages = decided(question_id, decision.as_form())
         except (PlannerError, ValueError) as error:
-            why = [*_decided(live, question_id, said.digest), str(error)]
-            return JSONResponse({"told": [clean(each) for each in why]}, 409)
-        return JSONResponse({"told": [clean(each) for each in told]})
+            why = [*_decided(live, question_id, decision.digest), str(error)]
+            return JSONResponse({"messages": [clean(each) for each in why]}, 409)
+        return JSONResponse({"messages": [clean(each) for each in messages]})
 
     @app.post("/questions", include_in_schema=False)
     async def decide(request: Request) -> Response:
         form = await _form(request)
         if form is None or not guard.accepts_form(form.get("csrf", "")):
-            told = ["The form is not from this server, or from before its start: load the page again."]
-            return page("message.html", 403, title="Nothing was recorded", told=told)
+            messages = ["The form is not from this server, or from before its start: load the page again."]
+            return page("message.html", 403, title="Nothing was recorded", messages=messages)
         name = form.get("id", "")
         try:
-            told = decided(name, form)
+            messages = decided(name, form)
         except (PlannerError, ValueError) as error:
-            told = [*_decided(live, name, form.get("digest", "")), str(error)]
-            return page("message.html", 409, title="Nothing was recorded", told=told)
-        return page("message.html", title="Recorded", told=told)
+            messages = [*_decided(live, name, form.get("digest", "")), str(error)]
+            return page("message.html", 409, title="Nothing was recorded", messages=messages)
+        return page("message.html", title="Recorded", messages=messages)
 
     @app.get("/favicon.ico", include_in_schema=False)
     def icon() -> Response:

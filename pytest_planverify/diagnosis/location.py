@@ -94,11 +94,11 @@ def plain_name(function: str) -> str | None:
     return ".".join(parts) or None
 
 
-def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | None = None) -> list[Suspect]:
+def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | None = None) -> list[Suspect]:
     """Return the functions of the product and of changed tests that may take part in the failure.
 
     Collected from executed functions, tracebacks, the functions that the failing line names, tools'
-    findings and changed hunks. ``told`` is the frame of the fault as determined by the rule, if it is not
+    findings and changed hunks. ``fault`` is the frame of the fault as determined by the rule, if it is not
     the last of the traceback; ``holder`` is the file that lacks a requested name.
     """
     found: dict[Key, Suspect] = {}
@@ -127,11 +127,11 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
     # Subjects are definitions and no frames of a traceback, so they get no distance. Compared by identity,
     # as rules return frames of the evidence itself and comparing models is slow.
     if (
-        told is not None
-        and told.side is Side.PRODUCT
-        and not any(told is each for each in evidence.subjects)
+        fault is not None
+        and fault.side is Side.PRODUCT
+        and not any(fault is each for each in evidence.subjects)
     ):
-        frames = [told, *frames]
+        frames = [fault, *frames]
     for frame in frames:
         suspect = get(frame.path, plain_name(frame.function), frame.line)
         if suspect.distance is None:
@@ -174,10 +174,10 @@ def suspects_of(evidence: Evidence, told: Frame | None = None, holder: str | Non
 
 
 def ranking(
-    evidence: Evidence, told: Frame | None = None, holder: str | None = None
+    evidence: Evidence, fault: Frame | None = None, holder: str | None = None
 ) -> list[tuple[float, Suspect]]:
     """Return the suspects with their scores, most suspicious first; arguments as of :func:`suspects_of`."""
-    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, told, holder)]
+    scored = [(score(suspect, evidence), suspect) for suspect in suspects_of(evidence, fault, holder)]
     return sorted(scored, key=lambda each: (-each[0], each[1].path, each[1].line))
 
 
@@ -211,7 +211,7 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
 
 
 def candidates_of(
-    evidence: Evidence, told: Frame | None = None, holder: str | None = None
+    evidence: Evidence, fault: Frame | None = None, holder: str | None = None
 ) -> tuple[Candidate, ...]:
     """Return the most likely faulty functions, best first."""
     return tuple(
@@ -223,7 +223,7 @@ def candidates_of(
             reasons=tuple(_reasons(suspect)),
             hunk=suspect.hunk,
         )
-        for value, suspect in ranking(evidence, told, holder)[:MOST_CANDIDATES]
+        for value, suspect in ranking(evidence, fault, holder)[:MOST_CANDIDATES]
         if value > 0
     )
 

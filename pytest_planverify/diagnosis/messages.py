@@ -46,7 +46,7 @@ def quote(text: str, limit: int = 160) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def said(error: ExceptionFact) -> str:
+def error_text(error: ExceptionFact) -> str:
     """Return type and message of an exception on one line: ``ValueError: bad period``."""
     return quote(f"{error.type}: {error.message}" if error.message else error.type)
 

@@ -41,9 +41,9 @@ UNCHECKED = "unchecked: no baseline"
 _WORST_FIRST = ("violated", "unchecked", "clean")
 
 
-def hygiene_of(said: Iterable[str]) -> str:
+def hygiene_of(reports: Iterable[str]) -> str:
     """Return the worst hygiene of several plans, for the outcome file; unchecked if there are none."""
-    return min(said, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
+    return min(reports, key=lambda each: _WORST_FIRST.index(each.partition(":")[0]), default=UNCHECKED)
 
 
 class Guards:
@@ -91,7 +91,7 @@ class Guards:
             return (
                 "violated: records of planverify were changed; no baseline" if self._violated else UNCHECKED
             )
-        return f"{'violated' if self._violated else 'clean'}: {self._hygiene.said}"
+        return f"{'violated' if self._violated else 'clean'}: {self._hygiene.summary}"
 
     def look(self) -> None:
         """Read the tree and our own files, which must happen before any project code runs."""

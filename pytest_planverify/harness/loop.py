@@ -102,7 +102,7 @@ _RECORDS = "which only planverify writes"
 _TURN = "turn.json"
 # Outcomes of the verification at the start, and the marker that they were reported to the engine.
 _FIRST_LOOK = "first_look.json"
-_IS_REPORTED = "first_look.told"
+_IS_REPORTED = "first_look.reported"
 
 
 class Ending(StrEnum):

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportCase, ReportInput
 
 
-def render(told: ReportInput) -> str:
+def render(data: ReportInput) -> str:
     """Return the report. Times are in milliseconds, ``start`` and ``stop`` since 1970 or 0 if unknown."""
-    run = told.document.run
-    counts = Counter(case.status for case in told.cases)
+    run = data.document.run
+    counts = Counter(case.status for case in data.cases)
     report = {
         "reportFormat": "CTRF",
         "specVersion": "0.0.0",
         "results": {
             "tool": {"name": "pytest-planverify"},
             "summary": {
-                "tests": len(told.cases),
+                "tests": len(data.cases),
                 "passed": counts[PASSED],
                 "failed": counts[FAILED],
                 "pending": 0,
@@ -32,7 +32,7 @@ def render(told: ReportInput) -> str:
                 "start": _milliseconds(run.started_at),
                 "stop": _milliseconds(run.finished_at),
             },
-            "tests": [_test(case) for case in told.cases],
+            "tests": [_test(case) for case in data.cases],
         },
     }
     return json.dumps(report, indent=1) + "\n"

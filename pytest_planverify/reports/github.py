@@ -21,14 +21,14 @@ LARGEST_SUMMARY = 1024 * 1024
 _CUT = "\n… the rest is omitted: a step summary has at most 1 MiB\n"
 
 
-def error_commands(told: ReportInput) -> Iterator[str]:
+def error_commands(data: ReportInput) -> Iterator[str]:
     """Yield an ``::error`` command for each root cause, at its location; none if the run is accepted.
 
     The last of :data:`MOST_ANNOTATIONS` commands counts the root causes that are left out.
     """
-    if told.holds:
+    if data.holds:
         return
-    problems = told.problems
+    problems = data.problems
     shown = problems if len(problems) <= MOST_ANNOTATIONS else problems[: MOST_ANNOTATIONS - 1]
     for problem in shown:
         yield _error(problem)
@@ -37,19 +37,19 @@ def error_commands(told: ReportInput) -> Iterator[str]:
             f"::error title=planverify::and {left} more root causes; planverify report markdown=- shows all"
         )
     if not problems:
-        yield f"::error title=planverify::{_data(told.exit_reason)}"
+        yield f"::error title=planverify::{_data(data.exit_reason)}"
 
 
-def append_summary(told: ReportInput, path: Path) -> None:
+def append_summary(data: ReportInput, path: Path) -> None:
     """Append the Markdown report to the step summary, cut to the remaining size. Raises ``OSError``."""
     with path.open("a+b") as file:
         room = LARGEST_SUMMARY - file.seek(0, 2)  # earlier commands of the step share the file
-        data = markdown.render(told).encode("utf-8", "replace")
-        if len(data) > room:
+        page = markdown.render(data).encode("utf-8", "replace")
+        if len(page) > room:
             cut = _CUT.encode()
-            whole_lines = data[: max(room - len(cut), 0)].rpartition(b"\n")[0]
-            data = whole_lines + cut if len(cut) <= room else b""
-        file.write(data)
+            whole_lines = page[: max(room - len(cut), 0)].rpartition(b"\n")[0]
+            page = whole_lines + cut if len(cut) <= room else b""
+        file.write(page)
 
 
 def _error(problem: Problem) -> str:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportInput
 
 
-def render(told: ReportInput) -> str:
+def render(data: ReportInput) -> str:
     """Return the report; failures that do not count in an accepted run have the severity ``info``."""
-    severity = "info" if told.holds else "major"
+    severity = "info" if data.holds else "major"
     report = [
         {
             "description": f"{problem.headline} ({problem.consequences})",
@@ -22,6 +22,6 @@ def render(told: ReportInput) -> str:
             "severity": severity,
             "location": {"path": problem.path, "lines": {"begin": problem.line}},
         }
-        for problem in told.problems
+        for problem in data.problems
     ]
     return json.dumps(report, indent=1) + "\n"

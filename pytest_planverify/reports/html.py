@@ -46,17 +46,17 @@ class Graph(NamedTuple):
     height: int
 
 
-def render(told: ReportInput) -> str:
+def render(data: ReportInput) -> str:
     """Return the page. Its script is inlined, and allowed by hash in the page's content security policy."""
     from markupsafe import Markup
 
     script = (FOLDER / "page.js").read_text(encoding="utf-8").strip()
-    document = told.document
+    document = data.document
     tests = [test for outcome in document.outcomes for check in outcome.checks for test in check.tests]
     return render_template(
         "page.html",
-        told,
-        graphs={plan: draw(todos, document.outcomes, plan) for plan, todos in told.todos.items()},
+        data,
+        graphs={plan: draw(todos, document.outcomes, plan) for plan, todos in data.todos.items()},
         since={each: sorted({test.nodeid for test in tests if test.since is each}) for each in Since},
         slowest=sorted(document.outcomes, key=lambda each: -(each.metrics.duration_ms or 0))[:15],
         style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),

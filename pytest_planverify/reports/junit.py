@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportCase, ReportInput
 
 
-def render(told: ReportInput) -> str:
+def render(data: ReportInput) -> str:
     """Return the report; it contains a failure if and only if the exit status of the run is not 0."""
     suites: dict[str, list[ReportCase]] = {}
-    for case in told.cases:
+    for case in data.cases:
         suites.setdefault(case.todo_id, []).append(case)
-    return render_template("junit.xml", told, suites=suites)
+    return render_template("junit.xml", data, suites=suites)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportInput
 
 
-def render(told: ReportInput) -> str:
+def render(data: ReportInput) -> str:
     """Return the report. It has a registry of its own, so that no metrics of this process are included."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-    document = told.document
+    document = data.document
     registry = CollectorRegistry()
 
     def gauge(name: str, help: str, *labels: str) -> Gauge:
@@ -40,6 +40,6 @@ def render(told: ReportInput) -> str:
     for verdict in Verdict:  # zeros, too: no series vanishes between two runs
         criteria.labels(verdict.value).set(checks[verdict])
     causes = gauge("causes", "Root causes of failures, by category.", "category")
-    for category, count in Counter(problem.category for problem in told.problems).items():
+    for category, count in Counter(problem.category for problem in data.problems).items():
         causes.labels(category).set(count)
     return generate_latest(registry).decode()

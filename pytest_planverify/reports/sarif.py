@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def render(told: ReportInput) -> str:
+def render(data: ReportInput) -> str:
     """Return the report; failures that do not count in an accepted run have the level ``note``."""
-    level = "note" if told.holds else "error"
-    rules = sorted({problem.category for problem in told.problems})
+    level = "note" if data.holds else "error"
+    rules = sorted({problem.category for problem in data.problems})
     report = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -27,12 +27,12 @@ def render(told: ReportInput) -> str:
                 },
                 "invocations": [
                     {
-                        "executionSuccessful": not told.document.run.interrupted,
-                        "exitCode": told.document.run.exit_status,
+                        "executionSuccessful": not data.document.run.interrupted,
+                        "exitCode": data.document.run.exit_status,
                     }
                 ],
                 "results": [
-                    _result(problem, level, rules.index(problem.category)) for problem in told.problems
+                    _result(problem, level, rules.index(problem.category)) for problem in data.problems
                 ],
             }
         ],

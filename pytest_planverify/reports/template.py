@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).with_name("templates")
 
 
-def render_template(name: str, told: ReportInput, **values: Any) -> str:
+def render_template(name: str, data: ReportInput, **values: Any) -> str:
     """Return the rendered template. HTML and XML are escaped automatically, Markdown by explicit filters.
 
     ``values`` are further variables of the template. Undefined variables are errors.
@@ -53,9 +53,9 @@ def render_template(name: str, told: ReportInput, **values: Any) -> str:
         "inline": inline,
     }
     return environment.get_template(name).render(
-        told=told,
-        document=told.document,
-        headline=final_line(told.document)[0],
+        data=data,
+        document=data.document,
+        headline=final_line(data.document)[0],
         words=WORDS,
         verdicts=VERDICT_WORDS,
         owners=OWNERS,

@@ -186,10 +186,10 @@ def quarantined(run: CheckRun, entries: Sequence[Quarantine]) -> CheckRun:
     whose = f"({entry.ticket}, {entry.owner})"
     if entry.expires < datetime.now(UTC).date().isoformat():
         update = {"quarantine_ended": entry.expires}
-        said = f"its quarantine ended on {entry.expires} {whose}"
+        note = f"its quarantine ended on {entry.expires} {whose}"
     else:
-        update, said = {"quarantined": entry.ticket}, f"quarantined until {entry.expires} {whose}"
-    update["reason"] = "; ".join(filter(None, (run.check.reason, said)))
+        update, note = {"quarantined": entry.ticket}, f"quarantined until {entry.expires} {whose}"
+    update["reason"] = "; ".join(filter(None, (run.check.reason, note)))
     return replace(run, check=run.check.model_copy(update=update))
 
 

@@ -80,13 +80,13 @@ class ColdWorker:
                 return None
             return Exited(code, None, True) if code >= 0 else Exited(None, -code, True)
         try:
-            said = self._lines.get(timeout=max(seconds, 0))
+            line = self._lines.get(timeout=max(seconds, 0))
         except queue.Empty:
             return None
         self._process.wait()
-        if not said.strip():
+        if not line.strip():
             return Exited(None, None, True)
-        return Exited(**json.loads(said))
+        return Exited(**json.loads(line))
 
     def close(self) -> None:
         """Release the ended process and its pipes."""
@@ -96,10 +96,10 @@ class ColdWorker:
                     stream.close()
 
 
-def _read_lines(stream: IO[bytes], said: queue.Queue[bytes]) -> None:
+def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
     """Put the interpreter's two lines into the queue, an empty one for each that never comes."""
     with contextlib.suppress(OSError, ValueError):
-        said.put(stream.readline())
-        said.put(stream.readline())
+        lines.put(stream.readline())
+        lines.put(stream.readline())
         return
-    said.put(b"")
+    lines.put(b"")

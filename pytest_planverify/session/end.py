@@ -181,7 +181,10 @@ class Documents:
 
 
 def _write_documents(
-    told: Documents, document: OutcomeDocument, runs: Sequence[SessionRun], parts: Sequence[OutcomeDocument]
+    documents: Documents,
+    document: OutcomeDocument,
+    runs: Sequence[SessionRun],
+    parts: Sequence[OutcomeDocument],
 ) -> Iterator[str]:
     """Write the outcome documents. Yield the paths to show to the user.
 
@@ -189,7 +192,7 @@ def _write_documents(
     plan's folder, and each root gets a document of its plans as its latest. In both cases each run's own
     folder gets its plan's part.
     """
-    settings = told.facts.settings
+    settings = documents.facts.settings
     for each, part in zip(runs, parts, strict=True):
         keep_outcomes(part, each.folder.path / each.folder.outcomes.name)  # for the history
     if settings.outcomes is not None:
@@ -204,7 +207,7 @@ def _write_documents(
         keep_outcomes(part, PlanFolder(each.loaded.root, each.id).outcomes)
     for runs_of_root in by_root.values():
         latest = runs_of_root[0].folder.outcomes
-        keep_outcomes(document if len(by_root) == 1 else told.document(runs_of_root), latest)
+        keep_outcomes(document if len(by_root) == 1 else documents.document(runs_of_root), latest)
         yield os.path.relpath(latest, settings.invocation_dir)
 
 

@@ -157,11 +157,11 @@ def with_promise(evidence: Evidence, root: Path) -> Evidence:
     callee = callee_of(first.message) if first is not None and is_call else None
     if callee is None:
         return evidence
-    told = {
+    signatures = {
         "promised": evidence.promised or _promised(callee, evidence.contract_path, root),
         "actual_signature": evidence.actual_signature or actual_signature(callee, evidence.subjects, root),
     }
-    return evidence.model_copy(update=told) if any(told.values()) else evidence
+    return evidence.model_copy(update=signatures) if any(signatures.values()) else evidence
 
 
 def _promised(callee: str, contract_path: str | None, root: Path) -> str | None:

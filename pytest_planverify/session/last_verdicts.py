@@ -134,8 +134,10 @@ def verdicts_to_keep(now: Present, asked: Sequence[str]) -> LastVerdicts:
         criteria = now.flat.loaded.criteria
         count = sum(each.kind in COMMANDS for todo_id in asked for each in criteria[todo_id])
         how = "was killed" if newest.finished is None else "was interrupted"
-        said = f"resumed: {len(last.taken)} of {count} commands keep the verdicts of run {newest.run_id}, "
-        last.remarks = (f"{said}which {how}",)
+        remark = (
+            f"resumed: {len(last.taken)} of {count} commands keep the verdicts of run {newest.run_id}, "
+        )
+        last.remarks = (f"{remark}which {how}",)
         return last
     if newest is None:
         why = "there is no earlier run of the plan"

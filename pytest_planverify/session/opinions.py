@@ -86,8 +86,8 @@ class Opinions:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # SystemExit of a plugin would lose the failure
-                said = clean(f"{type(error).__name__}: {error}", limit=_LONGEST)
-                self._note(each.plugin, f"raised {' '.join(said.split())}")
+                text = clean(f"{type(error).__name__}: {error}", limit=_LONGEST)
+                self._note(each.plugin, f"raised {' '.join(text.split())}")
                 continue
             if answer is None:
                 continue

@@ -55,7 +55,7 @@ MOST_CHANGED = 50
 
 _PYTHON = (".py", ".pyi")
 
-Told = TypeVar("Told", Diagnosis, Failure)
+AnyFailure = TypeVar("AnyFailure", Diagnosis, Failure)
 
 
 class Assembled(NamedTuple):
@@ -413,11 +413,11 @@ def _top_score(diagnosis: Diagnosis) -> float:
 def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) -> Assembled:
     outcome, root = result.outcome, result.flat.owner(result.todo.id).root
 
-    def placed(told: Told) -> Told:
-        shown = best.get((root, told.signature or ""))
-        if told.candidates or shown is None:
-            return told
-        return told.model_copy(update={"location": shown.location, "candidates": shown.candidates})
+    def placed(failure: AnyFailure) -> AnyFailure:
+        shown = best.get((root, failure.signature or ""))
+        if failure.candidates or shown is None:
+            return failure
+        return failure.model_copy(update={"location": shown.location, "candidates": shown.candidates})
 
     deciding = outcome.failure_evidence
     changes = {
@@ -444,8 +444,8 @@ def _without_wrong_suggestions(result: Assembled) -> Assembled:
     protected = result.flat.loaded.plan.metadata.protected_files
 
     def checked(failure: Failure) -> Failure:
-        told = read_instruction(failure.suggestion or "")
-        if not (told.makes or told.changes):
+        instruction = read_instruction(failure.suggestion or "")
+        if not (instruction.makes or instruction.changes):
             return failure
         context = look_up(files, todo.id, failure, result.evidence)
         if right_suggestion(failure, todo, context, protected) is not None:

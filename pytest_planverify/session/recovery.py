@@ -204,8 +204,8 @@ def _why_not_run(run: PastRun, todo_id: str, check_id: str) -> str:
     count, ended = run.test_progress(todo_id, check_id)
     if not ended:
         return KILLED
-    told = ", ".join(f"{number} {outcome}" for outcome, number in Counter(ended).items())
-    return f"{KILLED}; {len(ended)} of its {count} tests had ended ({told})"
+    ended_how = ", ".join(f"{number} {outcome}" for outcome, number in Counter(ended).items())
+    return f"{KILLED}; {len(ended)} of its {count} tests had ended ({ended_how})"
 
 
 def _run_info(run: PastRun, baseline: KeptBaseline | None) -> RunInfo:

@@ -62,7 +62,7 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
     green = [ran for nodeid, ran in executed.items() if nodeid in outcomes and not outcomes[nodeid].is_red]
     counts = _Counts(red), _Counts(green)
 
-    def told(piece: Evidence) -> Evidence:
+    def with_spectrum(piece: Evidence) -> Evidence:
         ran = executed.get(piece.nodeid or "")
         if ran is None:
             return piece
@@ -82,7 +82,7 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
         }
         return piece.model_copy(update=update)
 
-    judgement.evidence = tuple(map(told, judgement.evidence))
+    judgement.evidence = tuple(map(with_spectrum, judgement.evidence))
     return judgement
 
 

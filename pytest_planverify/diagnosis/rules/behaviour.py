@@ -15,10 +15,10 @@ from planner.text.python_messages import callee_of
 from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand
 from pytest_planverify.diagnosis.messages import (
     comparison,
+    error_text,
     origins_of_values,
     place,
     quote,
-    said,
     who_changed,
 )
 from pytest_planverify.diagnosis.rule import Hit, Rules
@@ -151,9 +151,13 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     if not case.in_product:
         return None
     if raises_by_hand(case.raised_at):
-        return Hit(suggestion=f"{_at(case)} rejects the type of a value: {said(case.error)}.", weight=0.7)
+        return Hit(
+            suggestion=f"{_at(case)} rejects the type of a value: {error_text(case.error)}.", weight=0.7
+        )
     weight = 1.0 if case.innermost is case.raised_at else 0.85
-    return Hit(suggestion=f"{_at(case)} gets a value of the wrong type: {said(case.error)}.", weight=weight)
+    return Hit(
+        suggestion=f"{_at(case)} gets a value of the wrong type: {error_text(case.error)}.", weight=weight
+    )
 
 
 @BOUNDARY_RULES.rule(
@@ -194,7 +198,7 @@ def assertion_in_test(case: Case) -> Hit | None:
         return None
     test = _at(case) if case.in_test else evidence.nodeid or "the test"
     if evidence.self_contained and not evidence.executed:
-        sentence = f"{test} compares only its own values: {said(case.error)}."
+        sentence = f"{test} compares only its own values: {error_text(case.error)}."
         return Hit(suggestion=sentence, owner=Owner.TEST)
     value, call, function = _origin(case)
     has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
@@ -203,7 +207,7 @@ def assertion_in_test(case: Case) -> Hit | None:
     by_phase = {Phase.SETUP: 0.55, Phase.TEARDOWN: 0.85}
     return Hit(
         suggestion=_comparison(case, test, value, place(function, call or "The product"))
-        or f"{test} fails: {said(case.error)}.",
+        or f"{test} fails: {error_text(case.error)}.",
         weight=by_phase.get(evidence.phase or Phase.CALL, weight),
         frame=function,
     )
@@ -305,7 +309,7 @@ def raised_in_product(case: Case) -> Hit | None:
         return None
     source = f" at `{quote(frame.source, 80)}`" if frame.source else ""
     return Hit(
-        suggestion=f"{place(frame)} raises {said(case.error)}{source}.",
+        suggestion=f"{place(frame)} raises {error_text(case.error)}{source}.",
         weight=1.0 if case.innermost is frame else 0.93,
     )
 
@@ -329,7 +333,7 @@ def raised_in_test_alone(case: Case) -> str | None:
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
     if around is None and case.printed:
         return None
-    return f"{f'{around} in ' if around else ''}{_at(case)} itself raises {said(case.error)}."
+    return f"{f'{around} in ' if around else ''}{_at(case)} itself raises {error_text(case.error)}."
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.75, second=(C.SPEC_MISMATCH, 0.2))
@@ -340,14 +344,13 @@ def raised_in_test(case: Case) -> Hit | str | None:
     caller = _caller_of_stand_in(case)
     if caller is not None:
         outcome = f"{place(caller)} does not catch what {_at(case)}, a test double, raises"
-        return Hit(suggestion=f"{outcome}: {said(case.error)}.", frame=caller)
+        return Hit(suggestion=f"{outcome}: {error_text(case.error)}.", frame=caller)
     deeper = next((each.raised_at for each in case.deeper if each.in_product), None)
     if deeper is not None:
-        sentence = f"{place(deeper)} raises, and {_at(case)} gets {said(case.error)}."
+        sentence = f"{place(deeper)} raises, and {_at(case)} gets {error_text(case.error)}."
         return Hit(suggestion=sentence, frame=deeper)
-    return (
-        f"{_at(case)} cannot work with what {_subject(case, 'the product')} returned: {said(case.error)}."
-    )
+    source = _subject(case, "the product")
+    return f"{_at(case)} cannot work with what {source} returned: {error_text(case.error)}."
 
 
 def _caller_of_stand_in(case: Case) -> Frame | None:
@@ -364,5 +367,6 @@ def raised_outside_project(case: Case) -> Hit | None:
     last = case.innermost
     where = f" in {place(last)}" if last else ""
     return Hit(
-        suggestion=f"{said(case.error)}{where}, without code of the project in the traceback.", frame=last
+        suggestion=f"{error_text(case.error)}{where}, without code of the project in the traceback.",
+        frame=last,
     )

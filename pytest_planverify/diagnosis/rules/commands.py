@@ -20,7 +20,7 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from pytest_planverify.diagnosis.case import Case, within_project
 from pytest_planverify.diagnosis.known import CODES, SET_UP, UNKNOWN_NAME
-from pytest_planverify.diagnosis.messages import quote, said
+from pytest_planverify.diagnosis.messages import error_text, quote
 from pytest_planverify.diagnosis.rule import Hit, Reader, Rules
 from pytest_planverify.diagnosis.tool_output import ScriptError, read_death, read_script_error
 
@@ -155,7 +155,7 @@ def tool_broke_down(case: Case) -> Hit | None:
         return None
     return Hit(
         suggestion=(
-            f"{case.command.tool} itself failed: {said(case.error)}. Check its configuration, "
+            f"{case.command.tool} itself failed: {error_text(case.error)}. Check its configuration, "
             "its plugins and its version."
         ),
         location=Location(path=frames[-1].path, line=frames[-1].line, function=frames[-1].function),

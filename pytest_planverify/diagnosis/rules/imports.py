@@ -16,7 +16,7 @@ from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
 from planner.text.glob_patterns import allowed, is_glob, literal_prefix
 from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, top_level
-from pytest_planverify.diagnosis.messages import alike, place, quote, said
+from pytest_planverify.diagnosis.messages import alike, error_text, place, quote
 from pytest_planverify.diagnosis.rule import Hit, Rules
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def library_differs(case: Case) -> str | None:
         return None
     return (
         f"The installed {top_level(module) or 'library'} differs from what unchanged code "
-        f"expects{_by(case)}: {said(error)}. Install a suitable version."
+        f"expects{_by(case)}: {error_text(error)}. Install a suitable version."
     )
 
 
@@ -145,7 +145,7 @@ def source_does_not_parse(case: Case) -> Hit | None:
         return None
     position = f"{error.path}:{error.line}" if error.line else error.path
     return Hit(
-        suggestion=f"{position} is not valid Python: {said(error)}.",
+        suggestion=f"{position} is not valid Python: {error_text(error)}.",
         location=Location(path=error.path, line=error.line),
         owner=Owner.TEST if side is Side.TEST else Owner.PRODUCT,
     )
@@ -166,7 +166,7 @@ def dependency_does_not_parse(case: Case) -> str | None:
     if _side_of_source(error) not in (Side.THIRD_PARTY, Side.FRAMEWORK, Side.STDLIB):
         return None
     return (
-        f"The installed {error.path}:{error.line} is not valid for this Python: {said(error)}. "
+        f"The installed {error.path}:{error.line} is not valid for this Python: {error_text(error)}. "
         "Install a suitable version."
     )
 
@@ -182,7 +182,7 @@ def circular_import(case: Case) -> Hit | None:
     if "circular import)" not in case.error.message:
         return None
     owner = Owner.TEST if case.in_test else Owner.PRODUCT
-    return Hit(suggestion=f"Resolve the circular import{_by(case)}: {said(case.error)}.", owner=owner)
+    return Hit(suggestion=f"Resolve the circular import{_by(case)}: {error_text(case.error)}.", owner=owner)
 
 
 @LOADING_RULES.rule(C.ENVIRONMENT_ERROR, 0.9, about=_IMPORT, second=(C.ARTIFACT_MISSING, 0.2))
@@ -409,7 +409,7 @@ def import_failed(case: Case) -> Hit | None:
         if _is_raised_by_hand(case) and not _DEPENDENCY_WORDS.search(message):
             return None
         owner = Owner.TEST if case.in_test else Owner.PRODUCT
-        return Hit(suggestion=f"An import failed{_by(case)}: {said(case.error)}.", owner=owner)
+        return Hit(suggestion=f"An import failed{_by(case)}: {error_text(case.error)}.", owner=owner)
     module, name = found
     top = top_level(module)
     if _is_own(case, module) or case.is_test_package(module):

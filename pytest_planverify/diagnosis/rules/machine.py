@@ -21,7 +21,7 @@ from pytest_planverify.diagnosis.known import (
     PLUGIN_OF_MARK,
     SERVICE_OF_ERROR,
 )
-from pytest_planverify.diagnosis.messages import alike, place, quote, said
+from pytest_planverify.diagnosis.messages import alike, error_text, place, quote
 from pytest_planverify.diagnosis.rule import Hit, Rules
 from pytest_planverify.diagnosis.rules.behaviour import FAILED
 from pytest_planverify.diagnosis.rules.imports import is_native_library
@@ -148,7 +148,7 @@ def name_of_change_not_found(case: Case) -> Hit | None:
     elif variable := _read_variable(case):
         asked = f"the environment variable {variable}"
     elif is_by_name and not (case.innermost is case.raised_at and case.is_by_hand):
-        asked = f"something ({quote(said(error), 80)})"
+        asked = f"something ({quote(error_text(error), 80)})"
     else:
         return None
     return Hit(
@@ -173,7 +173,7 @@ def refused_to_changed_code(case: Case) -> str | None:
         return None
     return (
         f"The system refuses what {place(case.raised_at)}, in a changed file, requests: "
-        f"{said(case.error)}. Is the request right, and is the resource released?"
+        f"{error_text(case.error)}. Is the request right, and is the resource released?"
     )
 
 
@@ -186,7 +186,7 @@ def product_misled_by_tests(case: Case) -> str | None:
         return None
     return (
         f"{place(case.raised_at)} cannot work with what the tests pass to it, and only tests were "
-        f"changed: {said(case.error)}."
+        f"changed: {error_text(case.error)}."
     )
 
 
@@ -200,7 +200,8 @@ def variable_unusable(case: Case) -> str | None:
         return None
     if case.is_error(*_KIND) and "NoneType" not in case.error.message:
         return None
-    return f"An environment variable that {place(frame)} reads has an unusable value: {said(case.error)}."
+    reader = place(frame)
+    return f"An environment variable that {reader} reads has an unusable value: {error_text(case.error)}."
 
 
 @MACHINE_RULES.rule(
@@ -215,7 +216,7 @@ def encoding_of_machine(case: Case) -> str | None:
         return None
     return (
         f"The locale of this machine supports only ASCII, and {place(case.raised_at)} names no encoding: "
-        f"{said(case.error)}. Set LANG=C.UTF-8, or name the encoding in the code."
+        f"{error_text(case.error)}. Set LANG=C.UTF-8, or name the encoding in the code."
     )
 
 
@@ -254,7 +255,8 @@ def program_fails_here(case: Case) -> str | None:
         return None
     return (
         f"{found['program']}, which {place(case.raised_at)} starts, fails here, and no code in the "
-        f"traceback was changed: {said(case.error)} Check its output and its configuration on this machine."
+        f"traceback was changed: {error_text(case.error)} Check its output and its configuration on this "
+        "machine."
     )
 
 
@@ -268,7 +270,7 @@ def refused_for_the_machine(case: Case) -> str | None:
     message = case.error.message
     if not is_meant or not (_MACHINE_WORDS.search(message) or _VARIABLE_WORDS.search(message)):
         return None
-    return f"{place(case.raised_at)} reports what the machine lacks: {said(case.error)}."
+    return f"{place(case.raised_at)} reports what the machine lacks: {error_text(case.error)}."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.82, about=_OS, second=(C.TEST_REGRESSION, 0.15))
@@ -276,7 +278,9 @@ def permission_denied(case: Case) -> str | None:
     """The system refused access."""
     if case.error.errno not in _FORBIDDEN or case.was_meant:
         return None
-    return f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {said(case.error)}."
+    return (
+        f"The system refuses access to {case.error.path or 'a file'}{_in(case)}: {error_text(case.error)}."
+    )
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_OS, second=(C.TEST_REGRESSION, 0.15))
@@ -286,7 +290,7 @@ def resources_exhausted(case: Case) -> str | None:
     if case.was_meant or not (is_disk or case.error.errno in _EXHAUSTED):
         return None
     what = "The disk is full" if is_disk else "A resource of the system is exhausted"
-    return f"{what}{_in(case)}: {said(case.error)}."
+    return f"{what}{_in(case)}: {error_text(case.error)}."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, second=(C.TEST_REGRESSION, 0.1))
@@ -301,17 +305,17 @@ def service_unreachable(case: Case) -> Hit | str | None:
     if not (service or is_away or _is_absent_socket(case)):
         is_slow = case.is_error("builtins.TimeoutError") and _is_from_network(case)
         is_gone = case.is_error(*_PEER_ERRORS) and not case.is_error("builtins.BrokenPipeError")
-        answer = f"A service did not answer correctly{_in(case)}: {said(error)}."
+        answer = f"A service did not answer correctly{_in(case)}: {error_text(error)}."
         return Hit(suggestion=answer, weight=0.85) if is_slow or is_gone else None
     if error.errno == errno.EADDRINUSE:
         return (
-            f"The address is already in use{_in(case)}: {said(error)}. Stop the program that uses "
+            f"The address is already in use{_in(case)}: {error_text(error)}. Stop the program that uses "
             "it, or let the test use any free port."
         )
     is_early = case.evidence.phase in (Phase.SETUP, Phase.COLLECT, Phase.SESSION, None)
     return Hit(
         suggestion=f"{(service or 'a service or the network').capitalize()} could not be "
-        f"reached{_in(case)}: {said(error)}. Start it, or make the test independent of it.",
+        f"reached{_in(case)}: {error_text(error)}. Start it, or make the test independent of it.",
         weight=1.0 if is_early else 0.87,
     )
 
@@ -358,7 +362,7 @@ def machine_lacks_something(case: Case) -> str | None:
         phrase = "the machine lacks something" if any(known) else None
     if phrase is None or case.was_meant:
         return None
-    return f"{phrase[0].upper()}{phrase[1:]}: {said(error)}{_in(case)}."
+    return f"{phrase[0].upper()}{phrase[1:]}: {error_text(error)}{_in(case)}."
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.94, about=("builtins.FileNotFoundError",))
@@ -395,7 +399,7 @@ def dependency_fails_at_import(case: Case) -> str | None:
     if last.function != "<module>" or case.is_error("builtins.ImportError"):
         return None
     return (
-        f"An installed package fails during its import, at {place(last)}: {said(case.error)}. "
+        f"An installed package fails during its import, at {place(last)}: {error_text(case.error)}. "
         "Check its version against this Python."
     )
 

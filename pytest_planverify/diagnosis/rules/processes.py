@@ -12,7 +12,7 @@ from planner.model.taxonomy import Owner, Repeatability
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import PLUGIN_OF_OPTION, PLUGIN_OF_SETTING
-from pytest_planverify.diagnosis.messages import place, quote, said
+from pytest_planverify.diagnosis.messages import error_text, place, quote
 from pytest_planverify.diagnosis.rule import Hit, Rules
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def own_internal_error(case: Case) -> Hit | None:
         return None
     return Hit(
         suggestion=(
-            f"pytest-planverify failed in {place(last)}: {said(case.error)}. Report it; the "
+            f"pytest-planverify failed in {place(last)}: {error_text(case.error)}. Report it; the "
             "project is not at fault."
         ),
         frame=last,
@@ -279,7 +279,7 @@ def left_by_test(case: Case) -> str | None:
     """The test, or what prepares it, leaves the program."""
     if case.evidence.kind is not EvidenceKind.TEST or not case.in_test:
         return None
-    return f"{place(case.raised_at)} ends the program: {said(case.error)}."
+    return f"{place(case.raised_at)} ends the program: {error_text(case.error)}."
 
 
 @PROCESS_RULES.rule(

@@ -224,7 +224,7 @@ class HygieneWatch:
         remove_young_caches(root, files, _since(baseline))
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Sentence on the comparison for the outcome file: the baseline's time and revision."""
         revision = self._baseline.document.revision
         return f"checked against the baseline of {self._baseline.document.made_at}" + (

@@ -141,13 +141,13 @@ def test_programs_read_and_decide_with_the_token_in_a_header(asking: Path):
     assert wrong.status_code == 409
     said = {"decision": "approve", "digest": asked["digest"], "by": "eve"}
     assert client.post("/api/questions/a_branch_01", json=said).json() == {
-        "told": ["approved: a_branch_01 (eve)"]
+        "messages": ["approved: a_branch_01 (eve)"]
     }
     assert client.get("/api/questions").json() == []
     assert [run["state"] for run in client.get("/api/runs").json()] == ["executing"]
     again = client.post("/api/questions/a_branch_01", json=said)
     assert again.status_code == 409
-    assert "was decided already: approve, by eve" in again.json()["told"][0]
+    assert "was decided already: approve, by eve" in again.json()["messages"][0]
 
 
 def test_a_page_of_another_origin_cannot_decide_with_the_cookie(asking: Path):
