@@ -22,6 +22,7 @@ from planner.cli.runs import known_todo, words_of
 from planner.cli.screen import Screen
 from planner.model.answers import Answer
 from planner.model.events import ApprovalGiven, BranchChanges, Decision, QuestionAnswered
+from planner.model.taxonomy import Role
 from planner.planfile.record_files import add_answers
 from planner.store.plan_run import PlanRun
 
@@ -165,7 +166,7 @@ def reject(
 @command(EPILOG)
 def modify(
     words: Words,
-    role: Annotated[str | None, option("--role", "The role that works on it.")] = None,
+    role: Annotated[Role | None, option("--role", "The role that works on it.")] = None,
     instructions: Annotated[
         str | None, option("--instructions TEXT", "Text to put before the instructions.")
     ] = None,
@@ -221,7 +222,8 @@ def give_decision(
         changed = BranchChanges.model_validate(changes or {})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UsageMistake(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        field, problem = ".".join(map(str, first["loc"])), first["msg"].replace("Input should", "it must")
+        raise UsageMistake(f"{field}: {problem}") from None
     questions = [each for each in run.state.questions.values() if each.kind.is_approval]
     asked = next((each for each in questions if name in (each.question_id, each.todo_id)), None)
     if asked is None:

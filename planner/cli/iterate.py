@@ -211,7 +211,10 @@ def _collect_gaps(
 
 
 def _gaps_of_last_run(plan: Path | None) -> Iterator[Gap]:
-    """Yield the gaps of a plan's last run; nothing where no plan was named and the usual one has no run."""
+    """Yield the gaps of a plan's last run; say so where the usual plan has none.
+
+    Raises ``UsageMistake`` if a plan that was named has no run.
+    """
     path = plan or usual_plan()
     if path is None:
         return
@@ -221,3 +224,5 @@ def _gaps_of_last_run(plan: Path | None) -> Iterator[Gap]:
         yield from gaps_of_outcomes(found.document)
     elif plan is not None:
         raise UsageMistake(f"--plan {plan}: the plan was not verified; run first: {found.verify}")
+    else:
+        complain(f"{path} was not verified, so its failures are unknown; run: {found.verify}")

@@ -383,7 +383,9 @@ class _NextScreen:
         about = f"{_about(failure)}; for the {action.role}" if failure is not None else ""
         self._title(screen.glyphs.failed, primary.id, about, "bad")
         self._failure(failure, primary)
-        what = f"retry {record.retries} of {record.todo.max_retries}"
+        what = "another turn"
+        if record.retries:
+            what = f"retry {record.retries} of {record.todo.max_retries}"
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"
