@@ -34,7 +34,7 @@ COMMANDS: dict[str, Entry] = {
     "new": Entry("planner.cli.new_plans:new", "Write a plan for a goal, from a template."),
     "decompose": Entry("planner.cli.new_plans:decompose", "Break a goal into todos and phases."),
     "next": Entry("planner.cli.next:next_", "Show what comes next: repairs, ready todos, questions."),
-    "brief": Entry("planner.cli.next:brief", "Show the root cause to fix first, in a few hundred tokens."),
+    "brief": Entry("planner.cli.next:brief", "Show the root cause to fix first, in a few lines."),
     "answer": Entry("planner.cli.answer:answer", "Answer a question about a todo."),
     "approve": Entry("planner.cli.answer:approve", "Approve a branch, an edit or the start of a todo."),
     "reject": Entry("planner.cli.answer:reject", "Reject a branch, an edit or the start of a todo."),

@@ -459,7 +459,8 @@ class _NextScreen:
         why = record.failure.stack_trace_head if record.failure is not None and record.waited else None
         self._clipped("verify ", f"{record.id}: {why or action.because}")
         outcome = _outcome_of(self._run, record.id) if record.waited else None
-        if outcome is not None and outcome.failure_evidence is not None:
+        failure = None if outcome is None else outcome.failure_evidence
+        if outcome and failure and failure.category.facts.family is Family.ENVIRONMENT:
             self._clipped("  edit   ", _edit_after(self._run, record, outcome))
 
     def _ready(self, ready: Sequence[Implement]) -> None:
