@@ -206,6 +206,8 @@ class Loop:
     _records: Records = field(init=False)
     _tampered: set[str] = field(default_factory=set[str])
     """Names of records that an agent or test changed; they are already restored."""
+    _last_outcomes: OutcomeDocument | None = None
+    """Outcomes of the last verification; ``None`` if its tests changed records."""
     _merged: list[tuple[str, FileChanges]] = field(default_factory=list[tuple[str, Any]])
     """Ids and changes of the todos that were merged into the user's tree, in order."""
     _seen_tree: str = ""
@@ -252,9 +254,11 @@ class Loop:
         if document is None:
             self.progress.phase("verifying the current state")
             document = self._verify(self.setup.tree.loaded.path, todo_ids).document
-        elif todo_ids:
-            chosen = tuple(each for each in document.outcomes if each.todo_id in todo_ids)
-            document = document.model_copy(update={"outcomes": chosen})
+        else:
+            self._last_outcomes = document
+            if todo_ids:
+                chosen = tuple(each for each in document.outcomes if each.todo_id in todo_ids)
+                document = document.model_copy(update={"outcomes": chosen})
         if document is not None:
             replace_file(self.folder / _FIRST_LOOK, document.model_dump_json())
             for each in document.outcomes:
@@ -355,6 +359,8 @@ class Loop:
                 )
                 self._ending = Ending.HALTED
         self._write_requests()
+        if self._ending is not Ending.COMPLETED and self._last_outcomes is not None:
+            self._publish(self._last_outcomes)  # else the whole plan is verified once more
         return self._ending
 
     def verify_whole_plan(self) -> bool:
@@ -366,12 +372,12 @@ class Loop:
         found = self._verify(self.current_plan(), self._todo_ids, cold=True)
         for name in sorted(self._tampered):
             self.progress.line(f"{name} was changed during its verification, and is restored")
-        if not self._tampered and found.document is not None:
-            self._publish(found.document)
+        if self._last_outcomes is not None:
+            self._publish(self._last_outcomes)
         return found.is_green and not self._tampered
 
     def _publish(self, document: OutcomeDocument) -> None:
-        """Make the outcomes of the whole plan the latest ones of the user's plan, for reports and ``next``.
+        """Make the outcomes of a verification the latest ones of the user's plan, for reports and ``next``.
 
         Nothing is published if the run has changed criteria that the user's plan still has.
         """
@@ -768,6 +774,7 @@ class Loop:
             confirms=confirms,
         )
         self._check_records(by_people=is_busy)
+        self._last_outcomes = None if self._tampered else found.document
         if is_busy:  # files that the verification wrote are no stray changes of agents
             self._seen_tree = self.snapshots.take("verified")
             self._clean_tree = self._clean_tree if self._stray_changes else self._seen_tree

@@ -128,6 +128,22 @@ def test_the_last_verification_of_a_run_counts_for_reports_and_for_what_comes_ne
     assert "2 done" in report.output, report
 
 
+def test_a_run_that_does_not_complete_leaves_its_last_outcomes_too(project: Path):
+    commit(project)
+    broken = agent(
+        project, "import pathlib\npathlib.Path('shop/price.py').write_text('def price(): return 0\\n')\n"
+    )
+    halted = run(project, "run", "plan.yaml", "--agent", broken)
+    assert halted.exit_code not in (0, 2), halted
+
+    report = run(project, "report", "markdown=-", "plan.yaml")
+    after = run(project, "next", "plan.yaml")
+
+    assert report.exit_code == 0, report
+    assert "failed" in report.output
+    assert "changed since the run" not in after.output
+
+
 def test_an_agent_is_told_what_failed_and_repairs_without_a_repository(project: Path):
     wrong_first = HONEST + (
         'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
