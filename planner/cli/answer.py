@@ -20,11 +20,13 @@ from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, program, say
 from planner.cli.runs import known_todo, words_of
 from planner.cli.screen import Screen
+from planner.model.actions import QuestionKind
 from planner.model.answers import Answer
 from planner.model.events import ApprovalGiven, BranchChanges, Decision, QuestionAnswered
 from planner.model.taxonomy import Role
 from planner.planfile.record_files import add_answers
 from planner.store.plan_run import PlanRun
+from planner.text.display import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +59,7 @@ def answer(
     words: Annotated[list[str], typer.Argument(metavar="[PLAN] TODO yes|no|TEXT")],
     by: By = None,
     check: Annotated[
-        str | None, option("--check ID", "The question: manual[0]. Default: all questions of the todo.")
+        str | None, option("--check ID", "Which question, if several are open, such as manual[0].")
     ] = None,
     log: LogOption = None,
 ) -> int:
@@ -73,27 +75,36 @@ def answer(
 def give_answer(run: PlanRun, name: str, text: str, by: str, check: str | None = None) -> list[str]:
     """Apply an answer to the open questions about a todo; return a line to print for each of them.
 
-    ``name`` is a todo or the id of a question. ``check`` restricts the answer to one manual criterion;
-    ``None`` answers all of them. Answers to manual criteria are written to the answers file at once, the
-    answer to a question of the engine is kept in the run, which the caller has to save. Raises
-    ``UsageMistake`` if nothing is asked about the todo.
+    ``name`` is a todo or the id of a question. ``check`` names the manual criterion, if several are open.
+    Answers to manual criteria are written to the answers file at once, the answer to a question of the
+    engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
+    about the todo, or if it is unclear which question is answered.
     """
     state = run.state
     asked = state.questions.get(name)
     todo_id = asked.todo_id or name if asked else known_todo(state, name)
-    lines = _answer_checks(run, todo_id, text, by, check) if todo_id in state.records else []
     question = next(
         (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id)), None
     )
-    if question is not None and not question.kind.is_approval:
-        option, because = text, None
-        if question.kind.value == "answer":  # the answer itself was recorded with the checks above
-            option = "answered"
-        elif text not in question.options:
-            last = "give_up" if "give_up" in question.options else "stop"
-            short = {"yes": question.options[0], "no": last}
-            option = short.get(text.lower(), question.options[0])
-            because = None if text.lower() in short else text
+    if question is not None and question.kind.is_approval:
+        question = None
+    lines, option, because = list[str](), text, None
+    if check is not None or question is None or question.kind is QuestionKind.ANSWER:
+        if question is not None and text in question.options:
+            if text == _ANSWERED:
+                raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
+        elif todo_id in state.records:
+            lines, option = _answer_checks(run, todo_id, text, by, check), _ANSWERED
+            if question is None or question.kind is not QuestionKind.ANSWER:
+                question = None
+            elif left := run.open_questions(todo_id):
+                return [*lines, *(f"still open: {each} {asked}" for each, asked in left.items())]
+    elif text not in question.options:
+        last = "give_up" if "give_up" in question.options else "stop"
+        short = {"yes": question.options[0], "no": last}
+        option = short.get(text.lower(), question.options[0])
+        because = None if text.lower() in short else text
+    if question is not None:
         run.tell(
             QuestionAnswered(
                 at=datetime.now(UTC),
@@ -115,11 +126,17 @@ def _answer_checks(run: PlanRun, todo_id: str, text: str, by: str, check: str | 
     """Write answers to the manual criteria of a todo into the file from which the verification reads them.
 
     Any reply but yes and no counts as a no with the reply as its reason. Return a line for each answer.
+    Raises ``UsageMistake`` if ``check`` is no question of the todo, or is missing where several are open.
     """
     specs = run.state.records[todo_id].todo.acceptance_criteria.manual
-    wanted = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
-    if wanted and check is not None and check not in wanted:
-        raise UsageMistake(f"--check {check}: {nearest(check, wanted, 'the questions are')}")
+    known = {f"manual[{at}]": spec.question for at, spec in enumerate(specs)}
+    if known and check is not None and check not in known:
+        its = f"its questions are {listed(known)}"
+        raise UsageMistake(f"--check {check}: {todo_id} has no such question; {its}")
+    wanted = known if check is not None else run.open_questions(todo_id) or known
+    if check is None and len(wanted) > 1:
+        names = "; ".join(f"{name} {question}" for name, question in wanted.items())
+        raise UsageMistake(f"{todo_id} has several questions; name one with --check: {names}")
     is_plain = text.lower() in ("yes", "no")
     added = [
         Answer(
@@ -194,6 +211,9 @@ def _decide(words: Sequence[str], log: Path | None, decision: str, by: str | Non
     run, plan, (name,) = _open(words, 1, "ID", log)
     return _close(run, plan, [give_decision(run, name, decision, by or login_name(), *more)])
 
+
+_ANSWERED = "answered"
+"""The engine's option for a question of the plan whose answer is on file."""
 
 _DONE = {
     "approve": "approved",

@@ -431,13 +431,17 @@ class _NextScreen:
         self._clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:
             self._failure(record.failure, record)
-        options = "yes|no --by NAME"
-        if question.kind is not QuestionKind.ANSWER:
-            options = "|".join(question.options)
         target = shlex.quote(question.todo_id or question.question_id)
-        answer = f"answer {self._words} {target} {options}"
+        answer = f"answer {self._words} {target}"
+        if question.kind is QuestionKind.ANSWER:
+            checks = self._run.open_questions(question.todo_id) if record is not None else {}
+            for check in checks if len(checks) > 1 else ("",):
+                which = f" --check {shlex.quote(check)}" if check else ""
+                screen.command("answer", f"{program()} {answer} yes{which} # or no, or a reason")
+            return
+        answer += f" {question.options[0]} # or {', '.join(question.options[1:])}"
         if question.kind.is_approval:
-            answer = f"approve {self._words} {shlex.quote(question.question_id)} (or reject, modify)"
+            answer = f"approve {self._words} {shlex.quote(question.question_id)} # or reject, modify"
         screen.command("answer", f"{program()} {answer}")
 
     def _verifications(self, actions: Sequence[Verify]) -> None:

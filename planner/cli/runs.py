@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.cli.arguments import nearest, plan_or_usual
 from planner.cli.exits import UsageMistake
+from planner.engine.intake import time_of
+from planner.model.verdicts import TodoLife
 from planner.planfile.loader import load_plan
 from planner.store.plan_run import PlanRun
 from planner.store.run_log import is_log, plan_logs, run_of_log
@@ -72,6 +75,9 @@ def readiness(run: PlanRun) -> Readiness:
     elif found.changed_todos:
         remarks.append(f"added or changed in the plan since the run: {listed(found.changed_todos, 5)}")
         command = found.verify
+    elif answered := _answered_since(run):
+        remarks.append(f"answered since the run: {listed(answered, 5)}")
+        command = f"{found.verify}::{','.join(answered)}"
     elif found.files.paths:
         old = (
             f"; the verdicts of {listed(found.files.by_todo, 5)} are out of date"
@@ -84,6 +90,25 @@ def readiness(run: PlanRun) -> Readiness:
     if unaccepted:
         remarks.append(f"the run was not accepted: {unaccepted}")
     return Readiness(command, (*remarks, *run.remarks), unaccepted)
+
+
+def _answered_since(run: PlanRun) -> list[str]:
+    """Return the todos with an answer that is newer than the outcomes and not awaited by the engine."""
+    document = run.found.document
+    if document is None or run.is_driven:
+        return []
+    started = time_of(document.run.started_at, datetime.max.replace(tzinfo=UTC)).replace(microsecond=0)
+    records, found = run.state.records, list[str]()
+    for each in run.answers():
+        record = records.get(each.todo_id)
+        if (
+            each.plan == run.state.plan_id
+            and record is not None
+            and not (record.life is TodoLife.TESTING and record.question is None)
+            and time_of(each.at or "", started) > started
+        ):
+            found.append(each.todo_id)
+    return list(dict.fromkeys(found))
 
 
 # -- recorded runs -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ forms. Access needs the token of the printed URL, and by default a request to th
 from __future__ import annotations
 
 import secrets
+import socket
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
+from planner.errors import PlannerError
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -56,17 +58,21 @@ def serve(
     app = create_app(path, load_plan(path).root, token, hosts, record, login_name())
     if anywhere:
         complain("other machines can reach these pages, and the connection is not encrypted")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise PlannerError(f"{host}:{port}: {error.strerror or error}; name another --port") from None
     name = f"[{host}]" if ":" in host else host
     say(f"http://{name}:{port}/?token={token}")
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=1,
     )
+    uvicorn.Server(config).run(sockets=[listener])
     return Status.OK
 
 
@@ -83,7 +89,10 @@ def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
     by = one_line(given.get("by", ""), limit=100) or login_name()
     try:
         if decision is None:
-            lines = give_answer(run, name, given.get("answer", ""), by)
+            text = given.get("answer", "")
+            if text == "no" and "check" in given:
+                text = given.get("because", text)
+            lines = give_answer(run, name, text, by, given.get("check"))
         elif decision not in _DECISIONS:
             raise UsageMistake(f"{decision}: write {', '.join(_DECISIONS)}")
         else:

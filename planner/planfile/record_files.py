@@ -122,6 +122,17 @@ def write_qualification(document: Qualification, path: Path) -> None:
     write_file(path, text + "\n", durable=True)
 
 
+def load_answers(root: Path) -> tuple[Answer, ...]:
+    """Return the answers below a plan's root, none where there is no file.
+
+    Raises :class:`planner.errors.FileWriteError` if the file cannot be read.
+    """
+    from planner.model.answers import Answers
+
+    path = root / HOME / ANSWERS
+    return _parse(_read(path, _ANSWERS), path, Answers, _ANSWERS).answers if path.exists() else ()
+
+
 def add_answers(root: Path, added: Sequence[Answer]) -> None:
     """Add answers to the file below a plan's root; the last answer to a question counts.
 
@@ -134,9 +145,8 @@ def add_answers(root: Path, added: Sequence[Answer]) -> None:
         make_home(root)
     except OSError as error:
         raise _ANSWERS.fault(path, f"{error.strerror}; make its folder writable") from None
-    known = _parse(_read(path, _ANSWERS), path, Answers, _ANSWERS).answers if path.exists() else ()
     replaced = {(each.plan, each.todo_id, each.check_id) for each in added}
-    kept = [each for each in known if (each.plan, each.todo_id, each.check_id) not in replaced]
+    kept = [each for each in load_answers(root) if (each.plan, each.todo_id, each.check_id) not in replaced]
     document = Answers(answers=(*kept, *added))
     write_file(path, document.model_dump_json(indent=2, exclude_none=True) + "\n")
 

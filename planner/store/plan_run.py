@@ -16,10 +16,11 @@ from planner.engine import fold, step
 from planner.engine.intake import must_restart, report_run, time_of
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
-from planner.errors import ForeignOutcomesError, LogError, PlannerError
+from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import RunPolicy, RunResumed
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.loader import collector_paused, shown_path
+from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
 from planner.store.run_log import (
     RecordedRun,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.model.actions import Action
+    from planner.model.answers import Answer
     from planner.model.events import Event
     from planner.planfile.tree import PlanTree
 
@@ -143,6 +145,23 @@ class PlanRun:
                 action = action.model_copy(update={"rule": rule, "because": because})
             actions.append(action)
         return tuple(actions)
+
+    def answers(self) -> tuple[Answer, ...]:
+        """Return the answers on file; none if the file cannot be read, which a verification reports."""
+        try:
+            return load_answers(self.tree.loaded.root)
+        except FileWriteError:
+            return ()
+
+    def open_questions(self, todo_id: str) -> dict[str, str]:
+        """Return the questions of a todo that nobody has answered, by the ids of their checks."""
+        specs = self.state.records[todo_id].todo.acceptance_criteria.manual
+        given = {(each.plan, each.todo_id, each.check_id, each.question) for each in self.answers()}
+        return {
+            check_id: spec.question
+            for at, spec in enumerate(specs)
+            if (self.state.plan_id, todo_id, check_id := f"manual[{at}]", spec.question) not in given
+        }
 
     def recorded(self) -> RecordedRun:
         """Return all steps, to be iterated once: those of the log, then those that are not in it yet.

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import SQLAlchemyError
 
 from planner.errors import PlannerError, StoreError
-from planner.model.actions import AskHuman  # noqa: TC001 - FastAPI reads the annotations
+from planner.model.actions import AskHuman, QuestionKind
 from planner.planfile.writer import plain, yaml_text
 from planner.store import questions
 from planner.store.index import open_index
@@ -97,6 +97,8 @@ class DecisionForm(BaseModel):
     digest: str = ""
     """Digest of the question as it was shown: a decision is valid for that question only."""
     answer: str | None = Field(default=None, max_length=10_000)
+    check: str | None = Field(default=None, max_length=100)
+    """Which question of the plan is answered, if several are open, such as ``manual[0]``."""
     decision: Literal["approve", "approve_similar", "reject", "modify"] | None = None
     by: str | None = Field(default=None, max_length=100)
     because: str | None = Field(default=None, max_length=10_000)
@@ -208,7 +210,7 @@ def create_app(
             "questions.html",
             live="/questions",
             person=person,
-            asked=[(each, _hunk(each), _proposal(each)) for each in asked],
+            asked=[(each, _hunk(each), _proposal(each), _open_questions(run, each)) for each in asked],
             remarks=run.remarks,
         )
 
@@ -258,6 +260,12 @@ def create_app(
 def _shown(value: object) -> object:
     """Clean each text that a template inserts."""
     return clean(value) if isinstance(value, str) else value
+
+
+def _open_questions(run: PlanRun, question: AskHuman) -> dict[str, str]:
+    """Return the questions of the plan that are asked, by check; empty for a question of the engine."""
+    is_of_plan = question.kind is QuestionKind.ANSWER and question.todo_id in run.state.records
+    return run.open_questions(question.todo_id) if is_of_plan else {}
 
 
 def _hunk(question: AskHuman) -> str:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from planner.model.answers import Answer, Answers
 from planner.model.evidence import Evidence
 from planner.model.verdicts import EvidenceKind, Verdict
+from planner.planfile.loader import shown_path
 from planner.text.sanitizing import clean
 from pytest_planverify.checks.paths import OutsideRoot, is_regular_file, resolve_under
 from pytest_planverify.checks.result import Judgement
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.model.plan import ManualSpec
+    from planner.planfile.loader import LoadedPlan
 
 ANSWERS_FILE = ".planverify/answers.json"
 """File of answers, relative to the plan's root."""
@@ -61,26 +63,33 @@ def read_answers(root: Path) -> AnswersOnFile:
 
 
 def check_manual(
-    spec: ManualSpec, plan_id: str, todo_id: str, check_id: str, answers: AnswersOnFile, *, alone: bool
+    spec: ManualSpec,
+    loaded: LoadedPlan,
+    todo_id: str,
+    check_id: str,
+    answers: AnswersOnFile,
+    *,
+    alone: bool,
 ) -> Judgement:
     """Return the judgement of a question: ``yes`` passes, ``no`` fails, no answer is ``needs_human``.
 
     The last answer counts. If all answers are to an earlier wording of the question, it is ``stale``.
-    ``alone`` says that the todo asks nothing else, so that an answer need not name the check.
+    ``loaded`` is the plan, ``alone`` says that the todo asks nothing else, so that an answer need not name
+    the check.
     """
     question = clean(spec.question, limit=500)
     given = [
         answer
         for answer in answers.answers.answers
-        if (answer.plan, answer.todo_id, answer.check_id) == (plan_id, todo_id, check_id)
+        if (answer.plan, answer.todo_id, answer.check_id) == (loaded.plan.todo_list_id, todo_id, check_id)
     ]
     # Answers to an earlier wording do not count, but they are reported.
     current = [answer for answer in given if answer.question == spec.question]
     if current:
         return _answered(current[-1], question, check_id)
-    # Without the check, an answer goes to every question of the todo. A shell may expand the brackets.
-    check = "" if alone else f" --check {shlex.quote(check_id)}"
-    how = f"answer: planner answer PLAN {todo_id} yes|no{check} --by NAME"
+    words = ["planner", "answer", shown_path(loaded.path), todo_id, "yes"]
+    words += [] if alone else ["--check", check_id]
+    how = f"answer: {shlex.join(words)} # or no, or a reason"
     if given:
         reason = f"it was answered when the question was {clean(given[-1].question, limit=200)!r}; {how}"
         return Judgement(verdict=Verdict.STALE, reason=reason)

@@ -242,7 +242,7 @@ def evaluate(
         found = check_artifact(spec, root, check_id=name)
     elif isinstance(spec, ManualSpec):
         alone = len(todo.acceptance_criteria.manual) == 1
-        found = check_manual(spec, flat.loaded.plan.todo_list_id, todo.id, name, answers(), alone=alone)
+        found = check_manual(spec, flat.loaded, todo.id, name, answers(), alone=alone)
     elif isinstance(spec, MetricSpec):
         values = recorded_values(before).get(spec.name, [])
         waiting = next((run for run in before if run.check.counts_as is not Verdict.PASSED), None)

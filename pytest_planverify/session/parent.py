@@ -45,10 +45,12 @@ def supervise(config: pytest.Config) -> int:
     try:
         apart = None if settings.collect_only else settings.outcomes
         with stop_in_order(), _rare_collections(), stdout_redirected(apart):
-            return _verify(config, settings, server, paths)
+            try:
+                return _verify(config, settings, server, paths)
+            finally:
+                if server is not None:  # further requests to stop are still ignored
+                    server.close()
     finally:
-        if server is not None:
-            server.close()
         if capture is not None:
             capture.resume_global_capture()
 

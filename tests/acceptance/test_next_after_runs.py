@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,31 @@ def test_an_approval_after_an_edit_in_place_is_part_of_the_same_run(project: Exa
 
     assert "quarantine" in (project.root / "plan.yaml").read_text()
     assert [each.name for each in (project.root / ".planverify/logs").iterdir()] == ["example.jsonl"]
+
+
+def test_an_answer_after_the_run_asks_for_another_verification(project: Example):
+    manual = [
+        {"question": "Is it readable?", "role": "human"},
+        {"question": "Is it short?", "role": "human"},
+    ]
+    project.write({"shop.py": "def price(): return 4\n"})
+    project.plan(todo("price", "pytest test_shop.py::test_price", status="claimed", manual=manual))
+    project.verify()
+    assert "answer planverify answer plan.yaml price yes --check 'manual[1]' # or" in said(
+        project, "next", status=11
+    )
+    said(project, "answer", "price", "yes", status=2)  # which of the two?
+    said(project, "answer", "price", "answered", "--check", "manual[0]", status=2)
+    assert "still open: manual[1] Is it short?" in said(
+        project, "answer", "price", "yes", "--check", "manual[0]"
+    )
+    said(project, "answer", "price", "yes")
+    assert project.verify().exit_code == 0
+    assert "completed" in said(project, "next")
+
+    time.sleep(1.1)  # answers have a time in seconds
+    said(project, "answer", "price", "too long", "--check", "manual[1]")
+
+    shown = said(project, "next")
+    assert "! answered since the run: price" in shown
+    assert "plan.yaml::price" in shown

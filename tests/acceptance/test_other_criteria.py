@@ -100,14 +100,17 @@ def test_an_open_question_waits_for_a_human(tmp_path: Path):
     assert run.verdicts["chart"] == {"tests[0]": "passed", "manual[0]": "needs_human"}, str(run)
     assert run.states["chart"] == "testing"
     assert run.exit_code == 11
-    assert "planner answer PLAN chart yes|no --by NAME" in run.output
+    assert "planner answer plan.yaml chart yes # or no, or a reason" in run.output
 
 
 def test_each_of_several_questions_names_the_command_that_answers_it_alone(tmp_path: Path):
     example = Example(tmp_path, FILES)
     questions = [{"question": text, "role": "human"} for text in (QUESTION, "Is the legend complete?")]
     example.plan(todo("chart", "pytest test_it.py", manual=questions))
-    assert "planner answer PLAN chart yes|no --check 'manual[0]' --by NAME" in example.verify().output
+    assert (
+        "planner answer plan.yaml chart yes --check 'manual[0]' # or no, or a reason"
+        in example.verify().output
+    )
 
     told = planner("answer", "chart", "yes", "--check", "manual[0]", "--by", "Ada", cwd=example.root)
 

@@ -10,11 +10,13 @@ import pytest
 
 from planner.model.plan import ManualSpec
 from planner.model.verdicts import Verdict
+from planner.planfile.loader import load_plan_text
 from pytest_planverify.checks import manual as module
 from pytest_planverify.checks.manual import ANSWERS_FILE, check_manual, read_answers
 from pytest_planverify.checks.result import Judgement
 
 QUESTION = "Does the chart look right?"
+LOADED = load_plan_text("todo_list_id: p\nitems: [{id: t, title: T}]\n", Path("plan.yaml"))
 
 
 def entry(**changes: Any) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def ask(root: Path, *entries: dict[str, Any], question: str = QUESTION) -> Judge
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"schema_version": 1, "answers": list(entries), "later": 1}))
     answers = read_answers(root)
-    return check_manual(ManualSpec(question=question), "p", "t", "manual[0]", answers, alone=True)
+    return check_manual(ManualSpec(question=question), LOADED, "t", "manual[0]", answers, alone=True)
 
 
 def test_yes_passes_and_no_fails(tmp_path: Path) -> None:
@@ -63,10 +65,10 @@ def test_an_answer_to_another_check_is_none(tmp_path: Path, changes: dict[str, s
 
 def test_an_open_question_shows_the_command_that_answers_it_also_without_a_file(tmp_path: Path) -> None:
     spec = ManualSpec(question=QUESTION)
-    without = check_manual(spec, "p", "t", "manual[0]", read_answers(tmp_path), alone=True)
+    without = check_manual(spec, LOADED, "t", "manual[0]", read_answers(tmp_path), alone=True)
     for result in (without, ask(tmp_path)):
         assert result.verdict is Verdict.NEEDS_HUMAN
-        assert (result.reason or "").endswith("answer: planner answer PLAN t yes|no --by NAME")
+        assert (result.reason or "").endswith("answer: planner answer plan.yaml t yes # or no, or a reason")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_a_broken_answers_file_never_passes(tmp_path: Path, content: str) -> Non
     (tmp_path / ANSWERS_FILE).write_text(content)
     answers = read_answers(tmp_path)
     assert answers.problem is not None
-    result = check_manual(ManualSpec(question=QUESTION), "p", "t", "manual[0]", answers, alone=True)
+    result = check_manual(ManualSpec(question=QUESTION), LOADED, "t", "manual[0]", answers, alone=True)
     assert result.verdict is Verdict.NEEDS_HUMAN
     assert (result.reason or "").startswith(f"{ANSWERS_FILE} cannot be used")
 
