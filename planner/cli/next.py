@@ -626,7 +626,9 @@ def _failing_tests(failure: Failure) -> tuple[str, ...]:
 
 def _nothing_failing(run: PlanRun) -> str:
     """Return the line for a plan without failing todos, with the next action or the plan's state."""
-    action = next(iter(run.outstanding()), None)
+    action, stopped = next(iter(run.outstanding()), None), run.state.stopped
+    if stopped is not None and run.state.plan_state is not PlanState.COMPLETED:
+        return f"{run.state.plan_state.value}: {stopped.because} [{stopped.rule}]; a person must decide"
     if action is None:
         return f"nothing fails: {run.state.plan_id} is {run.state.plan_state.value}"
     if isinstance(action, Verify) and run.state.records[action.todo_ids[0]].waited:

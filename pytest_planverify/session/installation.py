@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import configparser
+import contextlib
 import difflib
 import re
 import tomllib
@@ -95,6 +98,15 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
         plain = {}
     for text in _pyproject_requirements(plain):
         yield "pyproject.toml", text
+    setup = configparser.ConfigParser(interpolation=None)
+    with contextlib.suppress(OSError, ValueError, configparser.Error):
+        setup.read(root / "setup.cfg", encoding="utf-8")
+    for section, option in (("options", "install_requires"), ("options", "tests_require")):
+        for line in setup.get(section, option, fallback="").splitlines():
+            yield "setup.cfg", line.strip()
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        for text in _setup_requirements(ast.parse((root / "setup.py").read_bytes())):
+            yield "setup.py", text
     for file in dict.fromkeys(
         file for pattern in _REQUIREMENT_FILES for file in sorted(root.glob(pattern))
     ):
@@ -115,6 +127,23 @@ def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:
     for group in groups:
         if isinstance(group, list):
             yield from (each for each in cast("list[object]", group) if isinstance(each, str))
+
+
+def _setup_requirements(tree: ast.Module) -> Iterator[str]:
+    """Yield the literal requirements that a ``setup.py`` passes to ``setup``; it is never executed."""
+    lists = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in ("install_requires", "tests_require"):
+            named = lists.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
+            for each in named.elts if isinstance(named, ast.List | ast.Tuple) else ():
+                if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                    yield each.value
 
 
 def _table(found: object) -> dict[str, Any]:

@@ -210,7 +210,9 @@ def variable_unusable(case: Case) -> str | None:
 def encoding_of_machine(case: Case) -> str | None:
     """Unchanged code that names no encoding gets that of the locale, which knows ASCII only."""
     source = (case.raised_at.source if case.raised_at is not None else None) or ""
-    if case.in_nobody or case.raised_in_changed or not case.error.message.startswith("'ascii' codec"):
+    if case.in_nobody or not case.error.message.startswith("'ascii' codec"):
+        return None
+    if any(case.is_changed(frame.path) for frame in case.frames):  # a caller may have named the encoding
         return None
     if _NAMES_ENCODING.search(source):
         return None

@@ -58,6 +58,18 @@ def test_requirements_that_are_not_installed_as_asked_are_told(tmp_path: Path) -
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
+def test_requirements_of_setup_py_and_setup_cfg_are_read_and_never_executed(tmp_path: Path) -> None:
+    (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires =\n    cfg-gone>=1\n    pytest\n")
+    (tmp_path / "setup.py").write_text(
+        "NEEDS = ['py-gone>=1.0']\nraise SystemExit\n"
+        "setup(install_requires=NEEDS, tests_require=['t-gone', x])\n"
+    )
+
+    found = {each.name: each.file for each in unmet_requirements(tmp_path)}
+
+    assert found == {"cfg-gone": "setup.cfg", "py-gone": "setup.py", "t-gone": "setup.py"}
+
+
 def test_a_missing_module_finds_its_requirement_among_a_hundred_others(tmp_path: Path) -> None:
     pins = "\n".join(f"no-such-thing-{number}==1" for number in range(120))
     (tmp_path / "test-requirements.txt").write_text(f"{pins}\nzz-diagrams==1.2\n")
