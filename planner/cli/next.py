@@ -611,7 +611,13 @@ def _root_causes(run: PlanRun) -> list[Consequences]:
     found: list[Consequences] = []
     for cause in () if run.found.document is None else run.found.document.causes:
         shown = [each.todo_id for each in cause.todos if each.todo_id in reds]
-        shown.sort(key=lambda each: reds[each].signature not in cause.signatures)
+        # The todo that is repaired comes first; the others wait for its repair.
+        shown.sort(
+            key=lambda each: (
+                reds[each].signature not in cause.signatures,
+                bool(run.state.records[each].behind),
+            )
+        )
         if shown and reds[shown[0]].signature in cause.signatures:
             found.append(Consequences(shown, cause.tests or len(_failing_tests(reds[shown[0]]))))
     covered = {todo_id for each in found for todo_id in each.todos}

@@ -14,6 +14,7 @@ from planner.errors import RefusedEvent
 from planner.model.events import RunStarted, SubPlanLoaded, Verified
 from planner.model.verdicts import PlanState, TodoLife, TodoState
 from planner.policy.outcomes import failures_of, state_of, violations_of
+from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -99,13 +100,20 @@ def _event_of(outcome: Outcome, document: OutcomeDocument, at: datetime) -> Veri
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the plan's outcomes in the order to report: branches first, then by priority and rank."""
+    """Return the plan's outcomes in the order to report: branches first, then by priority and rank.
 
-    def rank(outcome: Outcome) -> tuple[bool, int, tuple[int, ...]]:
+    Todos that may not edit the place of their failure come last: of several todos with one cause, the
+    first is repaired.
+    """
+
+    def rank(outcome: Outcome) -> tuple[bool, bool, int, tuple[int, ...]]:
         record = state.records.get(outcome.todo_id)
-        return (
-            (False, 0, ()) if record is None else (not record.is_branch, record.todo.priority, record.rank)
-        )
+        if record is None:
+            return (False, False, 0, ())
+        failure, globs = outcome.failure_evidence, record.todo.allowed_files
+        place = None if failure is None else failure.location
+        is_shut_out = place is not None and globs is not None and not allowed(place.path, globs)
+        return (not record.is_branch, is_shut_out, record.todo.priority, record.rank)
 
     own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]
     return sorted(own, key=rank)

@@ -176,13 +176,14 @@ def test_signatures_that_the_run_has_joined_are_one_cause():
     assert people.asked == [("implement", "t1_branch_01")]
 
 
-def test_a_todo_that_may_not_write_the_file_at_fault_leads_nobody_who_may():
+def test_of_todos_with_one_cause_the_first_that_may_write_the_file_at_fault_is_repaired():
     same = {"signature": "a" * 12, "location": {"path": "core/a.py", "line": 1, "function": "f"}}
     people = People(todo("t1", allowed_files=("web/**",)), todo("t2", allowed_files=("core/**",))).run(
         red("t1", **same), red("t2", **same)
     )
 
-    assert people.asked == [("implement", "t1_branch_01"), ("implement", "t2_branch_01")]
+    assert people.asked == [("implement", "t2_branch_01")]
+    assert people.state.records["t1"].behind == "t2"
 
 
 def test_a_follower_gets_a_branch_of_its_own_when_the_leader_is_given_up():
