@@ -16,28 +16,19 @@ pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 
 IDLE = "open('shop/notes.txt', 'a').write('.')"
 
 
-def test_only_the_todos_that_are_named_are_carried_out_with_what_they_depend_on(project: Path) -> None:
-    first = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "pri*")
+def test_the_todo_that_is_named_is_carried_out_with_what_it_depends_on(project: Path) -> None:
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
 
-    assert first.exit_code == 0, first.output
-    assert "completed: 1 of 1 todo done" in first.output
-    assert "return 0" in (project / "shop/basket.py").read_text(), "nobody was sent to do the other"
-
-    (project / "shop/price.py").write_text("def gross(net):\n    return net\n")
-    second = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
-    assert second.exit_code == 0, second.output
-    assert "because others depend on them: price" in second.output
-    assert "completed: 2 of 2 todos done" in second.output
+    assert done.exit_code == 0, done.output
+    assert "because others depend on them: price" in done.output
+    assert "completed: 2 of 2 todos done" in done.output
 
 
 @pytest.mark.parametrize(
     ("code", "words", "said"),
     [
         pytest.param(REPORTING, ("--max-tokens", "900"), "tokens: 900", id="tokens"),
-        pytest.param(HONEST, ("--max-turns", "1"), "cycles: 1", id="turns"),
-        pytest.param(
-            f"import time; time.sleep(3)\n{HONEST}", ("--max-seconds", "4"), "wall_seconds", id="time"
-        ),
+        pytest.param(HONEST, ("--max-seconds", "1"), "wall_seconds", id="time"),
         pytest.param(
             f"open('shop/more.py', 'w')\n{HONEST}", ("--max-new-files", "0"), "new_files: 1", id="files"
         ),

@@ -11,6 +11,9 @@ from test_run_with_agents import FILES, HONEST, PLAN, agent, commit, project, ru
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
 
+PRICE = ("--only", "price")
+"""A run of one todo, where two would show no more."""
+
 
 def tree(root: Path) -> dict[str, str]:
     ours = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
@@ -65,11 +68,11 @@ def test_a_run_that_was_cut_off_is_undone_and_begun_anew(project: Path):  # noqa
     assert tree(project) == before
     resumed = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--resume")
     assert (resumed.exit_code, "no run of this plan is unfinished" in resumed.output) == (2, True)
-    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST)).exit_code == 0
+    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE).exit_code == 0
 
 
 def test_what_was_edited_since_is_undone_only_by_force_and_kept(project: Path):  # noqa: F811
-    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST))
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE)
     assert done.exit_code == 0, done
     (project / "shop/price.py").write_text("mine\n")
     refused = run(project, "undo")
@@ -85,7 +88,7 @@ def test_what_was_edited_since_is_undone_only_by_force_and_kept(project: Path): 
 
 
 def test_an_edit_of_the_plan_after_the_run_is_undone_first(project: Path):  # noqa: F811
-    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST)).exit_code == 0
+    assert run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *PRICE).exit_code == 0
     plan = load_tree(project / "plan.yaml")
     write_in_place(plan, {"": plan.loaded.plan.model_copy(update={"workflow_name": "Later"})})
     revised = (project / "plan.yaml").read_text()
@@ -112,7 +115,7 @@ def test_a_snapshot_that_is_not_there_is_one_line(project: Path, snapshot: str):
 def test_the_undo_of_a_run_that_changed_nothing_leaves_it_to_be_resumed(project: Path):  # noqa: F811
     commit(project)
     idle = agent(project, "raise SystemExit(1)")
-    waiting = run(project, "run", "plan.yaml", "--agent", idle)
+    waiting = run(project, "run", "plan.yaml", "--agent", idle, *PRICE)
     assert waiting.exit_code == 11, waiting
 
     undone = run(project, "undo", "plan.yaml")
