@@ -57,16 +57,30 @@ def text_of(result: CallToolResult) -> str:
 
 
 def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: Example) -> None:
-    red, brief, asked, status, explained = ask(
-        shop.root,
-        [
+    """One conversation, in which the plan, the outcomes and the history are read, too."""
+
+    async def talk() -> tuple[list[CallToolResult], dict[str, str], list[CallToolResult]]:
+        while_red: list[Call] = [
             ("verify", {}),
             ("brief", {"todo": "price"}),
             ("next", {}),
             ("status", {"todo": "price"}),
             ("explain", {"word": "TEST_REGRESSION"}),
-        ],
-    )
+        ]
+        when_green: list[Call] = [("verify", {}), ("verify", {"todo": "price"}), ("next", {})]
+        with anyio.fail_after(120):
+            async with connect(shop.root, "plan.yaml") as client:
+                with pytest.raises(MCPError, match=r"outcomes\.json: No such file"):
+                    await client.read_resource("planverify://outcomes")
+                first = [await client.call_tool(name, given) for name, given in while_red]
+                uris = [str(each.uri) for each in (await client.list_resources()).resources]
+                found = [await client.read_resource(uri) for uri in uris]
+                read = {uri: each.contents[0].text for uri, each in zip(uris, found, strict=True)}  # type: ignore[union-attr]
+                shop.write({"shop.py": "def gross(net):\n    return net * 119 // 100\n"})
+                return first, read, [await client.call_tool(name, given) for name, given in when_green]
+
+    (red, brief, asked, status, explained), read, (green, alone, completed) = anyio.run(talk)
+
     assert red.structured_content is not None
     assert (red.is_error, red.structured_content["accepted"]) == (False, False)
     assert red.structured_content["todos"] == {"price": "test_failed"}
@@ -78,8 +92,10 @@ def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: E
     assert "✗ failed" in text_of(status)
     assert "An assertion of a test" in text_of(explained)
 
-    shop.write({"shop.py": "def gross(net):\n    return net * 119 // 100\n"})
-    green, alone, asked = ask(shop.root, [("verify", {}), ("verify", {"todo": "price"}), ("next", {})])
+    assert read["planverify://plan"] == (shop.root / "plan.yaml").read_text()
+    assert json.loads(read["planverify://outcomes"])["outcomes"][0]["state"] == "test_failed"
+    assert json.loads(read["planverify://history"])["verifications"]
+
     for found in (green, alone):
         assert found.structured_content == {
             "accepted": True,
@@ -87,23 +103,7 @@ def test_an_agent_is_told_what_is_red_and_believed_only_when_it_is_green(shop: E
             "todos": {"price": "done"},
             "failures": {},
         }
-    assert "completed: 1 of 1 todo done" in text_of(asked)
-
-
-def test_plan_outcomes_and_history_can_be_read(shop: Example) -> None:
-    async def talk() -> dict[str, str]:
-        async with connect(shop.root, "plan.yaml") as client:
-            with pytest.raises(MCPError, match=r"outcomes\.json: No such file"):
-                await client.read_resource("planverify://outcomes")
-            await client.call_tool("verify", {})
-            uris = [str(each.uri) for each in (await client.list_resources()).resources]
-            found = [await client.read_resource(uri) for uri in uris]
-            return {uri: each.contents[0].text for uri, each in zip(uris, found, strict=True)}  # type: ignore[union-attr]
-
-    read = anyio.run(talk)
-    assert read["planverify://plan"] == (shop.root / "plan.yaml").read_text()
-    assert json.loads(read["planverify://outcomes"])["outcomes"][0]["state"] == "test_failed"
-    assert json.loads(read["planverify://history"])["verifications"]
+    assert "completed: 1 of 1 todo done" in text_of(completed)
 
 
 def test_a_wrong_call_is_answered_by_one_line(shop: Example, tmp_path: Path) -> None:
@@ -137,15 +137,13 @@ def test_an_agent_decides_nothing_that_a_person_is_asked_unless_the_server_allow
         approve,
         ("reject", approve[1]),
         ("answer", {"todo": "look", "answer": "yes"}),
+        ("answer", {"todo": "review", "answer": "yes"}),
     ]
-    _, *refused = ask(shop.root, calls)
+    _, *refused, allowed = ask(shop.root, calls)
     for result in refused:
         assert result.is_error
         assert "a person must decide this" in text_of(result)
         assert "--by NAME, or start the server with --allow-approvals" in text_of(result)
-    assert not answers.exists()
-
-    (allowed,) = ask(shop.root, [("answer", {"todo": "review", "answer": "yes"})])
     assert not allowed.is_error, text_of(allowed)
     (kept,) = json.loads(answers.read_text())["answers"]
     assert (kept["todo_id"], kept["by"]) == ("review", "tester-bot (mcp)")
@@ -160,16 +158,23 @@ def test_an_agent_decides_nothing_that_a_person_is_asked_unless_the_server_allow
 
 
 def test_a_verification_that_hangs_is_stopped_and_leaves_nothing_behind(shop: Example) -> None:
-    shop.write({"test_shop.py": "import time\ndef test_gross(): time.sleep(600)\n"})
+    hangs = (
+        "import pathlib, time\ndef test_gross():\n    pathlib.Path('hangs').touch()\n    time.sleep(600)\n"
+    )
+    shop.write({"test_shop.py": hangs})
 
     (stopped,) = ask(shop.root, [("verify", {})], "--max-seconds", "3")
     assert stopped.is_error
     assert "did not end within 3 s" in text_of(stopped)
+    (shop.root / "hangs").unlink(missing_ok=True)
 
     async def leave() -> None:
-        async with connect(shop.root) as client:
-            with anyio.move_on_after(4):
-                await client.call_tool("verify", {})
+        async with connect(shop.root) as client, anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "verify", {})
+            with anyio.fail_after(60):
+                while not (shop.root / "hangs").exists():
+                    await anyio.sleep(0.05)
+            group.cancel_scope.cancel()
 
     anyio.run(leave)
     give_up = time.monotonic() + 20
