@@ -14,41 +14,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from real_command import LEAN_TERMINAL
+from real_planner import Ran, forked, spawned
 
-PROGRAM = Path(sys.executable).with_name("planner")
+PROGRAM = Path(sys.executable).with_name("planverify")
 GOAL = "# Shop\n## Cart\n- add\n- remove\n## Checkout\n- pay\n"
 
 
-def planner(
-    folder: Path, *words: str, given: str = "", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, *words],
-        cwd=folder,
-        input=given,
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def planner(folder: Path, *words: str, given: str = "") -> Ran:
+    return forked(words, folder, given)
 
 
-def verify(folder: Path, plan: str) -> None:
-    command = [sys.executable, "-m", "pytest", "--planverify", plan, "-q"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+def planverify(folder: Path, *words: str) -> None:
+    env = {**os.environ, **LEAN_TERMINAL}
+    subprocess.run([PROGRAM, *words], cwd=folder, env=env, check=True, capture_output=True, timeout=120)
 
 
 def test_new_writes_a_plan_that_can_be_verified_and_replaces_none(tmp_path: Path) -> None:
     first = planner(tmp_path, "new", "Export as CSV", "--template", "feature")
     again = planner(tmp_path, "new", "Export as CSV")
 
-    assert first.stdout.startswith("wrote planverify.yaml: 2 todos\n")
-    assert planner(tmp_path, "validate").stdout == "ready: no findings\n"
-    assert (again.returncode, again.stderr) == (
+    assert first.out.startswith("wrote planverify.yaml: 2 todos\n")
+    assert planner(tmp_path, "validate").out == "ready: no findings\n"
+    assert (again.status, again.err) == (
         2,
         "planner: planverify.yaml exists already; name another file with -o, or add --force\n",
     )
-    assert planner(tmp_path, "new", "Import CSV", "--force").returncode == 0
+    assert planner(tmp_path, "new", "Import CSV", "--force").status == 0
 
 
 @pytest.mark.parametrize("command", ["new", "decompose"])
@@ -57,7 +49,7 @@ def test_no_plan_is_hidden_by_one_of_a_more_usual_name(tmp_path: Path, command: 
 
     done = planner(tmp_path, command, "Add a tax to the price")
 
-    assert (done.returncode, done.stderr) == (
+    assert (done.status, done.err) == (
         2,
         "planner: plan.yaml exists already; name another file with -o, or add --force\n",
     )
@@ -71,8 +63,8 @@ def test_new_takes_templates_of_the_repository(tmp_path: Path) -> None:
     )
     (tmp_path / "pyproject.toml").write_text('[tool.planverify]\ntemplates = "ours"\n')
 
-    assert "report" in planner(tmp_path, "new", "--list").stdout
-    assert planner(tmp_path, "new", "x: y", "--template", "report", "-o", "-").stdout == (
+    assert "report" in planner(tmp_path, "new", "--list").out
+    assert planner(tmp_path, "new", "x: y", "--template", "report", "-o", "-").out == (
         "# Made by planner new --template report. Edit it freely.\n"
         "# A report.\ntodo_list_id: x-y\nitems:\n  - {id: r, title: 'x: y', verify: pytest}\n"
     )
@@ -92,32 +84,33 @@ def test_new_takes_templates_of_the_repository(tmp_path: Path) -> None:
         (["decompose", "x", "--model", "nobody:x"], "nobody"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(tmp_path: Path, words: list[str], told: str) -> None:
-    done = planner(tmp_path, *words, env={"OPENAI_API_KEY": ""})
+def test_a_mistake_is_told_in_one_line(
+    tmp_path: Path, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    done = planner(tmp_path, *words)
 
-    assert done.returncode in (2, 4)
-    assert told in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.status in (2, 4)
+    assert told in done.err
+    assert done.err.count("\n") == 1
     assert not list(tmp_path.glob("*.yaml"))
 
 
 def test_decompose_asks_before_it_plans_in_phases(tmp_path: Path) -> None:
     asked = planner(tmp_path, "decompose", "-", given=GOAL)
 
-    assert asked.returncode == 11
-    assert "1. Cart (2 parts)" in asked.stdout
-    assert "--phases for a plan for each of these, or --flat" in asked.stderr
+    assert asked.status == 11
+    assert "1. Cart (2 parts)" in asked.out
+    assert "--phases for a plan for each of these, or --flat" in asked.err
     assert not list(tmp_path.glob("*.yaml"))
 
-    assert planner(tmp_path, "decompose", "-", "--flat", "-o", "flat.yaml", given=GOAL).returncode == 0
-    assert (
-        planner(tmp_path, "decompose", "-", "--max-depth", "1", "-o", "one.yaml", given=GOAL).returncode
-        == 0
-    )
+    assert planner(tmp_path, "decompose", "-", "--flat", "-o", "flat.yaml", given=GOAL).status == 0
+    one = ("--max-depth", "1", "-o", "one.yaml")
+    assert planner(tmp_path, "decompose", "-", *one, given=GOAL).status == 0
     phased = planner(tmp_path, "decompose", "-", "--phases", given=GOAL)
-    assert phased.stdout.startswith("wrote planverify.yaml: 6 todos in 2 phases\n")
+    assert phased.out.startswith("wrote planverify.yaml: 6 todos in 2 phases\n")
     assert sorted(path.name for path in (tmp_path / "phases").iterdir()) == ["cart.yaml", "checkout.yaml"]
-    assert planner(tmp_path, "validate").returncode == 0
+    assert planner(tmp_path, "validate").status == 0
 
 
 def test_a_phase_is_planned_from_the_results_of_the_one_before(tmp_path: Path) -> None:
@@ -127,10 +120,10 @@ def test_a_phase_is_planned_from_the_results_of_the_one_before(tmp_path: Path) -
     )
     (tmp_path / "a.py").write_text("def test_a(): pass\n")
     unverified = planner(tmp_path, "decompose", "Checkout", "--after", "first.yaml")
-    assert "the plan was not verified yet; run first: pytest --planverify first.yaml" in unverified.stderr
+    assert "the plan was not verified yet; run first: pytest --planverify first.yaml" in unverified.err
 
-    verify(tmp_path, "first.yaml")
-    assert planner(tmp_path, "decompose", "Checkout", "--after", "first.yaml").returncode == 0
+    planverify(tmp_path, "verify", "first.yaml")
+    assert planner(tmp_path, "decompose", "Checkout", "--after", "first.yaml").status == 0
     assert "The cart (cart.py)" in (tmp_path / "planverify.yaml").read_text()
 
 
@@ -139,17 +132,16 @@ def test_the_same_goal_is_answered_with_the_plan_that_was_completed(tmp_path: Pa
     (tmp_path / "plan.yaml").write_text(
         "todo_list_id: first\nx-goal: A cart\nitems:\n- {id: mine, title: The cart, verify: pytest a.py}\n"
     )
-    command = [PROGRAM.with_name("planverify"), "run", "plan.yaml", "--agent", "true"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    planverify(tmp_path, "run", "plan.yaml", "--agent", "true")
 
     same = planner(tmp_path, "decompose", "a  CART", "-o", "again.yaml")
-    assert same.returncode == 0
+    assert same.status == 0
     assert "id: mine" in (tmp_path / "again.yaml").read_text()
-    assert planner(tmp_path, "decompose", "A cart", "-o", "new.yaml", "--anew").returncode == 0
+    assert planner(tmp_path, "decompose", "A cart", "-o", "new.yaml", "--anew").status == 0
     assert "id: mine" not in (tmp_path / "new.yaml").read_text()
 
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'shop'\nversion = '1'\n")
-    assert planner(tmp_path, "decompose", "A cart", "-o", "other.yaml").returncode == 0
+    assert planner(tmp_path, "decompose", "A cart", "-o", "other.yaml").status == 0
     assert "id: mine" not in (tmp_path / "other.yaml").read_text()
 
 
@@ -205,9 +197,9 @@ def model_server(answers: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict
         server.server_close()
 
 
-def asked_of_model(folder: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
+def asked_of_model(folder: Path, url: str, *words: str) -> Ran:
     env = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
-    return planner(folder, "decompose", "A cart", "--model", "openai-chat:small", *words, env=env)
+    return spawned(["decompose", "A cart", "--model", "openai-chat:small", *words], folder, env)
 
 
 def test_findings_go_back_to_the_model_until_its_plan_is_valid(tmp_path: Path) -> None:
@@ -216,8 +208,8 @@ def test_findings_go_back_to_the_model_until_its_plan_is_valid(tmp_path: Path) -
     with model_server([BAD, GOOD]) as (url, asked):
         done = asked_of_model(tmp_path, url)
 
-    assert done.returncode == 0, done.stderr
-    assert planner(tmp_path, "validate").returncode == 0
+    assert done.status == 0, done.err
+    assert planner(tmp_path, "validate").status == 0
     assert len(asked) == 2
     assert "Correct this" in json.dumps(asked[1]["messages"])
     first = next(each["content"] for each in asked[0]["messages"] if each["role"] == "user")
@@ -230,7 +222,7 @@ def test_a_model_that_gives_no_valid_plan_is_asked_no_more_than_allowed(tmp_path
     with model_server([BAD]) as (url, asked):
         done = asked_of_model(tmp_path, url, "--retries", "2")
 
-    assert done.returncode == 4
-    assert "no valid plan in 3 tries" in done.stderr
+    assert done.status == 4
+    assert "no valid plan in 3 tries" in done.err
     assert len(asked) == 3
     assert not list(tmp_path.iterdir())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from real_command import planverify
+from real_planner import Ran, planner
 
-PROGRAM = Path(sys.executable).with_name("planner")
 MONEY = "def net(price, tax):\n    return round(price / (1 + tax), 2)\n"
 PART = """\
 from shop.money import net
@@ -37,13 +36,8 @@ TODO = """\
 TESTS = (10, 10, 9, 9)
 
 
-def run(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
-    words = [str(word) for word in command]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
-
-
-def verify(folder: Path) -> None:
-    run(folder, sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-q")
+def brief(folder: Path, *words: str) -> Ran:
+    return planner("brief", *words, cwd=folder)
 
 
 def make_shop(root: Path) -> Path:
@@ -64,24 +58,24 @@ def red_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A shop whose tests are all red for one reason."""
     shop = make_shop(tmp_path_factory.mktemp("red"))
     (shop / "shop/money.py").write_text("def net(price, tax):\n    return None\n")
-    verify(shop)
+    planverify("verify", "plan.yaml", cwd=shop)
     return shop
 
 
 def test_the_change_that_broke_38_tests_is_told_in_105_tokens(tmp_path: Path) -> None:
     shop = make_shop(tmp_path)
-    before = run(shop, PROGRAM, "brief")
-    assert before.returncode == 4
-    assert "there are no outcomes; run first: pytest --planverify plan.yaml" in before.stderr
+    before = brief(shop)
+    assert before.status == 4
+    assert "there are no outcomes; run first: pytest --planverify plan.yaml" in before.err
 
-    run(shop, PROGRAM.with_name("planverify"), "baseline", "plan.yaml")
-    verify(shop)
-    green = run(shop, PROGRAM, "brief")
-    assert (green.returncode, green.stdout) == (0, "nothing fails: shop is completed\n")
+    planverify("baseline", "plan.yaml", cwd=shop)
+    planverify("verify", "plan.yaml", cwd=shop)
+    green = brief(shop)
+    assert (green.status, green.out) == (0, "nothing fails: shop is completed\n")
 
     (shop / "shop/money.py").write_text(MONEY.replace("1 + tax", "1 - tax"))
-    verify(shop)
-    told = run(shop, PROGRAM, "brief").stdout
+    planverify("verify", "plan.yaml", cwd=shop)
+    told = brief(shop).out
 
     assert len(told) <= 4 * 105
     assert "38 tests in `part0`, `part1`, `part2` and 1 more" in told
@@ -93,21 +87,21 @@ def test_the_change_that_broke_38_tests_is_told_in_105_tokens(tmp_path: Path) ->
 
 @pytest.mark.parametrize("tokens", [40, 60, 105, 200, 300, 800])
 def test_a_brief_is_never_longer_than_asked_for(red_shop: Path, tokens: int) -> None:
-    told = run(red_shop, PROGRAM, "brief", "--tokens", tokens).stdout
+    told = brief(red_shop, "--tokens", str(tokens)).out
 
     assert 0 < len(told) <= 4 * tokens
     assert "part0" in told
 
 
 def test_a_todo_is_told_of_by_name(red_shop: Path) -> None:
-    assert "part2" in run(red_shop, PROGRAM, "brief", "--todo", "part2").stdout
-    unknown = run(red_shop, PROGRAM, "brief", "--todo", "part9")
-    assert unknown.returncode == 2
-    assert "part9" in unknown.stderr
+    assert "part2" in brief(red_shop, "--todo", "part2").out
+    unknown = brief(red_shop, "--todo", "part9")
+    assert unknown.status == 2
+    assert "part9" in unknown.err
 
 
 def test_old_verdicts_are_told_as_old(red_shop: Path, tmp_path: Path) -> None:
     shop = Path(shutil.copytree(red_shop, tmp_path / "shop"))
     (shop / "shop/money.py").write_text(MONEY)
 
-    assert run(shop, PROGRAM, "brief").stdout.startswith("out of date: ")
+    assert brief(shop).out.startswith("out of date: ")

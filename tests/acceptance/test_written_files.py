@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from example_project import ONLY_THIS_PLUGIN, Example, todo
+from real_planner import planner
 
 GREEN_AND_RED = {"test_it.py": "def test_green(): pass\ndef test_red(): assert 1 == 2\n"}
 SCRIPTS = Path(sys.executable).parent
@@ -64,12 +65,12 @@ def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(two: Path) -> N
     assert verify("a.yaml", cwd=two).returncode == 0
 
     for command in ("next", "status", "waves"):
-        of_a, of_b = (run("planner", command, plan, cwd=two) for plan in ("a.yaml", "b.yaml"))
-        assert (of_a.stderr, of_b.stderr) == ("", "")
-        assert "another version" not in of_a.stdout + of_b.stdout
-    assert "1 of 1 todo done" in run("planner", "next", "a.yaml", cwd=two).stdout
-    assert "0 of 1 todo done, 1 failed" in run("planner", "next", "b.yaml", cwd=two).stdout
-    assert "✗ failed" in run("planner", "status", "b.yaml", "it", cwd=two).stdout
+        of_a, of_b = (planner(command, plan, cwd=two) for plan in ("a.yaml", "b.yaml"))
+        assert (of_a.err, of_b.err) == ("", "")
+        assert "another version" not in of_a.out + of_b.out
+    assert "1 of 1 todo done" in planner("next", "a.yaml", cwd=two).out
+    assert "0 of 1 todo done, 1 failed" in planner("next", "b.yaml", cwd=two).out
+    assert "✗ failed" in planner("status", "b.yaml", "it", cwd=two).out
     assert read(two / ".planverify/outcomes.json")["plans"][0]["path"] == "a.yaml"
     (failure,) = read(two / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"][0]["failures"]
     assert failure["since"] == "unknown", "b was verified before it had a baseline"
@@ -95,7 +96,7 @@ def test_a_run_of_several_plans_leaves_to_each_its_part(two: Path) -> None:
     assert (a["run"]["exit_status"], b["run"]["exit_status"]) == (0, 1)
     assert a["summary"]["todos"] == {"done": 1}
     assert (len(a["causes"]), len(b["causes"])) == (0, 1)
-    assert run("planner", "next", "a.yaml", cwd=two).returncode == 0
+    assert planner("next", "a.yaml", cwd=two).status == 0
 
 
 def test_plans_with_roots_of_their_own_write_below_each(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -79,28 +80,32 @@ def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def forked(words: Sequence[str], cwd: Path) -> Ran:
+def forked(words: Sequence[str], cwd: Path, given: str = "") -> Ran:
     """The command in a copy of this process, which has imported it: `test_planner_commands` starts it."""
-    with TemporaryFile("w+", encoding="utf-8") as out, TemporaryFile("w+", encoding="utf-8") as err:
+    with ExitStack() as stack:
+        streams = [stack.enter_context(TemporaryFile("w+", encoding="utf-8")) for _ in range(3)]
+        streams[0].write(given)
+        streams[0].seek(0)
         pid = os.fork()
         if pid == 0:
-            become_planner(words, cwd, out, err)
+            become_planner(words, cwd, streams)
         _, status = os.waitpid(pid, 0)
         said = []
-        for stream in (out, err):
+        for stream in streams[1:]:
             stream.seek(0)
             said.append(stream.read())
     return Ran(os.waitstatus_to_exitcode(status), *said)
 
 
-def become_planner(words: Sequence[str], cwd: Path, out: TextIO, err: TextIO) -> NoReturn:
-    """Do what the interpreter does for `python -m planner WORDS`, with these as its output; ends."""
+def become_planner(words: Sequence[str], cwd: Path, streams: Sequence[TextIO]) -> NoReturn:
+    """Do what the interpreter does for `python -m planner WORDS`, with these as its streams; ends."""
     status = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(60)
-        for descriptor, source in enumerate((os.open(os.devnull, os.O_RDONLY), out.fileno(), err.fileno())):
-            os.dup2(source, descriptor)
+        for descriptor, stream in enumerate(streams):
+            os.dup2(stream.fileno(), descriptor)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding="utf-8", closefd=False) for at in (1, 2))
         os.chdir(cwd)
         os.environ.update(PLAIN)
