@@ -94,13 +94,12 @@ def notes(run: Verified) -> str:
 # -- the last failures ---------------------------------------------------------------------------------
 
 
-def test_a_plan_is_done_after_run_last_failed_fix_last_failed(fresh: Example):
-    first = fresh.verify()
-    again = fresh.verify("--lf")
-    fresh.write(FIXED)
-    fixed = fresh.verify("--lf")
+def test_a_plan_is_done_after_run_last_failed_fix_last_failed(example: Example):
+    again = example.verify("--lf")
+    example.write(FIXED)
+    fixed = example.verify("--lf")
 
-    assert first.exit_code == again.exit_code == 1
+    assert again.exit_code == 1
     assert kept(again) == {"rounding", "rates", "child"}
     assert again.states["tax"] == "test_failed"
     assert again.states["after"] == "blocked"
@@ -108,7 +107,7 @@ def test_a_plan_is_done_after_run_last_failed_fix_last_failed(fresh: Example):
     assert set(fixed.states.values()) == {"done"}
     # What a process that a test started has read nobody knows.
     assert kept(fixed) == {"rounding", "rates"}
-    assert taken(fixed)["rounding"] == first.document["run"]["run_id"]  # type: ignore[index]
+    assert taken(fixed)["rounding"] == example.runs[0].name
 
 
 def test_where_nothing_had_failed_every_verdict_is_kept_and_that_is_said(fresh: Example):
@@ -182,13 +181,11 @@ def test_a_todo_that_no_run_has_verified_is_not_run_and_says_so(fresh: Example):
     assert "only a part of the plan was selected" in notes(run)
 
 
-def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it(fresh: Example):
-    first = fresh.verify()
-    fresh.verify("plan.yaml::rates")
-    third = fresh.verify("plan.yaml::rates")
+def test_a_verdict_that_was_kept_is_kept_again_and_names_the_run_that_reached_it(example: Example):
+    example.verify("plan.yaml::rates")
+    third = example.verify("plan.yaml::rates")
 
-    assert first.document is not None
-    assert taken(third)["rounding"] == first.document["run"]["run_id"]
+    assert taken(third)["rounding"] == example.runs[0].name
 
 
 # -- what a verdict rests on -----------------------------------------------------------------------------
@@ -228,7 +225,6 @@ def test_a_verdict_is_lost_with_what_it_rests_on(
 
 
 def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(example: Example):
-    example.verify()
     plan = example.root / "plan.yaml"
     plan.write_text(plan.read_text().replace("test_tax.py", "test_tax.py -x"))
 

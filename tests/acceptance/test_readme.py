@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from documented_commands import CONFIDENCES
+from example_project import Example
 from test_hygiene import Project
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -49,18 +50,29 @@ def test_the_readme_has_an_example_of_each_kind() -> None:
     assert len(CATCHES) == 5
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The project with its baseline. Not to be changed: copy it."""
+    project = Project(tmp_path_factory.mktemp("readme") / "shop", FILES)
+    project.planverify("baseline", "plan.yaml")
+    return project
+
+
+@pytest.fixture
+def project(recorded: Project, tmp_path: Path) -> Example:
+    return recorded.copied_to(tmp_path / "shop")
+
+
 @pytest.mark.parametrize(
     ("path", "change", "said"), CATCHES, ids=["weak", "vacuous", "special", "flaky", "old"]
 )
 def test_a_change_of_the_readme_is_caught_in_its_words(
-    path: str, change: str, said: str, tmp_path: Path
+    path: str, change: str, said: str, project: Example
 ) -> None:
-    project = Project(tmp_path, FILES)
-    project.planverify("baseline", "plan.yaml")
     old, new = ("".join(re.findall(rf"^{sign}(.*\n)", change, re.MULTILINE)) for sign in ("-", r"\+"))
-    text = (tmp_path / path).read_text()
+    text = (project.root / path).read_text()
     assert text.count(old) == 1
-    (tmp_path / path).write_text(text.replace(old, new))
+    (project.root / path).write_text(text.replace(old, new))
 
     ran = project.verify()
 
@@ -69,10 +81,8 @@ def test_a_change_of_the_readme_is_caught_in_its_words(
     assert not [line for line in said.splitlines() if _settled(line) not in shown], ran.output
 
 
-def test_no_change_is_shown_beside_a_red_that_was_there_before(tmp_path: Path) -> None:
-    project = Project(tmp_path, FILES)
-    project.planverify("baseline", "plan.yaml")
-    prices = tmp_path / "shop/prices.py"
+def test_no_change_is_shown_beside_a_red_that_was_there_before(project: Example) -> None:
+    prices = project.root / "shop/prices.py"
     prices.write_text(prices.read_text().replace("net * (100 + percent)", "(net * (100 + percent) + 50)"))
 
     shown = project.verify().output
