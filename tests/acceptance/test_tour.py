@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 from documented_commands import CONFIDENCES, environment_of_a_reader
-from example_project import Example, Verified
-from real_command import FULL
+from example_project import RUN_MARK, Example, Verified
+from real_command import FULL, Finished
 
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, TodoState
@@ -58,8 +59,16 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Pat
 
     @functools.cache
     def take(way: str) -> tuple[Path, Verified]:
-        root = copy_to(tmp_path_factory.mktemp(way))
-        return root, Example(root).verify("plan.yaml", *WAYS[way], measured=way == "serial")
+        """Serially as the story has it typed: in a checkout, by a reader."""
+        if way != "serial":
+            root = copy_to(tmp_path_factory.mktemp(way))
+            return root, Example(root).verify("plan.yaml", *WAYS[way], measured=False)
+        checkout = tmp_path_factory.mktemp("checkout")
+        root, mark = copy_to(checkout / "examples"), uuid.uuid4().hex
+        shutil.copy(CHECKOUT / "pyproject.toml", checkout)
+        done = run(WHOLE["text tour"], checkout, {RUN_MARK: mark})
+        finished = Finished(exit_code=done.returncode, output=done.stdout)
+        return root, Example(root).verified(finished, mark)
 
     return take
 
@@ -143,9 +152,11 @@ def test_a_title_that_names_a_category_gets_it():
 
 
 @pytest.fixture(scope="module")
-def decisions(taken: Callable[[str], tuple[Path, Verified]]) -> dict[str, Any]:
-    """What `planner next` says after a run."""
-    root, _ = taken("serial")
+def decisions(
+    taken: Callable[[str], tuple[Path, Verified]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What `planner next` says after a run, before the story goes on."""
+    root = Example(taken("serial")[0]).copied_to(tmp_path_factory.mktemp("decisions") / "tour").root
     done = run("planner next plan.yaml --json --full", root)
     assert done.returncode == 0, done.stdout
     return json.loads(done.stdout)
@@ -222,17 +233,11 @@ def read_blocks() -> list[Block]:
     ]
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the story works on."""
-    root = tmp_path_factory.mktemp("checkout")
-    copy_to(root / "examples")
-    shutil.copy(CHECKOUT / "pyproject.toml", root)
-    return root
-
-
-def test_the_story_shows_what_the_commands_print(checkout: Path):
+def test_the_story_shows_what_the_commands_print(
+    taken: Callable[[str], tuple[Path, Verified]], decisions: dict[str, Any]
+):
     """Commands run in the order of the page; an excerpt is part of what one of `WHOLE` has printed."""
+    root, tour = taken("serial")
     status, printed = 0, dict.fromkeys(WHOLE, "")
     for block in read_blocks():
         for info, whole in printed.items():
@@ -245,17 +250,20 @@ def test_the_story_shows_what_the_commands_print(checkout: Path):
             if command == "echo $?":
                 assert shown.strip() == str(status), block.where
                 continue
-            done = run(command, checkout)
-            status = done.returncode
-            printed |= {info: done.stdout for info, whole in WHOLE.items() if command == whole}
-            missing = lines_not_in(shown, done.stdout)
-            assert not missing, f"{block.where}: $ {command}\n{missing}\n{done.stdout}"
+            if command == WHOLE["text tour"]:
+                status, output = tour.exit_code, tour.output
+            else:
+                done = run(command, root.parents[1])
+                status, output = done.returncode, done.stdout
+            printed |= {info: output for info, whole in WHOLE.items() if command == whole}
+            missing = lines_not_in(shown, output)
+            assert not missing, f"{block.where}: $ {command}\n{missing}\n{output}"
 
 
-def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(command: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command of the page as a reader would in the virtual environment, without a shell."""
     program, *words = shlex.split(command)
-    env = environment_of_a_reader()
+    env = environment_of_a_reader() | (env or {})
     return subprocess.run(
         [shutil.which(program, path=env["PATH"]) or program, *words],
         cwd=cwd,
