@@ -80,8 +80,9 @@ def address(shop: Path) -> Iterator[str]:
 
 
 def verify(shop: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "--planverify", "plan.yaml", "-q"]
-    subprocess.run(command, cwd=shop, env=unmeasured(dict(os.environ)), check=False, timeout=60)
+    env = unmeasured(dict(os.environ)) | LEAN_TERMINAL
+    command = [BIN / "planverify", "verify", "plan.yaml", "-q"]
+    subprocess.run(command, cwd=shop, env=env, check=False, timeout=60)
 
 
 def violations(page: Page) -> list[str]:
