@@ -111,3 +111,11 @@ def test_an_answer_after_the_run_asks_for_another_verification(project: Example)
     shown = said(project, "next")
     assert "! answered since the run: price" in shown
     assert "plan.yaml::price" in shown
+
+    project.write({"shop.py": "def price(): return 2 + 2\n"})
+    refused = project.verify()
+    (failure,) = refused.outcomes["price"]["failures"]
+    assert (failure.get("location"), failure["candidates"]) == (None, []), "no code is known to be at fault"
+    brief = said(project, "next", "--brief", "price")
+    assert brief.startswith("# Repair `price`: a person answered no")
+    assert "after the repair, a person must answer again first" in brief
