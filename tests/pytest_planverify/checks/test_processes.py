@@ -214,7 +214,7 @@ def test_an_interruption_ends_the_tree_and_goes_on(tmp_path: Path) -> None:
     code = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
         run(code, tmp_path)
-    assert not psutil.pid_exists(int(pid_file.read_text()))
+    assert not is_alive(int(pid_file.read_text()))
     assert time.monotonic() - started < 20
 
 
