@@ -208,15 +208,15 @@ def qualify(
         if todo_id not in known:
             near = nearest(todo_id, known, "the todos are")
             raise UsageMistake(f"--todo {todo_id}: the plan has no such todo; {near}")
-    if output is not None and output.is_dir():
-        raise UsageMistake(f"--output {output}: this is a folder; name a file")
-    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
+    is_named = output is not None
     if output is None:
         make_home(flat.loaded.root)
         output = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).qualification
-        write_qualification(found, output)
-    else:
-        write_qualification(found, output)
+    if output.is_dir():
+        raise UsageMistake(f"--output {output}: this is a folder; name a file")
+    found = qualification.qualify(flat, directory=Path.cwd(), runs=runs, todo_ids=todo or (), say=complain)
+    write_qualification(found, output)
+    if is_named:
         remember_written(output)
     screen = Screen()
     for check in found.checks:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RECORD = "left_by_runs.json"
 MOST_FILES = 10_000
-"""Limit of new files recorded for one run."""
+"""Limit of the files that are recorded for one root; the newest are kept."""
 
 _LARGEST = 64 << 20
 """Size in bytes above which a file is compared by size and modification time instead of a digest."""
@@ -67,25 +67,27 @@ def remember_run(
         for file in after
         if file not in before
         and PurePosixPath(file).suffix not in _WORK_SUFFIXES
-        and _changed(root / file) >= started - _CLOCK_STEP
+        and _changed_at(root / file) >= started - _CLOCK_STEP
     ]
     known = found.get(str(root), {})
-    digests = {file: _digest(root / file) for file in (*left, *new[:MOST_FILES])}
+    digests = {file: _digest(root / file) for file in (*left, *new[-MOST_FILES:])}
     kept = {file: known[file] for file in left_by_runs(home, root, known)}
     kept |= {file: digest for file, digest in digests.items() if digest is not None}
+    kept = dict(list(kept.items())[-MOST_FILES:])
     if kept != known:
         _write(home, found | {str(root): kept})
 
 
 def remember_written(path: Path) -> None:
-    """Store that a command has written this file; nothing is stored for a file outside of the project.
+    """Store that a command has written this file, unless it may be source or configuration.
 
-    The root is the nearest folder above the file that has a ``.planverify``, else the current folder. The
-    record is a convenience: without it, the file counts as work. So a failure to write it is ignored.
+    Nothing is stored for a file outside of the project. The root is the nearest folder above the file that
+    has a ``.planverify``, else the current folder. The record is a convenience: without it, the file counts
+    as work. So a failure to write it is ignored.
     """
     file = Path.cwd() / path
     root = next((folder for folder in file.parents if (folder / HOME).is_dir()), Path.cwd())
-    if is_stream(path) or not file.is_relative_to(root):
+    if is_stream(path) or not file.is_relative_to(root) or file.suffix in _WORK_SUFFIXES:
         return
     digest = _digest(file)
     if digest is not None:
@@ -96,7 +98,7 @@ def remember_written(path: Path) -> None:
             _write(home, found | {str(root): found.get(str(root), {}) | {name: digest}})
 
 
-def _changed(path: Path) -> float:
+def _changed_at(path: Path) -> float:
     """Return the time of a file's last change in epoch seconds; unlike ``st_mtime`` nobody can set it."""
     try:
         return path.lstat().st_ctime

@@ -20,6 +20,7 @@ from planner.model.evidence import HygieneSignal
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import Hardness
 from planner.planfile.left_files import left_by_runs, remember_run
+from planner.text.glob_patterns import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -207,6 +208,7 @@ class Guards:
             )
             return
         left = left_by_runs(self._home, root, touched) if touched else set[str]()
+        left = {file for file in left if not allowed(file, self._protected(root))}
         self._before[root] = touched, left
         # Neither files that earlier runs wrote nor reformatted sources are the work of a todo.
         self._touched[root] = tuple(
@@ -285,11 +287,13 @@ class Guards:
                 if self._flat.owner(todo.id).root == root
                 for artifact in todo.acceptance_criteria.expected_artifacts
             )
-            parts = [part for part in self._flat.parts if part.root == root]
-            protected = (glob for part in parts for glob in part.plan.metadata.protected_files)
-            yield Ground(
-                root=root, expected=(*self._changes[root].apart, *expected), protected=tuple(protected)
-            )
+            apart = self._changes[root].apart
+            yield Ground(root=root, expected=(*apart, *expected), protected=self._protected(root))
+
+    def _protected(self, root: Path) -> tuple[str, ...]:
+        """Return the globs of the files below a root that nobody may change."""
+        parts = (part for part in self._flat.parts if part.root == root)
+        return tuple(glob for part in parts for glob in part.plan.metadata.protected_files)
 
 
 # -- our own files -------------------------------------------------------------------------------------

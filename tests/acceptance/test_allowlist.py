@@ -84,6 +84,11 @@ def test_files_that_the_program_itself_writes_are_not_the_work_of_a_todo(project
     )
 
     assert (first.exit_code, second.exit_code) == (0, 0), str(second)
+    planverify("gaps", "-o", "tests/gaps.json", cwd=project.root)
+    planverify("gaps", "-o", "code.py", cwd=project.root)
+    shown = str(outside(project.verify()))
+    assert "tests/gaps.json changed, but protected" in shown
+    assert "code.py changed, but not in the allowed_files" in shown
     project.write({"AGENTS.md": "by hand"})
     assert "AGENTS.md" in str(outside(project.verify()))
 
