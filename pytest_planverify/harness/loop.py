@@ -379,10 +379,15 @@ class Loop:
     def _publish(self, document: OutcomeDocument) -> None:
         """Make the outcomes of a verification the latest ones of the user's plan, for reports and ``next``.
 
-        Nothing is published if the run has changed criteria that the user's plan still has.
+        Nothing is published if the run has changed criteria that the user's plan still has, or if a plan
+        cannot be loaded any more.
         """
         loaded, ref = self.setup.tree.loaded, document.plans[0]
-        flat, verified = load_flat(loaded.path), load_flat(self.current_plan())
+        try:
+            flat, verified = load_flat(loaded.path), load_flat(self.current_plan())
+        except PlannerError as error:
+            self.progress.line(f"the outcomes were not published: {error}")
+            return
         if _judging_parts(flat).items() - _judging_parts(verified).items():
             return
         todos = todo_digests(flat.loaded, flat.files)

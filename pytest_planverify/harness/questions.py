@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.answer import give_answer, give_decision, login_name
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
+from planner.model.actions import QuestionKind
 from planner.store.plan_run import PlanRun
 from pytest_planverify.harness.progress import one_line
 
@@ -56,20 +58,37 @@ def wait_for_answer(log: Path, seconds: float) -> bool:
 
 
 def _ask(plan: Path, log: Path, question: AskHuman) -> bool:
-    """Ask one question until there is a valid answer or an empty line; return whether it was answered."""
+    """Ask one question until there is a valid answer or an empty line; return whether it was answered.
+
+    Several questions of the plan about one todo are asked one after the other.
+    """
     print(f"\n{one_line(f'{question.todo_id}: {question.question}', 1_000)}")
     if question.because:
         print(f"  why: {one_line(question.because, 1_000)}")
     if question.failure is not None and question.failure.stack_trace_head:
         print(f"  failure: {one_line(question.failure.stack_trace_head, 1_000)}")
-    known = DECISIONS if question.kind.is_approval else question.options
-    options = ", ".join(
-        known if question.kind.value != "answer" else ("yes", "no, or a text: no, with that reason")
-    )
+    options = "yes, no, or a text: no, with that reason"
+    if question.kind is not QuestionKind.ANSWER:
+        options = ", ".join(DECISIONS if question.kind.is_approval else question.options)
+    checks: dict[str | None, str] = {}
+    if question.kind is QuestionKind.ANSWER and question.todo_id:
+        with suppress(PlannerError):
+            checks |= PlanRun.open(plan, None, log).open_questions(question.todo_id)
+    if len(checks) < 2:
+        return _prompt(plan, log, question, options)
+    for check, text in checks.items():
+        print(f"  {one_line(text, 1_000)}")
+        if not _prompt(plan, log, question, options, check):
+            return False
+    return True
+
+
+def _prompt(plan: Path, log: Path, question: AskHuman, options: str, check: str | None = None) -> bool:
+    """Read answers until one is valid or the line is empty; return whether there was an answer."""
     while answer := _line(f"{options} (Enter: answer later): "):
         try:
             run = PlanRun.open(plan, None, log)
-            messages = _give(run, question, answer)
+            messages = _give(run, question, answer, check)
             run.save()
         except (PlannerError, UsageMistake) as error:
             print(f"  {one_line(str(error), 1_000)}")
@@ -79,14 +98,14 @@ def _ask(plan: Path, log: Path, question: AskHuman) -> bool:
     return False
 
 
-def _give(run: PlanRun, question: AskHuman, answer: str) -> list[str]:
+def _give(run: PlanRun, question: AskHuman, answer: str, check: str | None) -> list[str]:
     """Give the answer to the run; return the messages to show.
 
     A decision may be abbreviated, and be followed by its reason. Raises :class:`UsageMistake` for an
     unknown word.
     """
     if not question.kind.is_approval:
-        return give_answer(run, question.todo_id or question.question_id, answer, login_name())
+        return give_answer(run, question.todo_id or question.question_id, answer, login_name(), check)
     word, _, because = answer.partition(" ")
     decision = next((each for each in DECISIONS if each.startswith(word.lower())), None)
     decision = {"yes": "approve", "no": "reject"}.get(word.lower(), decision)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from planner_command import Command, failed, with_test
+from planner_command import Command, failed, undecided, with_test
 from store_samples import Carried, Project, shop
 
 from planner.cli.serve import record
@@ -67,6 +68,29 @@ def test_no_script_of_another_place_runs(asking: Path):
     assert "<script>alert" not in page.text
     assert "&lt;script&gt;" in page.text
     assert "\x1b" not in page.text
+
+
+def test_each_question_of_the_plan_has_a_form_with_yes_and_no(command: Command, tmp_path: Path):
+    item = with_test("chart")
+    item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}, {"question": "Is it right?"}]
+    command.plan(item)
+    checks = [{"id": f"manual[{at}]", "kind": "manual", "verdict": "needs_human"} for at in range(2)]
+    open_ = undecided("chart", "passed")
+    command.outcomes({**open_, "checks": [*open_["checks"], *checks]})
+    client = client_of(tmp_path)
+    _, short, right = client.get("/questions").text.split("<form")
+
+    assert "Is it short?" in short
+    client.post("/questions", data=fields(short) | {"answer": "yes"})
+    client.post("/questions", data=fields(right) | {"answer": "no", "because": "the axis is cut"})
+
+    kept = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
+    assert [(each["check_id"], each["answer"], each.get("note")) for each in kept] == [
+        ("manual[0]", "yes", None),
+        ("manual[1]", "no", "the axis is cut"),
+    ]
+    refused = client.post("/questions", data=fields(short) | {"answer": "answered"})
+    assert refused.status_code == 409
 
 
 def test_a_form_without_its_token_records_nothing(asking: Path):
