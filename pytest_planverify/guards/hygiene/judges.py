@@ -197,10 +197,7 @@ def _tests_of(
         elif each.name.startswith("test") and not _fixture_decorator(each, module):
             marks |= _marks(each.body, module)
             checks = list(_checks(each, module))
-            # Checks behind a return or raise at the top level of the test are never reached.
-            ends = [at for at, one in enumerate(each.body) if isinstance(one, ast.Return | ast.Raise)]
-            after = each.body[ends[0] + 1 :] if ends else []
-            unreached = {node for statement in after for node in ast.walk(statement)}
+            unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
             void = frozenset(text for node, text in checks if node in unreached or _always_holds(node))
             burdens = {
                 sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
@@ -221,6 +218,27 @@ def _definitions(body: list[ast.stmt]) -> Iterator[Function | ast.ClassDef]:
             isinstance(statement, ast.If) and truth(statement.test) is not False
         ):
             yield from _definitions([*statement.body, *getattr(statement, "orelse", [])])
+
+
+def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a body that are never executed.
+
+    These follow a return or raise, or stand under a constant condition or in a loop over nothing.
+    """
+    for at, each in enumerate(body):
+        if isinstance(each, ast.Return | ast.Raise):
+            yield from body[at + 1 :]
+            return
+        if isinstance(each, ast.If | ast.While):
+            holds = truth(each.test)
+            yield from each.body if holds is False else _unreached(each.body)
+            yield from each.orelse if holds is True else _unreached(each.orelse)
+        elif isinstance(each, ast.For | ast.AsyncFor):
+            values = fold(each.iter)
+            is_empty = isinstance(values, list | tuple | dict | str | range) and not values
+            yield from each.body if is_empty else _unreached(each.body)
+        elif isinstance(each, ast.With | ast.AsyncWith | ast.Try):
+            yield from _unreached(each.body)
 
 
 def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:

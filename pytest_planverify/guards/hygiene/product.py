@@ -316,6 +316,8 @@ def _decides_by_frame(node: ast.AST) -> bool:
 _TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
 """Files of tests, and the verifier's records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
+_LISTED_TEST_FOLDER = re.compile(r"^(\.{1,2}/|\*\*/)*tests?(/|$)")
+_FILE_SEARCHES = frozenset({"glob", "iglob", "rglob", "walk", "scandir", "listdir", "Path", "open"})
 _MIN_NAME_LENGTH = 8
 _DECODES = re.compile(
     r"b64decode|b85decode|a85decode|b32decode|fromhex|decompress|rot.?13|unhexlify|marshal"
@@ -338,6 +340,10 @@ def _reads_tests(site: Site, source: _Source) -> str | None:
                 return f"Product code imports {name}"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return "Product code builds a path to the tests" if fold(node.right) in ("tests", "test") else None
+    elif isinstance(node, ast.Call) and node.args and name_of(node.func) in _FILE_SEARCHES:
+        value = fold(node.args[0], source.module.constants)
+        if isinstance(value, str) and _LISTED_TEST_FOLDER.search(value.replace("\\", "/")):
+            return f"Product code searches {value!r}"
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, source.module.constants)
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""

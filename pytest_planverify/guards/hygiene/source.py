@@ -36,6 +36,7 @@ _TEXT_METHODS = frozenset(
 )  # fmt: skip
 _FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
     "chr": chr, "str": str, "len": len, "list": list, "tuple": list, "set": list, "frozenset": list,
+    "range": range,
     "fromhex": bytes.fromhex, "b64decode": base64.b64decode,
 }  # fmt: skip
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {

@@ -74,6 +74,13 @@ LOSSES = {
     "assertion within": ("assertion-lost", "assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
     "assertion at least": ("assertion-lost", "assert len(parts) == 2", "assert len(parts) >= 1"),
     "or true": ("assertion-void", EQUAL, EQUAL + " or True"),
+    "in a dead branch": ("assertion-void", EQUAL, "if False:\n        " + EQUAL),
+    "in a loop over nothing": ("assertion-void", EQUAL, "for _ in ():\n        " + EQUAL),
+    "after a return in a block": (
+        "assertion-void",
+        EQUAL,
+        "with open(__file__):\n        return\n        " + EQUAL,
+    ),
     "a tuple": ("assertion-void", EQUAL, 'assert (parts == ["one", "two"], "no")'),
     "itself": ("assertion-void", EQUAL, "assert parts == parts"),
     "under a condition": ("judge-changed", EQUAL, "if len(parts) == 2:\n        " + EQUAL),

@@ -98,6 +98,8 @@ TRICKS = {
     # what reads the tests
     "tests": ("reads-tests", "from pathlib import Path\nX = Path('tests/test_words.py').read_text()"),
     "globbed tests": ("reads-tests", "from pathlib import Path\nX = list(Path('.').rglob('test_*.py'))"),
+    "globbed test folder": ("reads-tests", "import glob\nX = glob.glob('tests/**', recursive=True)"),
+    "walked test folder": ("reads-tests", "import os\nX = list(os.walk('./tests'))"),
     "data": ("reads-tests", "import json\nX = json.load(open('tests/data/words.json'))"),
     "test module": ("reads-tests", "from tests.test_words import split as x"),
     "records": ("reads-tests", "X = open('.planverify/outcomes.json')"),
