@@ -18,6 +18,7 @@ from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind
 from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.markdown import code
+from planner.text.python_messages import removed_definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -302,6 +303,7 @@ def _actions(
                 "cannot be."
             )
         yield from _make_missing(evidence, tree)
+        yield from _restore_removed(failure, evidence)
     yield from _edit_place(failure, evidence)
 
 
@@ -366,6 +368,26 @@ def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
     for path in paths:
         yield Instruction(f"{look} {'it' if path == paths[0] else code(path)}.", makes=(path,))
     yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
+
+
+def _restore_removed(failure: Failure, evidence: Evidence) -> Iterator[Instruction]:
+    """Yield actions against a change that removed a file or a definition that is still used."""
+    error = next(iter(evidence.exceptions), None)
+    if error is None:
+        return
+    if failure.category is _C.ARTIFACT_MISSING and error.path:
+        restore = f"Restore {code(error.path)}, which was removed or renamed"
+        yield Instruction(f"{restore}.", makes=(error.path,))
+        yield Instruction(f"Report that {code(error.path)} is missing: you may not restore that file.")
+    # Outcomes keep the hunks of the candidates only.
+    hunks = [each.hunk for each in failure.candidates if each.hunk is not None]
+    name = error.name if error.type == "NameError" else None
+    for hunk in hunks:
+        if name and (line := removed_definition(name, hunk.text)):
+            yield Instruction(
+                f"Restore the removed {code(line)} in {code(hunk.path)}, or stop using {code(name)}.",
+                changes=(hunk.path,),
+            )
 
 
 def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruction]:

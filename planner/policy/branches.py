@@ -257,7 +257,7 @@ def agent_at(category: Category, owner: Owner | None, location: Location | None)
     must not edit the product; a test that is itself at fault goes to the tester, as coders must not edit
     tests.
     """
-    if category is Category.TEST_REGRESSION and owner is Owner.TEST:
+    if category in (Category.TEST_REGRESSION, Category.ARTIFACT_MISSING) and owner is Owner.TEST:
         return Role.TESTER
     in_product = location is not None and not is_test_path(location.path)
     return Role.CODER if category is Category.TEST_TIMEOUT and in_product else None

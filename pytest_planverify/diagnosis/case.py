@@ -386,6 +386,11 @@ def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:
     return next((frame for frame in reversed(frames) if frame.side is side), None)
 
 
+def is_class(frame: Frame) -> bool:
+    """Return whether a subject is a class, judged by the upper-case initial of its name."""
+    return frame.function.rpartition(".")[2].lstrip("_")[:1].isupper()
+
+
 def is_remark(hunk: Hunk) -> bool:
     """Return whether a hunk of Python code changes comments and blank lines only."""
     if not hunk.path.endswith(".py"):

@@ -21,7 +21,7 @@ from planner.model.outcome import Cause, CauseTodo
 from planner.model.taxonomy import Category, Family, Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from planner.text.python_messages import callee_of
-from pytest_planverify.diagnosis.case import Case
+from pytest_planverify.diagnosis.case import Case, is_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ class Mark(NamedTuple):
 def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks by which a failure may share its cause with failures of other signatures."""
     case = _original_error(Case.of(evidence))
-    yield from _marks_of_error(case, case.error) if case.has_error else _marks_of_facts(case)
+    yield from _marks_of_error(case, diagnosis) if case.has_error else _marks_of_facts(case)
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
     if first is None or hunk is None or first.function is None:
@@ -128,9 +128,9 @@ def _is_syntax(finding: Finding) -> bool:
     return finding.code in _SYNTAX_CODES or finding.message.startswith(("SyntaxError:", "Syntax error"))
 
 
-def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
+def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks of an exception: missing names, mismatched calls, and the function at fault."""
-    frame = case.raised_at
+    error, frame = case.error, case.raised_at
     if case.is_error("builtins.ModuleNotFoundError") and error.name:
         yield Mark("module", (error.name,))
     elif error.name and (found := _CANNOT_IMPORT.match(error.message)):
@@ -143,6 +143,9 @@ def _marks_of_error(case: Case, error: ExceptionFact) -> Iterator[Mark]:
             yield Mark("name", (owner, error.name))
     elif case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_posix_path(error.path),))
+    elif diagnosis.category is Category.ARTIFACT_MISSING and error.path:
+        yield Mark("file", (error.path,))
+        return
     callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None
     if callee:
         yield Mark("call", (callee,))
@@ -194,7 +197,7 @@ def _origin_of_value(evidence: Evidence, error: ExceptionFact, frame: Frame) -> 
         found = {origin for subject in subjects if (origin := _as_subject(name, subject))}
         if len(found) == 1:
             return found.pop()
-    if is_called or len(subjects) > 1 or _is_class(subjects[0]):
+    if is_called or len(subjects) > 1 or is_class(subjects[0]):
         return None
     return _posix_path(subjects[0].path), subjects[0].function
 
@@ -225,16 +228,11 @@ def _as_subject(name: str, subject: Frame) -> tuple[str, str] | None:
     """
     holder, _, last = name.rpartition(".")
     bare = subject.function.rpartition(".")[2]
-    if not _is_class(subject):
+    if not is_class(subject):
         return (_posix_path(subject.path), subject.function) if bare == last else None
     kind = holder.rpartition(".")[2]
     may_be_method = bool(holder) and (kind == bare or not kind[:1].isupper())
     return (_posix_path(subject.path), f"{subject.function}.{last}") if may_be_method else None
-
-
-def _is_class(frame: Frame) -> bool:
-    """Return whether a subject is a class, judged by the upper-case initial of its name."""
-    return frame.function.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
 def _posix_path(path: str) -> str:

@@ -130,8 +130,11 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     frame = hit.frame or (judged.at.raised_at if judged.at is not case else None)
-    is_manual = case.evidence.kind is EvidenceKind.MANUAL  # no code is known to be at fault
-    candidates = () if is_manual else candidates_of(case.evidence, frame, hit.holder)
+    # No code is at fault if a person says no, or if a file is missing that code still needs.
+    is_of_code = case.evidence.kind is not EvidenceKind.MANUAL and (
+        category is not Category.ARTIFACT_MISSING or hit.location is None
+    )
+    candidates = candidates_of(case.evidence, frame, hit.holder) if is_of_code else ()
     # The location, most specific first: the rule's, the change that removed a name or the file that lacks
     # it, the most suspicious product function, the raising frame.
     location = hit.location

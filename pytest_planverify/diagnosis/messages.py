@@ -26,6 +26,10 @@ _FUNCTION = re.compile(
     r"<(?:function|bound method|built-in function|class) '?(?P<name>[\w.<>]+?)'?"
     r"(?: (?:at|of) [^<>]*(?:<[^<>]*>[^<>]*)*)?>"
 )
+_LONGEST_VALUE = 60
+"""Limit of characters of each compared value."""
+_BEFORE_DIFFERENCE = 20
+"""Characters that are shown before the first difference of long values."""
 _SINCE = {"baseline": "the baseline", "commit": "the last commit", "green": "the last green run"}
 
 MOST_TOLD = 50
@@ -69,8 +73,20 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
     """
     for line in error.message.splitlines()[:3]:
         if found := _COMPARISON.match(line) or (_UNITTEST.match(line) if line[:1] != " " else None):
-            return quote(found["left"], 60), found["operator"], quote(found["right"], 60)
+            left, right = found["left"], found["right"]
+            # Parentheses around the whole condition: it is more than one comparison.
+            if left.startswith("(") and left.count("(") > left.count(")") and right.endswith(")"):
+                return None
+            start = _first_difference(left, right) - _BEFORE_DIFFERENCE
+            if start > 0 and max(len(left), len(right)) > _LONGEST_VALUE:
+                left, right = f"…{left[start:]}", f"…{right[start:]}"
+            return quote(left, _LONGEST_VALUE), found["operator"], quote(right, _LONGEST_VALUE)
     return None
+
+
+def _first_difference(left: str, right: str) -> int:
+    """Return the index of the first character in which two texts differ."""
+    return next((at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), 0)
 
 
 def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
@@ -100,12 +116,17 @@ def who_changed(evidence: Evidence, *, product: str | None, test: str | None) ->
     paths = {each.path for each in changed}
     different = [name for path, name in sides.items() if path in paths]
     same = [name for path, name in sides.items() if path not in paths and len(changed) < MOST_TOLD]
-    since = f" Since {_SINCE.get(evidence.changed_since or '', 'the baseline or the last commit')}"
+    state = since(evidence).replace("s", "S", 1)
     if different:
-        return f"{since} {_listed(different)} changed{f', {_listed(same)} did not' if same else ''}."
+        return f"{state} {_listed(different)} changed{f', {_listed(same)} did not' if same else ''}."
     if len(same) > 1:
-        return f"{since} neither {' nor '.join(same)} changed."
-    return f"{since} {same[0]} has not changed." if same else ""
+        return f"{state} neither {' nor '.join(same)} changed."
+    return f"{state} {same[0]} has not changed." if same else ""
+
+
+def since(evidence: Evidence) -> str:
+    """Return the state that changes are compared with as a phrase: `` since the last commit``."""
+    return f" since {_SINCE.get(evidence.changed_since or '', 'the baseline or the last commit')}"
 
 
 def _listed(names: list[str]) -> str:

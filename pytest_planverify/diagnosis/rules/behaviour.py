@@ -11,14 +11,15 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
 from planner.text.assertions import MIRRORED_OPERATORS, is_expected_first
-from planner.text.python_messages import callee_of
-from pytest_planverify.diagnosis.case import Case, last_frame_of, raises_by_hand
+from planner.text.python_messages import callee_of, removed_definition
+from pytest_planverify.diagnosis.case import Case, is_class, last_frame_of, raises_by_hand
 from pytest_planverify.diagnosis.messages import (
     comparison,
     error_text,
     origins_of_values,
     place,
     quote,
+    since,
     who_changed,
 )
 from pytest_planverify.diagnosis.rule import Hit, Rules
@@ -160,6 +161,23 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     )
 
 
+@BOUNDARY_RULES.rule(C.TEST_REGRESSION, 0.9, about=("builtins.NameError",))
+def definition_removed(case: Case) -> Hit | None:
+    """A change removed the line that imports or defines a name that its file still uses."""
+    frame, name = case.raised_at, case.error.name
+    if frame is None or not name:
+        return None
+    hunks = (each for each in case.evidence.hunks if each.path == frame.path)
+    line = next(filter(None, (removed_definition(name, each.text) for each in hunks)), None)
+    if line is None:
+        return None
+    return Hit(
+        suggestion=f"`{quote(line, 80)}` was removed{since(case.evidence)}, but {place(frame)} still uses "
+        f"{name}: restore it.",
+        owner=Owner.TEST if case.in_test else None,
+    )
+
+
 @BOUNDARY_RULES.rule(
     C.TEST_REGRESSION, 0.75, about=("builtins.NameError",), owner=Owner.TEST, second=(C.SPEC_MISMATCH, 0.25)
 )
@@ -227,7 +245,9 @@ def _origin(case: Case) -> tuple[str | None, str | None, Frame | None]:
                 return value, call, frame
     if origins:
         return *origins[0], None
-    return None, None, subjects[0] if len(subjects) == 1 else None
+    # The value may come from any method of a class.
+    is_function = len(subjects) == 1 and not is_class(subjects[0])
+    return None, None, subjects[0] if is_function else None
 
 
 def _comparison(case: Case, test: str, given: str | None, giver: str) -> str | None:

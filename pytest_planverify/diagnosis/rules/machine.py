@@ -11,6 +11,7 @@ import errno
 import re
 
 from planner.catalog.test_paths import is_test_path
+from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
@@ -21,7 +22,7 @@ from pytest_planverify.diagnosis.known import (
     PLUGIN_OF_MARK,
     SERVICE_OF_ERROR,
 )
-from pytest_planverify.diagnosis.messages import alike, error_text, place, quote
+from pytest_planverify.diagnosis.messages import alike, error_text, place, quote, since
 from pytest_planverify.diagnosis.rule import Hit, Rules
 from pytest_planverify.diagnosis.rules.behaviour import FAILED
 from pytest_planverify.diagnosis.rules.imports import is_native_library
@@ -219,6 +220,22 @@ def encoding_of_machine(case: Case) -> str | None:
     return (
         f"The locale of this machine supports only ASCII, and {place(case.raised_at)} names no encoding: "
         f"{error_text(case.error)}. Set LANG=C.UTF-8, or name the encoding in the code."
+    )
+
+
+@MACHINE_RULES.rule(
+    C.ARTIFACT_MISSING, 0.9, about=("builtins.FileNotFoundError",), second=(C.TEST_REGRESSION, 0.1)
+)
+def read_file_removed(case: Case) -> Hit | None:
+    """Code reads a file of the project that a change removed."""
+    path = case.error.path or ""
+    if not is_relative(path) or path not in (case.changed or ()):
+        return None
+    return Hit(
+        suggestion=f"{path}, which {place(case.raised_at)} reads, was removed or renamed"
+        f"{since(case.evidence)}: restore it.",
+        location=Location(path=path),
+        owner=Owner.TEST if is_test_path(path) else Owner.PRODUCT,
     )
 
 

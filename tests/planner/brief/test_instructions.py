@@ -17,6 +17,7 @@ from planner.brief.instructions import (
     Instruction,
     Tree,
     asks_for_work,
+    next_action,
     objection,
     read_instruction,
     right_suggestion,
@@ -243,3 +244,48 @@ def test_the_change_of_a_test_is_not_shown_as_what_broke_the_product() -> None:
     assert "**Changed**: `shop/tax.py:3`" in page
     assert "**Where**: `shop/cart.py`\n" in page
     assert "**Next**: Change `shop/cart.py` to the interface" in page
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "action"),
+    [
+        (
+            Failure(
+                category=Category.ARTIFACT_MISSING,
+                owner=Owner.TEST,
+                location=Location(path="tests/data/rows.json"),
+            ),
+            ExceptionFact(
+                type="FileNotFoundError",
+                qualified="builtins.FileNotFoundError",
+                path="tests/data/rows.json",
+            ),
+            "Restore `tests/data/rows.json`, which was removed or renamed.",
+        ),
+        (
+            Failure(
+                category=Category.TEST_REGRESSION,
+                owner=Owner.PRODUCT,
+                candidates=(
+                    Candidate(
+                        path="shop/cart.py",
+                        line=1,
+                        score=0.9,
+                        hunk=Hunk(path="shop/cart.py", line=1, removed=1, text="-import io"),
+                    ),
+                ),
+            ),
+            ExceptionFact(type="NameError", qualified="builtins.NameError", name="io"),
+            "Restore the removed `import io` in `shop/cart.py`, or stop using `io`.",
+        ),
+    ],
+)
+def test_what_a_change_removed_is_to_be_restored(
+    failure: Failure, error: ExceptionFact, action: str
+) -> None:
+    fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
+    tree = Tree(absent=frozenset({"tests/data/rows.json"}), present=frozenset({"shop/cart.py"}))
+
+    assert next_action(failure, fact, EditScope(tests=True), tree=tree) == action
+    if failure.owner is Owner.TEST:
+        assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")

@@ -136,6 +136,8 @@ EDITED = NEW.model_copy(
     update={"added": 1, "removed": 1, "text": "-    assert total(x) == 1\n+    assert total(x) == 2"}
 )
 REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
+UNDEFINED = error("NameError", "name 'io' is not defined", TEST, PRODUCT, name="io")
+DROPPED = Hunk(path=PRODUCT.path, line=1, removed=1, side=Side.PRODUCT, text="-import io\n import json")
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
 CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
@@ -144,7 +146,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("no value of a variable", seen(NOTHING), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "variable-unusable"),
     ("variable that is missed by hand", seen(UNSET), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),
     ("data of the tests, unchanged", seen(DATA, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "file-not-shipped"),
-    ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
+    ("data of the tests, removed", seen(DATA, files=("tests/data/large.json",)), C.ARTIFACT_MISSING, Owner.TEST, "read-file-removed"),
     ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
     ("stand-in that the product calls", seen(STAND_IN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-test"),
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
@@ -173,6 +175,8 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
     ("git, started by the change", seen(GIT, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("local name", seen(error("UnboundLocalError", "cannot access local variable 'y' where", TEST, PRODUCT, bases="NameError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("removed import", seen(UNDEFINED, files=("shop/cart.py",), hunks=(DROPPED,)), C.TEST_REGRESSION, Owner.PRODUCT, "definition-removed"),
+    ("undefined name", seen(UNDEFINED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
     ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),

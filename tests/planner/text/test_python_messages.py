@@ -1,0 +1,27 @@
+"""Messages of CPython, and the lines of a diff that define a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.text.python_messages import removed_definition
+
+
+@pytest.mark.parametrize(
+    ("name", "diff", "line"),
+    [
+        ("io", "-import io\n import json", "import io"),
+        ("Path", "-from pathlib import PurePath, Path", "from pathlib import PurePath, Path"),
+        ("np", "-import numpy as np", "import numpy as np"),
+        ("total", "-    async def total(self):\n-        pass", "async def total(self):"),
+        ("LIMIT", " x\n-LIMIT: int = 3", "LIMIT: int = 3"),
+        ("LIMIT", "-if LIMIT == 3:", None),
+        ("io", "-import ios", None),
+        ("io", "-import io\n+import io, json", None),
+        ("io", "+import io", None),
+    ],
+)
+def test_a_removed_definition_is_a_removed_line_that_binds_the_name(
+    name: str, diff: str, line: str | None
+) -> None:
+    assert removed_definition(name, diff) == line
