@@ -1,10 +1,11 @@
 """Root causes: groups of diagnosed failures, in the order in which to repair them.
 
-Failures with equal signatures, or with a common mark, have one cause. Marks are, for example, a module
-that cannot be imported, a file that does not parse, a raising fixture, or the product function that
-raised or returned the refused value. Causes that keep tests from running come first, then findings of
-tests (:class:`Stage`); within a stage the depth in the dependencies, the number of tests that show the
-cause and the order of todos decide. The result does not depend on the order of the given failures.
+Failures with equal signatures, or with a common mark, have one cause, unless only some of them are from
+before the work. Marks are, for example, a module that cannot be imported, a file that does not parse, a
+raising fixture, or the product function that raised or returned the refused value. Causes that keep tests
+from running come first, then findings of tests (:class:`Stage`); within a stage new failures come before
+old ones, then the depth in the dependencies, the number of tests that show the cause and the order of
+todos decide. The result does not depend on the order of the given failures.
 """
 
 from __future__ import annotations
@@ -286,6 +287,8 @@ class SeenFailure:
     diagnosis: Diagnosis
     root: str = ""
     """Root that its paths are relative to: equal paths below different roots are different files."""
+    is_old: bool = False
+    """It is from before the work on its todo: what the work did cannot be its cause."""
 
     @property
     def shown_by(self) -> tuple[str, ...]:
@@ -363,6 +366,11 @@ class Group:
             ),
         )
 
+    @property
+    def is_old(self) -> bool:
+        """Whether its failures are from before the work."""
+        return self.members[0].is_old
+
     @cached_property
     def signatures(self) -> tuple[str, ...]:
         """Distinct signatures: the clearest failure's first, the others sorted."""
@@ -386,6 +394,10 @@ class Group:
         """Number of tests and files that show the cause; a criterion without tests counts as one."""
         without = {(each.todo, each.evidence.check_id) for each in self.members if not each.shown_by}
         return len(self.tests) + len(without)
+
+
+_Key: TypeAlias = tuple[bool, str]
+"""Whether a failure is from before the work, and its signature."""
 
 
 def find_causes(
@@ -412,31 +424,32 @@ def _grouped(seen: Sequence[SeenFailure]) -> list[Group]:
     """Return one group per cause: failures of one signature, joined with those that share a mark.
 
     A union-find over signatures; the smallest signature represents a group, whatever the order of ``seen``.
+    Failures from before the work have causes of their own.
     """
-    holder: dict[tuple[str, Mark], str] = {}  # first signature by root and mark
-    above: dict[str, str] = {}
-    joined: list[tuple[str, str]] = []
+    holder: dict[tuple[str, Mark, bool], _Key] = {}  # first signature by root, mark and age
+    above: dict[_Key, _Key] = {}
+    joined: list[tuple[_Key, str]] = []
 
-    def top(signature: str) -> str:
+    def top(key: _Key) -> _Key:
         """Return the representative of a signature's group."""
-        while (higher := above.get(signature)) is not None:
-            signature = higher
-        return signature
+        while (higher := above.get(key)) is not None:
+            key = higher
+        return key
 
     for each in seen:
-        signature = each.diagnosis.signature
+        key = each.is_old, each.diagnosis.signature
         for mark in _marks_of(each.evidence, each.diagnosis):
-            first = holder.setdefault((each.root, mark), signature)
-            if first != signature:
+            first = holder.setdefault((each.root, mark, each.is_old), key)
+            if first != key:
                 joined.append((first, _SENTENCES[mark.what].format(*mark.name)))
-                low, high = sorted((top(first), top(signature)))
+                low, high = sorted((top(first), top(key)))
                 if low != high:
                     above[high] = low
-    groups: dict[str, Group] = {}
+    groups: dict[_Key, Group] = {}
     for each in seen:
-        groups.setdefault(top(each.diagnosis.signature), Group()).members.append(each)
-    for signature, why in joined:
-        groups[top(signature)].joined.add(why)
+        groups.setdefault(top((each.is_old, each.diagnosis.signature)), Group()).members.append(each)
+    for key, why in joined:
+        groups[top(key)].joined.add(why)
     return list(groups.values())
 
 
@@ -451,6 +464,7 @@ def _ordered(seen: Sequence[SeenFailure], order: TodoOrder) -> list[Group]:
     groups.sort(
         key=lambda group: (
             group.stage,
+            group.is_old,
             group.depth,
             -group.consequences,
             min(order.place[todo] for todo in group.todos),
@@ -545,7 +559,9 @@ def _because(group: Group, following: Group | None, *, is_only: bool) -> str:
         return f"likely fixed by cause {group.explained_by + 1}"
     if group.stage in _BECAUSE:
         return _BECAUSE[group.stage]
-    if following is None or following.stage is not group.stage:
+    if group.is_old:
+        return "it failed before the work began"
+    if following is None or following.stage is not group.stage or following.is_old:
         return "independent of the others"
     if following.depth > group.depth:
         return "in an earlier todo than the next"

@@ -336,19 +336,25 @@ def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
     if not any(each.diagnosed for each in results):
         return ()
     # Imported late: a passing run needs no causes.
+    from planner.policy.since import is_preexisting
     from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]] = {
         (each.plan_id, each.todo.id): [(each.plan_id, name) for name in each.todo.dependencies]
         for each in results
     }
-    seen = [
-        SeenFailure(
-            (each.plan_id, each.todo.id), evidence, diagnosis, str(each.flat.owner(each.todo.id).root)
-        )
-        for each in results
-        for evidence, diagnosis in each.diagnosed
-    ]
+    seen: list[SeenFailure] = []
+    for each in results:
+        todo, root = (each.plan_id, each.todo.id), str(each.flat.owner(each.todo.id).root)
+        old = [
+            failure for failure in each.outcome.failures if is_preexisting(each.todo, each.outcome, failure)
+        ]
+        for evidence, diagnosis in each.diagnosed:
+            # One failure may be in two parts, of which one is older than the work.
+            named = [failure for failure in old if failure.signature == diagnosis.signature]
+            tests = {test for failure in named for test in failure.tests}
+            is_old = tests.issuperset(evidence.tests) if evidence.tests else bool(named)
+            seen.append(SeenFailure(todo, evidence, diagnosis, root, is_old))
     return find_causes(seen, depends)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from example_project import Example, Verified, todo
+from real_command import planverify
 
 from planner.model.outcome import OutcomeDocument
 from pytest_planverify.session.recovery import recover
@@ -102,3 +103,26 @@ def test_a_todo_that_shows_nothing_of_the_product_has_the_place_that_another_of_
     (cause,) = verified.document["causes"]
     places = [verified.outcomes[name]["failure_evidence"]["location"] for name in ("program", "total")]
     assert [place["function"] for place in (cause["location"], *places)] == ["total"] * 3, str(verified)
+
+
+def test_a_failure_from_before_the_work_is_a_cause_of_its_own_that_comes_last(tmp_path: Path) -> None:
+    example = Example(
+        tmp_path,
+        {
+            "shop.py": "def total(prices):\n    return sum(prices)\n",
+            "tests/test_total.py": "import shop\n\ndef test_empty():\n    assert shop.total([]) == 1\n\n"
+            "def test_total():\n    assert shop.total([1, 2]) == 3\n",
+            "pytest.ini": "[pytest]\npythonpath = .\n",
+        },
+    )
+    example.plan(todo("total", "pytest tests/test_total.py"))
+    assert planverify("baseline", "plan.yaml", cwd=tmp_path).returncode == 0
+    example.write({"shop.py": "def total(prices):\n    return sum(prices) + 5\n"})
+
+    verified = example.verify()
+
+    assert verified.document is not None, str(verified)
+    new, old = verified.document["causes"]
+    assert new["top_tests"] == ["tests/test_total.py::test_total"]
+    assert old["top_tests"] == ["tests/test_total.py::test_empty"]
+    assert old["because"] == "it failed before the work began"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from cause_samples import PLAN as SHOP
@@ -288,6 +289,20 @@ def test_equal_paths_of_two_folders_are_two_files() -> None:
     one = seen("a", missing("tests/test_a.py", "shop.tax"), root="/one", signature="1" * 12)
     other = seen("b", missing("tests/test_b.py", "shop.tax"), root="/two", signature="2" * 12)
     assert len(find_causes([one, other], PLAN)) == 2
+
+
+def test_failures_from_before_the_work_have_a_cause_of_their_own_that_comes_later() -> None:
+    evidence = raised("test_a.py::test_a", ("shop/cart.py", "total"))
+    old, new = seen("a", evidence), seen("b", evidence)
+
+    first, second = find_causes([replace(old, is_old=True), new], PLAN)
+
+    assert [each.todo_id for each in first.todos] == ["b"]
+    assert [each.todo_id for each in second.todos] == ["a"]
+    assert (first.because, second.because) == (
+        "independent of the others",
+        "it failed before the work began",
+    )
 
 
 def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
