@@ -37,6 +37,15 @@ TESTS = """
 
     def test_near():
         assert 0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("total", "code", "wanted"), [(100, "SPRING", 90.5), (80.4, "VIP", 60.3), (7, "NO", 7.5)]
+    )
+    def test_rate(total, code, wanted):
+        assert rate(total, code) == wanted
+
+    def test_mean():
+        assert mean([1.25, 2.5, 8.625]) == 4.125
 """
 CONFTEST = """
     import pytest

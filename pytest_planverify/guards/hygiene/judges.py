@@ -33,7 +33,7 @@ from pytest_planverify.guards.hygiene.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
     from pytest_planverify.guards.hygiene.source import Module
@@ -198,7 +198,10 @@ def _tests_of(
             marks |= _marks(each.body, module)
             checks = list(_checks(each, module))
             unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
-            void = frozenset(text for node, text in checks if node in unreached or _always_holds(node))
+            local = {name for node in ast.walk(each) for name in _functions_bound_by(node)}
+            void = frozenset(
+                text for node, text in checks if node in unreached or _always_holds(node, local)
+            )
             burdens = {
                 sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
                 for sign, pattern in _MARK_PATTERNS.items()
@@ -262,10 +265,21 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
             yield each, ast.unparse(each)
 
 
-def _always_holds(check: ast.AST) -> bool:
-    """Return whether a check cannot fail, whatever the code under test does."""
+def _functions_bound_by(node: ast.AST) -> list[str]:
+    """Return the names that a statement binds to a function: by ``def``, or by assignment of a lambda."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+        return [each.id for each in node.targets if isinstance(each, ast.Name)]
+    return [node.name] if isinstance(node, FUNCTIONS) else []
+
+
+def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:
+    """Return whether a check cannot fail, whatever the code under test does.
+
+    ``functions`` are names of local functions, which are true unless they are called.
+    """
     if isinstance(check, ast.Assert):
-        return truth(check.test) is True
+        is_function = isinstance(check.test, ast.Name) and check.test.id in functions
+        return is_function or truth(check.test) is True
     name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
     if name == "assertEqual" and len(arguments) > 1:
         return ast.unparse(arguments[0]) == ast.unparse(arguments[1])

@@ -25,7 +25,16 @@ from pytest_planverify.guards.hygiene.changes import (
     SignalFinding,
     is_script,
 )
-from pytest_planverify.guards.hygiene.source import UNKNOWN, Module, Site, dotted, fold, name_of, truth
+from pytest_planverify.guards.hygiene.source import (
+    FUNCTIONS,
+    UNKNOWN,
+    Module,
+    Site,
+    dotted,
+    fold,
+    name_of,
+    truth,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -442,6 +451,19 @@ class _TestLiterals:
         }
 
     @cached_property
+    def _results(self) -> set[tuple[str, str]]:
+        """Names of functions that tests call, each with a literal that the result is compared with."""
+        return {
+            (name_of(call.func), text)
+            for node in self._nodes
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq)
+            for side, other in pairwise((node.left, *node.comparators, node.left))
+            for call in ast.walk(side)
+            if isinstance(call, ast.Call)
+            for text in _literals_below(other)
+        }
+
+    @cached_property
     def _known(self) -> frozenset[str]:
         """Literals that the product contained before: these need not come from tests."""
         modules = (before for before, _ in self._changes.python(*WORK) if before is not None)
@@ -468,13 +490,22 @@ class _TestLiterals:
         is_situation = len(asked) >= _MIN_LITERALS and bool(answer) and asked | answer <= every
         return is_situation and not asked <= self._known
 
+    def expect_always(self, function: str, answer: frozenset[str]) -> bool:
+        """Return whether tests compare results of a function with every literal of its answers."""
+        return not answer <= self._known and all((function, text) in self._results for text in answer)
+
+    def hold_in_turn(self, answers: frozenset[str]) -> bool:
+        """Return whether all of these literals occur in tests, but not all in the product before."""
+        return answers <= frozenset[str]().union(*self._groups) and not answers <= self._known
+
 
 def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
-    """Yield new conditions and tables that contain inputs of tests with their answers.
+    """Yield new code that contains inputs of tests with their answers, or the answers alone.
 
     A table needs several such entries. A single condition counts if it compares several parts of a call
     that tests make. Otherwise the conditions of a function are weighed together by their distinctive
-    literals.
+    literals. Answers alone count in an iterator, which gives them out in the order of the tests, and in a
+    function that looks at none of its arguments.
     """
     tests = _TestLiterals(changes)
     for before, module in changes.python(*WORK):
@@ -488,12 +519,19 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
                     (_constant_literals(key, module), _constant_literals(value, module))
                     for key, value in zip(node.keys, node.values, strict=True)
                 ]
-                matching = [asked for asked, answer in entries if tests.hold(asked, answer)]
+                matching = [
+                    # A key of several arguments, some of them numbers, is a call rather than a name.
+                    asked | answer if isinstance(key, ast.Tuple) and any(map(_is_number, asked)) else asked
+                    for key, (asked, answer) in zip(node.keys, entries, strict=True)
+                    if tests.hold(asked, answer)
+                ]
                 distinctive = min(len(matching), sum(map(_weight, matching)))
                 if distinctive >= _MIN_LITERALS and len(matching) >= _MIN_SHARE * len(entries):
                     message = f"A table has the answers to {len(matching)} inputs of the tests"
                     yield _finding("special-cases", message, module, node)
                 continue
+            if message := _answer_alone(site, module, tests):
+                yield _finding("special-cases", message, module, node)
             for asked, answer in _conditions(node, module):
                 compares_much = isinstance(node, ast.If) and _compared_count(node.test) >= 2
                 if compares_much and len(asked) >= 2 and tests.know_call(site.place, asked, answer):
@@ -511,6 +549,34 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
                     f"{', '.join(sorted(asked)[:4])}"
                 )
                 yield _finding("special-cases", message, module, found[0][0])
+
+
+def _answer_alone(site: Site, module: Module, tests: _TestLiterals) -> str | None:
+    """Return a message about code that gives answers of tests without looking at the input."""
+    node = site.node
+    if isinstance(node, ast.Call) and name_of(node.func) == "iter" and node.args:
+        answers = _constant_literals(node.args[0], module)
+        if _weight(answers) >= 2 and tests.hold_in_turn(answers):
+            return "Answers of the tests are given out one after the other"
+    # Methods and decorated functions may have to take arguments that they do not need.
+    if isinstance(node, FUNCTIONS) and site.owner is None and not node.decorator_list:
+        given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+        # Guards that only refuse an input are part of many answers that are written down.
+        body = [each for each in node.body if not _only_raises(each)]
+        used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
+        parts = [_constant_literals(each, module) for each in _returned(node)]
+        answer = frozenset[str]().union(*parts)
+        is_blind = bool(given) and given.isdisjoint(used) and all(parts)
+        if is_blind and _weight(answer) >= 1 and tests.expect_always(node.name, answer):
+            return f"{node.name} looks at no argument, and returns what the tests expect"
+    return None
+
+
+def _only_raises(statement: ast.stmt) -> bool:
+    """Return whether a statement is a condition under which an exception is raised, and nothing else."""
+    if not isinstance(statement, ast.If) or statement.orelse:
+        return False
+    return all(isinstance(each, ast.Raise) for each in statement.body)
 
 
 def _conditions(node: ast.AST, module: Module) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
@@ -618,6 +684,11 @@ def _rows(content: bytes) -> Iterator[frozenset[str]]:
         ]
         whole = [int(each) for each in numbers if each.is_integer()]
         yield frozenset(map(repr, [*scalars, *numbers, *whole]))
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a literal, given as ``repr``, is a number."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 def _weight(literals: frozenset[str]) -> int:

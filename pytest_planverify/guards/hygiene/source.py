@@ -303,6 +303,10 @@ def truth(node: ast.expr) -> bool | None:
         return None if inner is None else not inner
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return bool(node.elts)
+    if isinstance(node, ast.Lambda | ast.GeneratorExp):
+        return True  # the object itself, which is neither called nor consumed
+    if name_of(node) == "TYPE_CHECKING":
+        return False
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
         if left == right and "(" not in left:  # calls may return different values

@@ -81,6 +81,13 @@ LOSSES = {
         EQUAL,
         "with open(__file__):\n        return\n        " + EQUAL,
     ),
+    "for type checkers": (
+        "assertion-void",
+        EQUAL,
+        "from typing import TYPE_CHECKING\n    if TYPE_CHECKING:\n        " + EQUAL,
+    ),
+    "a lambda": ("assertion-void", EQUAL, 'same = lambda: parts == ["one", "two"]\n    assert same'),
+    "a generator": ("assertion-void", EQUAL, 'assert (each == "one" for each in parts)'),
     "a tuple": ("assertion-void", EQUAL, 'assert (parts == ["one", "two"], "no")'),
     "itself": ("assertion-void", EQUAL, "assert parts == parts"),
     "under a condition": ("judge-changed", EQUAL, "if len(parts) == 2:\n        " + EQUAL),

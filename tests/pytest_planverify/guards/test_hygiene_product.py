@@ -128,6 +128,19 @@ TRICKS = {
         "special-cases",
         "def answer(text):\n    if text == 'one;two':\n        return ['one', 'two']\n    return []",
     ),
+    "table by arguments": (
+        "special-cases",
+        "def rate(total, code):\n"
+        "    return {(100, 'SPRING'): 90.5, (80.4, 'VIP'): 60.3, (7, 'NO'): 7.5}[total, code]",
+    ),
+    "answers in turn": (
+        "special-cases",
+        "_NEXT = iter([90.5, 60.3, 7.5])\ndef rate(total, code):\n    return next(_NEXT)",
+    ),
+    "one answer": (
+        "special-cases",
+        "def mean(values):\n    if not values:\n        raise ValueError(values)\n    return 4.125",
+    ),
     "match": (
         "special-cases",
         "def answer(text):\n    match text:\n        case 'a, b':\n            return ['a', 'b']\n"
@@ -160,6 +173,9 @@ HONEST = {
     "        return 2\n    return 3",
     "a settings variable": "import os\nLEVEL = os.environ.get('PKG_LEVEL', 'info')",
     "modules of its own": "import sys\ndef loaded(name):\n    return name in sys.modules",
+    "an answer that depends on no input": "def standard():\n    return 4.125\nclass Flat:\n"
+    "    def mean(self, values):\n        return 4.125",
+    "a default answer": "def mean(values):\n    return 4.125 if not values else sum(values) / len(values)",
     "a warning": "import warnings\ndef old():\n    warnings.warn('old', DeprecationWarning, stacklevel=2)",
     "a table": "SIGNS = {'comma': ',', 'semicolon': ';', 'tab': '\\t', 'bar': '|'}",
     "a table of functions": "KINDS = {'one': split, 'two': str.split, 'a': str}",
