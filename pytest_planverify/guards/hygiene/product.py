@@ -28,6 +28,7 @@ from pytest_planverify.guards.hygiene.changes import (
 from pytest_planverify.guards.hygiene.source import (
     FUNCTIONS,
     UNKNOWN,
+    Function,
     Module,
     Site,
     dotted,
@@ -218,7 +219,10 @@ def _returned(node: ast.AST) -> list[ast.expr]:
 _TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re.IGNORECASE)
 """Names of test frameworks, of their modules and of their environment variables."""
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
-_PLACES = re.compile(r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*")
+_PLACES = re.compile(
+    r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*"
+    r"|/proc/(self|\d+)/(cmdline|environ)"
+)
 _SEARCHES = frozenset(
     {"startswith", "endswith", "find", "index", "count", "search", "match", "fullmatch", "findall",
      "__contains__", "intersection", "isdisjoint"}
@@ -254,8 +258,14 @@ def _asks_for_tests(site: Site, source: _Source) -> str | None:
 
 def _place_in(nodes: list[ast.expr] | list[ast.AST], source: _Source) -> str:
     """Return the searched place: loaded modules, arguments or environment; empty if there is none."""
-    meanings = (source.meaning(each) for node in nodes for each in ast.walk(node))
-    return next((meaning for meaning in meanings if _PLACES.fullmatch(meaning)), "")
+    below = [each for node in nodes for each in ast.walk(node)]
+    meanings = (
+        str(each.value) if isinstance(each, ast.Constant) else source.meaning(each) for each in below
+    )
+    found = next((each for each in meanings if _PLACES.fullmatch(each)), "")
+    # The module of an object, such as the stream that pytest puts in place of standard output.
+    names = (each.attr for each in below if isinstance(each, ast.Attribute))
+    return found or next((name for name in names if name in ("cmdline", "__module__")), "")
 
 
 def _words(node: ast.expr, module: Module) -> list[str]:
@@ -268,6 +278,8 @@ def _words(node: ast.expr, module: Module) -> list[str]:
 
 def _is_test_word(word: str, place: str, node: ast.AST, source: _Source) -> bool:
     """Return whether a word that is searched for in ``place`` indicates a test run."""
+    if place == "__module__":  # programs may ask whether an object is a mock
+        return "pytest" in word
     if _TEST_NAME.search(word):
         return True
     if place.startswith("os."):
@@ -322,10 +334,13 @@ def _decides_by_frame(node: ast.AST) -> bool:
 
 # -- reads the tests, and runs what nobody can read ----------------------------------------------------
 
-_TEST_SOURCE = re.compile(r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)\.planverify(/|$)")
+_TEST_SOURCE = re.compile(
+    r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)test_\*$|(^|/)\.planverify(/|$)"
+)
 """Files of tests, and the verifier's records of them."""
 _TEST_FOLDER = re.compile(r"(^|/)(tests?|testing)(/|$)")
 _LISTED_TEST_FOLDER = re.compile(r"^(\.{1,2}/|\*\*/)*tests?(/|$)")
+_IMPORTS = frozenset({"import_module", "__import__", "run_module"})
 _FILE_SEARCHES = frozenset({"glob", "iglob", "rglob", "walk", "scandir", "listdir", "Path", "open"})
 _MIN_NAME_LENGTH = 8
 _DECODES = re.compile(
@@ -349,9 +364,12 @@ def _reads_tests(site: Site, source: _Source) -> str | None:
                 return f"Product code imports {name}"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return "Product code builds a path to the tests" if fold(node.right) in ("tests", "test") else None
-    elif isinstance(node, ast.Call) and node.args and name_of(node.func) in _FILE_SEARCHES:
+    elif isinstance(node, ast.Call) and node.args and name_of(node.func) in _FILE_SEARCHES | _IMPORTS:
         value = fold(node.args[0], source.module.constants)
-        if isinstance(value, str) and _LISTED_TEST_FOLDER.search(value.replace("\\", "/")):
+        path = value.replace("\\", "/") if isinstance(value, str) else ""
+        if name_of(node.func) in _IMPORTS:
+            path = path.replace(".", "/") if _TEST_MODULE.search(path) else ""
+        if _LISTED_TEST_FOLDER.search(path):
             return f"Product code searches {value!r}"
     elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         value = fold(node, source.module.constants)
@@ -494,9 +512,17 @@ class _TestLiterals:
         """Return whether tests compare results of a function with every literal of its answers."""
         return not answer <= self._known and all((function, text) in self._results for text in answer)
 
-    def hold_in_turn(self, answers: frozenset[str]) -> bool:
-        """Return whether all of these literals occur in tests, but not all in the product before."""
-        return answers <= frozenset[str]().union(*self._groups) and not answers <= self._known
+    def call(self, function: str) -> bool:
+        """Return whether tests call a function of this name."""
+        return any(name == function for name, _ in self._calls)
+
+    def expect(self, answers: frozenset[str]) -> bool:
+        """Return whether all of these answers occur in tests, and are not all in the product before.
+
+        Common literals occur anywhere.
+        """
+        found = answers - _COMMON
+        return found <= frozenset[str]().union(*self._groups) and not found <= self._known
 
 
 def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
@@ -530,7 +556,7 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
                     message = f"A table has the answers to {len(matching)} inputs of the tests"
                     yield _finding("special-cases", message, module, node)
                 continue
-            if message := _answer_alone(site, module, tests):
+            if message := _answer_alone(site, module, before, tests):
                 yield _finding("special-cases", message, module, node)
             for asked, answer in _conditions(node, module):
                 compares_much = isinstance(node, ast.If) and _compared_count(node.test) >= 2
@@ -551,25 +577,45 @@ def _special_cases(changes: TreeDifferences) -> Iterator[SignalFinding]:
                 yield _finding("special-cases", message, module, found[0][0])
 
 
-def _answer_alone(site: Site, module: Module, tests: _TestLiterals) -> str | None:
+def _answer_alone(site: Site, module: Module, before: Module | None, tests: _TestLiterals) -> str | None:
     """Return a message about code that gives answers of tests without looking at the input."""
     node = site.node
     if isinstance(node, ast.Call) and name_of(node.func) == "iter" and node.args:
         answers = _constant_literals(node.args[0], module)
-        if _weight(answers) >= 2 and tests.hold_in_turn(answers):
+        if _weight(answers) >= 2 and tests.expect(answers):
             return "Answers of the tests are given out one after the other"
-    # Methods and decorated functions may have to take arguments that they do not need.
-    if isinstance(node, FUNCTIONS) and site.owner is None and not node.decorator_list:
-        given = {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-        # Guards that only refuse an input are part of many answers that are written down.
-        body = [each for each in node.body if not _only_raises(each)]
-        used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
-        parts = [_constant_literals(each, module) for each in _returned(node)]
-        answer = frozenset[str]().union(*parts)
-        is_blind = bool(given) and given.isdisjoint(used) and all(parts)
-        if is_blind and _weight(answer) >= 1 and tests.expect_always(node.name, answer):
+    if isinstance(node, FUNCTIONS):
+        answer = _only_answers(node, module)
+        earlier = before.functions.get(node.name) if before is not None else None
+        was_computed = earlier is not None and _computes(earlier)
+        # Methods and decorated functions may have to take arguments that they do not need.
+        is_free = site.owner is None and not node.decorator_list
+        if _weight(answer) >= 1 and was_computed and tests.expect(answer) and tests.call(node.name):
+            return f"{node.name} computed its result, and returns only what the tests expect"
+        if _weight(answer) >= 1 and is_free and _is_blind(node) and tests.expect_always(node.name, answer):
             return f"{node.name} looks at no argument, and returns what the tests expect"
     return None
+
+
+def _only_answers(function: Function, module: Module) -> frozenset[str]:
+    """Return the literals of a function that returns nothing else; empty if it computes a result."""
+    parts = [_constant_literals(each, module) for each in _returned(function)]
+    return frozenset[str]().union(*parts) if all(parts) else frozenset()
+
+
+def _computes(function: Function) -> bool:
+    """Return whether a function yields, or returns something other than constants."""
+    is_generator = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
+    return is_generator or any(fold(each) is UNKNOWN for each in _returned(function))
+
+
+def _is_blind(function: Function) -> bool:
+    """Return whether a function has arguments and uses none of them, except to refuse an input."""
+    arguments = function.args
+    given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    body = [each for each in function.body if not _only_raises(each)]
+    used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
+    return bool(given) and given.isdisjoint(used)
 
 
 def _only_raises(statement: ast.stmt) -> bool:
@@ -634,8 +680,10 @@ def _constant_literals(node: ast.expr | None, module: Module) -> frozenset[str]:
     elif isinstance(node, ast.Call) and name_of(node.func)[:1].isupper():
         # A literal in a wrapper, such as Decimal("1.5").
         inner = [*node.args, *(keyword.value for keyword in node.keywords)]
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
-        inner = node.value.values
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict | ast.List | ast.Tuple):
+        inner = node.value.values if isinstance(node.value, ast.Dict) else node.value.elts
+    elif isinstance(node, ast.IfExp):
+        inner = [node.body, node.orelse]
     found = [_constant_literals(each, module) for each in inner]
     return frozenset[str]().union(*found) if all(found) else frozenset()
 
