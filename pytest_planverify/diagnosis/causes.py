@@ -368,7 +368,7 @@ class Group:
 
     @property
     def is_old(self) -> bool:
-        """Whether its failures are from before the work."""
+        """Its failures are from before the work."""
         return self.members[0].is_old
 
     @cached_property

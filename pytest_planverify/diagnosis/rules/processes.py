@@ -177,7 +177,9 @@ def limit_passed(case: Case) -> Hit:
     evidence, frames = case.evidence, case.error.frames
     frame = last_frame_of(frames, Side.PRODUCT) or case.stuck_at or last_frame_of(frames, Side.TEST)
     limit = f" of {evidence.limit_seconds:g} s" if evidence.limit_seconds else ""
-    took = f" after {evidence.duration_seconds:.1f} s" if evidence.duration_seconds else ""
+    # The test's own duration may be shorter than the limit, which includes what runs around it.
+    duration = evidence.duration_seconds or 0
+    took = f" after {duration:.1f} s" if duration > (evidence.limit_seconds or 0) else ""
     if evidence.swallowed_timeout:
         how = ", but reports a pass: its code catches the timeout and continues."
     elif frame is None:
