@@ -90,7 +90,7 @@ def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
         return
     # Purely added code broke nothing that worked before: failures in it need not have one cause.
     is_changed = hunk.side is Side.PRODUCT and hunk.removed > 0
-    if is_changed and diagnosis.category is Category.TEST_REGRESSION:
+    if is_changed and diagnosis.category in (Category.TEST_REGRESSION, Category.TEST_TIMEOUT):
         yield Mark("changed", (_posix_path(first.path), first.function))
 
 
@@ -355,6 +355,7 @@ class Group:
             self.members,
             key=lambda each: (
                 each.diagnosis.category.facts.family.severity,
+                each.diagnosis.category is Category.TEST_TIMEOUT,  # slow to repeat, and vague
                 -each.diagnosis.confidence,
                 each.diagnosis.signature,
                 _by_name(each.todo),

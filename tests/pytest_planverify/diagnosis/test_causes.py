@@ -20,7 +20,7 @@ from cause_samples import (
     uncollected,
 )
 
-from planner.model.evidence import Confirmation, Evidence, Finding, ProcessEnd
+from planner.model.evidence import ChangedFile, Confirmation, Evidence, Finding, Hunk, ProcessEnd
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.causes import SeenFailure, find_causes, grouping
@@ -303,6 +303,23 @@ def test_failures_from_before_the_work_have_a_cause_of_their_own_that_comes_late
         "independent of the others",
         "it failed before the work began",
     )
+
+
+def test_a_wrong_value_and_a_timeout_behind_one_changed_function_are_one_cause() -> None:
+    hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, function="total", side=Side.PRODUCT)
+    changes = {"hunks": (hunk,), "changed": (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)}
+    wrong = raised("test_a.py::test_a", ("shop/cart.py", "total"), ("shop/cart.py", "check"))
+    timeout = error(
+        "Failed", "Timeout (>5.0s)", frame("tests/test_b.py", "test_b"), frame("shop/cart.py", "total")
+    )
+    late = failing("tests/test_b.py::test_b", timeout, timed_out=True, limit_seconds=5)
+
+    (cause,) = find_causes(
+        [seen(name, each.model_copy(update=changes)) for name, each in (("a", wrong), ("b", late))], PLAN
+    )
+
+    assert cause.category is Category.TEST_REGRESSION
+    assert cause.joined == ("total (shop/cart.py) was changed since their tests passed",)
 
 
 def test_equal_signatures_are_one_cause_whatever_the_evidence() -> None:
