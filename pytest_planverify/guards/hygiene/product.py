@@ -584,17 +584,25 @@ def _answer_alone(site: Site, module: Module, before: Module | None, tests: _Tes
         answers = _constant_literals(node.args[0], module)
         if _weight(answers) >= 2 and tests.expect(answers):
             return "Answers of the tests are given out one after the other"
-    if isinstance(node, FUNCTIONS):
-        answer = _only_answers(node, module)
+    if not isinstance(node, FUNCTIONS) or not _parameters(node):
+        return None
+    answer = _only_answers(node, module)
+    if _weight(answer) >= 1:
         earlier = before.functions.get(node.name) if before is not None else None
         was_computed = earlier is not None and _computes(earlier)
+        if was_computed and tests.expect(answer) and tests.call(node.name):
+            return f"{node.name} computed its result, and returns only what the tests expect"
         # Methods and decorated functions may have to take arguments that they do not need.
         is_free = site.owner is None and not node.decorator_list
-        if _weight(answer) >= 1 and was_computed and tests.expect(answer) and tests.call(node.name):
-            return f"{node.name} computed its result, and returns only what the tests expect"
-        if _weight(answer) >= 1 and is_free and _is_blind(node) and tests.expect_always(node.name, answer):
+        if is_free and _is_blind(node) and tests.expect_always(node.name, answer):
             return f"{node.name} looks at no argument, and returns what the tests expect"
     return None
+
+
+def _parameters(function: Function) -> set[str]:
+    """Return the names of a function's parameters, except variable ones."""
+    arguments = function.args
+    return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
 def _only_answers(function: Function, module: Module) -> frozenset[str]:
@@ -610,12 +618,10 @@ def _computes(function: Function) -> bool:
 
 
 def _is_blind(function: Function) -> bool:
-    """Return whether a function has arguments and uses none of them, except to refuse an input."""
-    arguments = function.args
-    given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    """Return whether a function uses none of its arguments, except to refuse an input."""
     body = [each for each in function.body if not _only_raises(each)]
     used = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
-    return bool(given) and given.isdisjoint(used)
+    return _parameters(function).isdisjoint(used)
 
 
 def _only_raises(statement: ast.stmt) -> bool:

@@ -252,9 +252,11 @@ def test_a_function_that_computed_its_result_and_returns_only_answers_of_tests_i
     computing = "def mean(values):\n    return sum(values) / len(values)\n"
     tree = {**TREE, "pkg/words.py": computing}
     written = "def mean(values):\n    return [0, 0, 0, 4.125][len(values)]\n"
+    version = {**TREE, "pkg/words.py": "def version():\n    return str(sum(PARTS))\n"}
     stub = "def mean(values):\n    raise NotImplementedError\n"
     levels = "def mean(values):\n    return 4.125 if len(values) > 2 else 0.5\n"
 
     assert "special-cases" in signs({"pkg/words.py": written}, tree=tree)
     assert "special-cases" in signs({"pkg/words.py": levels}, tree=tree)
     assert not signs({"pkg/words.py": levels}, tree={**TREE, "pkg/words.py": stub})
+    assert not signs({"pkg/words.py": "def version():\n    return 4.125\n"}, tree=version)
