@@ -302,8 +302,8 @@ def _actions(
                 "Define it so that its interface can be read without running it, or report that it "
                 "cannot be."
             )
+        yield from _restore_removed(failure, evidence, tree)
         yield from _make_missing(evidence, tree)
-        yield from _restore_removed(failure, evidence)
     yield from _edit_place(failure, evidence)
 
 
@@ -370,15 +370,15 @@ def _make_missing(evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
     yield Instruction(f"Report that the module {code(name)} is missing: you may not edit that file.")
 
 
-def _restore_removed(failure: Failure, evidence: Evidence) -> Iterator[Instruction]:
+def _restore_removed(failure: Failure, evidence: Evidence, tree: Tree) -> Iterator[Instruction]:
     """Yield actions against a change that removed a file or a definition that is still used."""
     error = next(iter(evidence.exceptions), None)
     if error is None:
         return
-    if failure.category is _C.ARTIFACT_MISSING and error.path:
-        restore = f"Restore {code(error.path)}, which was removed or renamed"
-        yield Instruction(f"{restore}.", makes=(error.path,))
-        yield Instruction(f"Report that {code(error.path)} is missing: you may not restore that file.")
+    place = failure.location.path if failure.location else None
+    if failure.category is _C.ARTIFACT_MISSING and place and tree.exists(place) is False:
+        yield Instruction(f"Restore {code(place)}, which was removed or renamed.", makes=(place,))
+        yield Instruction(f"Report that {code(place)} is missing: you may not restore that file.")
     # Outcomes keep the hunks of the candidates only.
     hunks = [each.hunk for each in failure.candidates if each.hunk is not None]
     name = error.name if error.type == "NameError" else None

@@ -258,14 +258,15 @@ class Case:
             not is_relative(path) and any(path.endswith(f"/{name}") for name in self.changed)
         )
 
-    def was_removed(self, module: str) -> bool:
-        """Return whether a changed product file has the path of this module.
+    def removed_file(self, module: str) -> str | None:
+        """Return the changed product file that has the path of this module, or ``None``.
 
         For modules that cannot be found: the change then removed or renamed the file.
         """
         path = module.replace(".", "/")
         ends = (f"/{path}.py", f"/{path}/__init__.py")
-        return any(side is Side.PRODUCT and f"/{file}".endswith(ends) for file, side in self._sides)
+        found = (file for file, side in self._sides if side is Side.PRODUCT and f"/{file}".endswith(ends))
+        return next(found, None)
 
     @lazy
     def raised_in_changed(self) -> bool:

@@ -64,6 +64,7 @@ _SENTENCES = {
     "name": "{0} has no {1}",
     "syntax": "{0} does not parse",
     "call": "{0}() does not take these arguments",
+    "absent": "the fixture {0} is not defined",
     "fixture": "the fixture {1} ({0}) fails",
     "raised": "{1} ({0}) raises {2}",
     "value": "{1} ({0}) does not behave as tests expect",
@@ -142,6 +143,8 @@ def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
         owner = error.object_type.removeprefix("module ")
         if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
             yield Mark("name", (owner, error.name))
+    elif case.is_error("_pytest.fixtures.FixtureLookupError") and error.name:
+        yield Mark("absent", (error.name,))
     elif case.is_error("builtins.SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_posix_path(error.path),))
     elif diagnosis.category is Category.ARTIFACT_MISSING and error.path:

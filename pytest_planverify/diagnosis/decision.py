@@ -22,7 +22,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from planner.policy.branches import agent_at
 from pytest_planverify.diagnosis.case import Case
-from pytest_planverify.diagnosis.location import candidates_of, location_of
+from pytest_planverify.diagnosis.location import candidates_of, is_data, location_of
 from pytest_planverify.diagnosis.rule import Hit, Rule
 from pytest_planverify.diagnosis.rules import UNKNOWN_RULE, rules_for
 from pytest_planverify.diagnosis.signatures import signature_of
@@ -155,6 +155,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
             and not _is_exact(case)
         ):
             location = location_of(first)
+        elif owner is Owner.TEST and candidates and is_data(candidates[0].path):
+            location = location_of(candidates[0])
         elif frame is not None:
             location = Location(path=frame.path, line=frame.line, function=frame.function)
     return Diagnosis(

@@ -196,6 +196,9 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
         value = max(value - 0.05, 0.0)
     if suspect.hunk is None:
         return 0.5 * value
+    # Data has a side only if the failing criterion read it.
+    if is_data(suspect.path):
+        return 0.5
     if suspect.side is Side.TEST:
         return 0.3 if _is_of_test(suspect, evidence) else 0.05
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
@@ -231,6 +234,11 @@ def candidates_of(
 def location_of(candidate: Candidate) -> Location:
     """Return the location of a candidate."""
     return Location(path=candidate.path, line=candidate.line, function=candidate.function)
+
+
+def is_data(path: str) -> bool:
+    """Return whether a changed file of the product or the tests holds data rather than Python code."""
+    return not path.endswith((".py", ".pyi"))
 
 
 def _reasons(suspect: Suspect) -> Iterator[str]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.evidence import ChangedFile, Evidence
+    from planner.model.evidence import ChangedFile, Evidence, Hunk
     from planner.model.outcome import Cause
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
@@ -55,6 +55,7 @@ MOST_CHANGED = 50
 
 _PYTHON = (".py", ".pyi")
 
+AnyChange = TypeVar("AnyChange", "ChangedFile", "Hunk")
 AnyFailure = TypeVar("AnyFailure", Diagnosis, Failure)
 
 
@@ -90,7 +91,7 @@ class Assembler:
     recording: bool = False
     baseline: KeptBaseline | None = None
     green: GreenRevisions | None = None
-    _changed: dict[Changes, dict[str, object]] = field(default_factory=dict["Changes", dict[str, object]])
+    _changed: dict[Changes, dict[str, Any]] = field(default_factory=dict["Changes", dict[str, Any]])
     """Cache of the members of evidence on changes, by the changes that they are made from."""
 
     @cached_property
@@ -170,13 +171,17 @@ class Assembler:
         granted = [glob for each in todos for glob in each.allowed_files or ()]
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
         changed = self._changes_as_evidence(root, todo)
+        if changed and run.rests_on is not None:
+            base = os.path.relpath(flat.loaded.root, root)
+            read = {os.path.normpath(os.path.join(base, name)) for name in run.rests_on.files}
+            changed = _with_sides_of_data(changed, read)
         evidence: list[Evidence] = []
         for piece in run.evidence:
             extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
             evidence.append(extended.model_copy(update=changed) if extended.changed is None else extended)
         return replace(run, evidence=tuple(evidence))
 
-    def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, object]:
+    def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, Any]:
         """Return the members of evidence on what the work changed; empty if unknown."""
         if self.changes is None:
             return {}
@@ -184,7 +189,7 @@ class Assembler:
         if self.green is not None:
             changes = self.green.changes_since(todo.id, changes) or changes
         if changes not in self._changed:
-            facts: dict[str, object] = {}
+            facts: dict[str, Any] = {}
             if (files := changed_files(root, changes)) is not None:
                 kept = self.baseline if root == self.result.flat.loaded.root else None
                 hunks = changes.hunks({each.path: each.side for each in files}, kept)
@@ -483,6 +488,26 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
 
     found = [ChangedFile(path=file, side=side(file)) for file in files]
     return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
+
+
+def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
+    """Return facts on changes with a side for each data file that the criterion read.
+
+    ``read`` are paths relative to the root. Such data belongs to the product, or to the tests below whose
+    folder it lies; settings belong to neither.
+    """
+    # Imported late: a passing run asks for no side.
+    from planner.catalog.test_paths import is_test_path
+    from pytest_planverify.baseline.work_tree import CONFIGURATIONS
+
+    def sided(each: AnyChange) -> AnyChange:
+        is_data = each.side is None and each.path in read and each.path not in CONFIGURATIONS
+        side = Side.TEST if is_test_path(each.path) else Side.PRODUCT
+        return each.model_copy(update={"side": side}) if is_data else each
+
+    changed: tuple[ChangedFile, ...] = facts["changed"]
+    hunks: tuple[Hunk, ...] = facts["hunks"]
+    return {**facts, "changed": tuple(map(sided, changed)), "hunks": tuple(map(sided, hunks))}
 
 
 def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Cause]) -> None:

@@ -38,6 +38,10 @@ FAILED = ("builtins.Failed", "_pytest.outcomes.Failed")
 _COLLECT_ERRORS = ("_pytest.nodes.CollectError", "_pytest.nodes.Collector.CollectError")
 _ATTRIBUTE, _TYPE = "builtins.AttributeError", "builtins.TypeError"
 _NOT_RAISED = re.compile(r"^DID NOT (?P<verb>RAISE|WARN)(?P<what>.*)")
+_NO_MATCH = re.compile(
+    r"^Regex pattern did not match\.\n *(?:Expected )?[Rr]egex: (?P<regex>.+)\n *(?:Actual message|Input): "
+    r"(?P<message>.+)"
+)
 _SUBTESTS = re.compile(r"^contains (?P<count>\d+) failed subtests?$")
 _PATCHED = re.compile(
     r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute "
@@ -152,6 +156,8 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     if not case.in_product:
         return None
     if raises_by_hand(case.raised_at):
+        if _is_added(case, case.raised_at):  # the change raises another class than before
+            return None
         return Hit(
             suggestion=f"{_at(case)} rejects the type of a value: {error_text(case.error)}.", weight=0.7
         )
@@ -159,6 +165,15 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     return Hit(
         suggestion=f"{_at(case)} gets a value of the wrong type: {error_text(case.error)}.", weight=weight
     )
+
+
+def _is_added(case: Case, frame: Frame | None) -> bool:
+    """Return whether the line of a frame is one that the change added."""
+    if frame is None or not frame.source:
+        return False
+    hunks = (each for each in case.evidence.hunks if each.path == frame.path)
+    added = (line[1:].strip() for hunk in hunks for line in hunk.text.splitlines() if line[:1] == "+")
+    return frame.source.strip() in added
 
 
 @BOUNDARY_RULES.rule(C.TEST_REGRESSION, 0.9, about=("builtins.NameError",))
@@ -218,6 +233,13 @@ def assertion_in_test(case: Case) -> Hit | None:
     if evidence.self_contained and not evidence.executed:
         sentence = f"{test} compares only its own values: {error_text(case.error)}."
         return Hit(suggestion=sentence, owner=Owner.TEST)
+    if found := _NO_MATCH.search(case.error.message):
+        sentence = (
+            f"{_subject(case, 'The product')} raised {quote(found['message'], _LONGEST)} where {test} "
+        )
+        return Hit(
+            suggestion=f"{sentence}expects a message that matches {quote(found['regex'], _LONGEST)}."
+        )
     value, call, function = _origin(case)
     has_product = evidence.subjects or any(frame.side is Side.PRODUCT for frame in case.frames)
     weight = 1.0 if has_product or case.printed else 0.8
@@ -292,7 +314,8 @@ def did_not_raise(case: Case) -> Hit | None:
 def _subject(case: Case, unknown: str) -> str:
     """Return the only product function that the failing line names, as a phrase; else ``unknown``."""
     subjects = case.evidence.subjects
-    return place(subjects[0]) if len(subjects) == 1 else unknown
+    is_function = len(subjects) == 1 and not is_class(subjects[0])
+    return place(subjects[0]) if is_function else unknown
 
 
 @BEHAVIOUR_RULES.rule(C.TEST_REGRESSION, 0.93, about=("doctest.DocTestFailure",))

@@ -16,7 +16,7 @@ from planner.model.taxonomy import Owner
 from planner.model.verdicts import Side
 from planner.text.glob_patterns import allowed, is_glob, literal_prefix
 from pytest_planverify.diagnosis.case import PROJECT_SIDES, Case, is_relative, top_level
-from pytest_planverify.diagnosis.messages import alike, error_text, place, quote
+from pytest_planverify.diagnosis.messages import alike, error_text, place, quote, since
 from pytest_planverify.diagnosis.rule import Hit, Rules
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def import_of_changed_tests(case: Case) -> str | None:
     if case.is_new_promise:
         return None
     is_promised = case.evidence.contract_path or _planned_file(case, module)
-    if is_promised or case.was_removed(module) or not case.is_first_party(module):
+    if is_promised or case.removed_file(module) or not case.is_first_party(module):
         return None
     return (
         f"{place(case.raised_at)}, which was changed, imports {module}, which does not exist; nothing else "
@@ -252,7 +252,7 @@ def own_module_misspelt(case: Case) -> str | None:
     module, near = _missing_module(case), next(iter(case.error.nearest), "/")
     if module is None or "/" in near or not case.in_product:
         return None
-    if not case.is_first_party(module) or case.was_removed(module):
+    if not case.is_first_party(module) or case.removed_file(module):
         return None
     package = module.rpartition(".")[0]
     return (
@@ -265,7 +265,7 @@ def own_module_misspelt(case: Case) -> str | None:
 def own_module_not_built(case: Case) -> Hit | str | None:
     """A module of the project that a build makes, or that was not shipped, is not here."""
     module = _missing_module(case)
-    if module is None or not case.is_first_party(module) or case.was_removed(module):
+    if module is None or not case.is_first_party(module) or case.removed_file(module):
         return None
     source = next((each for each in case.error.nearest if "/" in each), None)
     if source is not None:
@@ -282,15 +282,30 @@ def own_module_not_built(case: Case) -> Hit | str | None:
 
 
 @LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, about=_IMPORT, second=(C.SPEC_MISMATCH, 0.2))
+def own_module_removed(case: Case) -> Hit | None:
+    """A change removed or renamed a module of the project that is still imported."""
+    module = _missing_module(case)
+    if module is None and (found := _imported_name(case)):  # ``from package import module``
+        module = ".".join(found)
+    path = case.removed_file(module) if module is not None else None
+    if path is None:
+        return None
+    near = f" did you mean {case.error.nearest[0]}?" if case.error.nearest else " restore it."
+    return Hit(
+        suggestion=f"The module {module} does not exist{_by(case)}; {path} was removed or renamed"
+        f"{since(case.evidence)}:{near}",
+        location=None if case.error.nearest else Location(path=path),
+    )
+
+
+@LOADING_RULES.rule(C.ARTIFACT_MISSING, 0.88, about=_IMPORT, second=(C.SPEC_MISMATCH, 0.2))
 def own_module_missing(case: Case) -> str | None:
     """A module of the project does not exist."""
     module = _missing_module(case)
-    if module is None and (found := _imported_name(case)):  # ``from package import module``
-        module = ".".join(found) if case.was_removed(".".join(found)) else None
     if module is None:
         return None
     planned = _planned_file(case, module)
-    if not (planned or case.is_first_party(module) or case.was_removed(module)):
+    if not (planned or case.is_first_party(module)):
         return None
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     near = f", or did you mean {case.error.nearest[0]}?" if case.error.nearest else "."

@@ -15,6 +15,7 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
+from planner.text.python_messages import removed_definition
 from pytest_planverify.diagnosis.case import Case, is_relative, raises_by_hand, top_level
 from pytest_planverify.diagnosis.known import (
     MACHINE_ERRORS,
@@ -444,12 +445,21 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
 @MACHINE_RULES.rule(
     C.TEST_REGRESSION, 0.8, about=_OF_PYTEST, owner=Owner.TEST, second=(C.ENVIRONMENT_ERROR, 0.2)
 )
-def asked_by_changed_tests(case: Case) -> str | None:
+def asked_by_changed_tests(case: Case) -> Hit | str | None:
     """Tests that were changed ask pytest for a fixture, a mark or a plugin that is not there."""
     asked = _asked_of_pytest(case)
     if asked is None:
         return None
     what, plugin = asked
+    uses = f"{place(case.raised_at)} uses {what}"
+    name = case.error.name if case.is_error("_pytest.fixtures.FixtureLookupError") else None
+    for hunk in case.evidence.hunks if name else ():
+        if name and removed_definition(name, hunk.text):
+            return Hit(
+                suggestion=f"{uses}, which was removed or renamed in {hunk.path}{since(case.evidence)}: "
+                "restore it, or correct the name.",
+                location=Location(path=hunk.path, line=hunk.line, function=hunk.function),
+            )
     near = alike(case.error.name, case.evidence.known_fixtures) if case.error.name else None
     is_coroutine = what.startswith("running")
     own_file = (case.evidence.nodeid or "").partition("::")[0]
@@ -457,7 +467,7 @@ def asked_by_changed_tests(case: Case) -> str | None:
     if not by_tests and not near:
         return None
     meant = f"; did you mean {near}?" if near else ": is it misspelt, or was it renamed or removed?"
-    return f"{place(case.raised_at)} uses {what}, which is not defined{meant}"
+    return f"{uses}, which is not defined{meant}"
 
 
 @MACHINE_RULES.rule(C.ENVIRONMENT_ERROR, 0.85, about=_OF_PYTEST, second=(C.TEST_REGRESSION, 0.15))

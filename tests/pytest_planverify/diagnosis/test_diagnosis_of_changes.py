@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
 TEST = Frame(path="tests/test_cart.py", line=9, function="test_total", side=Side.TEST, source="total(x)")
 PRODUCT = Frame(
@@ -136,6 +138,18 @@ EDITED = NEW.model_copy(
     update={"added": 1, "removed": 1, "text": "-    assert total(x) == 1\n+    assert total(x) == 2"}
 )
 REMARK = Hunk(path="shop/b.py", line=3, added=1, side=Side.PRODUCT, text="+# a remark")
+REFUSES = PRODUCT.model_copy(update={"source": "raise TypeError('must be positive')"})
+REPLACED = Hunk(
+    path=PRODUCT.path,
+    line=9,
+    added=1,
+    removed=1,
+    side=Side.PRODUCT,
+    text="-    raise ValueError('must be positive')\n+    raise TypeError('must be positive')",
+)
+UNFIXED = Hunk(
+    path="tests/conftest.py", line=5, added=1, removed=1, side=Side.TEST, text="-def full():\n+def whole():"
+)
 UNDEFINED = error("NameError", "name 'io' is not defined", TEST, PRODUCT, name="io")
 DROPPED = Hunk(path=PRODUCT.path, line=1, removed=1, side=Side.PRODUCT, text="-import io\n import json")
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
@@ -175,12 +189,15 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
     ("git, started by the change", seen(GIT, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("local name", seen(error("UnboundLocalError", "cannot access local variable 'y' where", TEST, PRODUCT, bases="NameError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("class of the error, by the change", seen(error("TypeError", "must be positive", TEST, REFUSES), files=("shop/cart.py",), hunks=(REPLACED,)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("class of the error, as before", seen(error("TypeError", "must be positive", TEST, REFUSES), files=("shop/cart.py",)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
+    ("fixture, removed", seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
     ("removed import", seen(UNDEFINED, files=("shop/cart.py",), hunks=(DROPPED,)), C.TEST_REGRESSION, Owner.PRODUCT, "definition-removed"),
     ("undefined name", seen(UNDEFINED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
-    ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
-    ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
+    ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-removed"),
+    ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-removed"),
     ("own class, whatever its base", seen(error("shop.cart.Refused", "so", TEST, RAISES, bases="ConnectionError OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("import said by hand", seen(error("ImportError", "no column b", TEST, RAISES)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
@@ -343,3 +360,61 @@ def test_a_selection_that_finds_nothing_is_placed_at_no_unrelated_change():
         (),
         Location(path="tests/test_gone.py"),
     )
+
+
+def test_a_removed_fixture_is_placed_where_it_was_and_is_one_cause_of_all_that_use_it():
+    found = [
+        SeenFailure((None, "a"), evidence, diagnose(evidence))
+        for name in ("test_total", "test_empty")
+        for evidence in [
+            seen(
+                LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,), nodeid=f"tests/test_cart.py::{name}"
+            )
+        ]
+    ]
+
+    (cause,) = find_causes(
+        [
+            replace(each, diagnosis=each.diagnosis.model_copy(update={"signature": str(number) * 12}))
+            for number, each in enumerate(found)
+        ],
+        {},
+    )
+
+    assert cause.location == Location(path="tests/conftest.py", line=5)
+    assert cause.joined == ("the fixture full is not defined",)
+
+
+def test_a_removed_module_is_placed_at_its_file_and_is_to_be_restored():
+    missing = error(
+        "ModuleNotFoundError", "No module named 'shop.tax'", TEST, bases="ImportError", name="shop.tax"
+    )
+
+    diagnosis = diagnose(seen(missing, files=("shop/tax.py",)))
+
+    assert diagnosis.location == Location(path="shop/tax.py")
+    assert diagnosis.suggestion.endswith(
+        "shop/tax.py was removed or renamed since the baseline or the last commit: restore it."
+    )
+
+
+def test_a_message_that_no_longer_matches_is_quoted_beside_the_pattern():
+    message = "Regex pattern did not match.\n  Expected regex: 'positive'\n  Actual message: 'too small'"
+
+    diagnosis = diagnose(seen(error("AssertionError", message, TEST)))
+
+    assert "raised 'too small' where" in diagnosis.suggestion
+    assert diagnosis.suggestion.endswith("expects a message that matches 'positive'.")
+
+
+@pytest.mark.parametrize(
+    ("path", "side", "owner"),
+    [("shop/rates.json", Side.PRODUCT, Owner.PRODUCT), ("tests/data/rates.json", Side.TEST, Owner.TEST)],
+)
+def test_changed_data_that_the_failing_test_read_is_the_place(path: str, side: Side, owner: Owner):
+    hunk = Hunk(path=path, line=3, added=1, removed=1, side=side, text="-1\n+2")
+    evidence = seen(ASSERTION, files=(), hunks=(hunk,), subjects=(PRODUCT,))
+
+    diagnosis = diagnose(evidence.model_copy(update={"changed": (ChangedFile(path=path, side=side),)}))
+
+    assert (diagnosis.owner, diagnosis.location) == (owner, Location(path=path, line=3))
