@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from measuring import Command, paired, python
+from measuring import Command, Row, paired, python
 from projects import red_tests
-from table import Row
 
 from planner.model.evidence import Evidence
 from pytest_planverify.diagnosis import diagnose

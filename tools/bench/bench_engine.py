@@ -12,12 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from table import Row
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
-
 from engine_logs import EVENTS_OF_A_TODO, folded, log_of, replayed, run_of
+from measuring import Row
 from simulation import Simulation
 from simulation_laws import Laws
 

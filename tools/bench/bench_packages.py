@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from measuring import Command, environment, expect_nothing, interleaved, python, wall_seconds
+from measuring import Command, Row, environment, expect_nothing, interleaved, python, wall_seconds
 from projects import expect_done, write_plan
-from table import Row
 
 PACKAGES = (
     "tinydb",

@@ -21,10 +21,7 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
 
-from table import Row
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
-
+from measuring import Row
 from module_project import write_module_project
 
 from pytest_planverify.harness import command, loop

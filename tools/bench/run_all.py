@@ -16,26 +16,30 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from table import Row, render
+from measuring import Row, render
 
-BENCHMARKS = (
-    "packages",
-    "commands",
-    "diagnosis",
-    "many_tests",
-    "unused",
-    "plan_loading",
-    "planner",
-    "engine",
-    "memory",
-    "dashboard",
-    "waves",
-    "run",
-    "learning",
-    "reports",
-    "design",
-)
-"""Each is a module ``bench_NAME`` with a function ``rows(folder, rounds)``."""
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [
+    str(CHECKOUT),
+    str(CHECKOUT / "tests" / "support"),
+]  # some use the corpus and samples of tests
+
+BENCHMARKS = {
+    "packages": "bench_packages:rows",
+    "commands": "bench_commands:commands",
+    "many_tests": "bench_commands:many_tests_in_one_command",
+    "unused": "bench_commands:unused",
+    "diagnosis": "bench_diagnosis:rows",
+    "plan_loading": "bench_planner:plan_loading",
+    "planner": "bench_planner:planner",
+    "waves": "bench_planner:waves_of_plans",
+    "reports": "bench_planner:reports",
+    "dashboard": "bench_planner:dashboard",
+    "engine": "bench_engine:rows",
+    "memory": "bench_memory:rows",
+    "run": "bench_run:rows",
+}
+"""By name, the module and the function that measures in a folder, each variant so many times."""
 
 
 def main() -> int:
@@ -45,14 +49,16 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, help="how often each variant is run (default: 5)")
     options = parser.parse_args()
-    if unknown := set(options.names) - set(BENCHMARKS):
+    if unknown := set(options.names) - BENCHMARKS.keys():
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
 
     rows: list[Row] = []
     for name in options.names or BENCHMARKS:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="planverify-bench-") as folder:
-            rows += importlib.import_module(f"bench_{name}").rows(Path(folder).resolve(), options.rounds)
+            module, _, function = BENCHMARKS[name].partition(":")
+            measure = getattr(importlib.import_module(module), function)
+            rows += measure(Path(folder).resolve(), options.rounds)
     print(f"Python {platform.python_version()}, pytest {pytest.__version__}, {options.rounds} rounds")
     print(render(rows))
     missed = [row.name for row in rows if not row.met]
