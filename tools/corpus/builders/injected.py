@@ -19,8 +19,7 @@ from pathlib import Path
 import fetching
 from choosing_tests import Chooser, Chosen
 from faults import ALL_KINDS
-from faults.consequences import label_of, met
-from faults.fault import Fault, Judged, Kind, Module
+from faults.fault import Fault, Judged, Kind, Module, label_of, met
 from faults.fault import Reach as Reached
 from packages import PACKAGES, PYTEST, Package
 from probing import Prober

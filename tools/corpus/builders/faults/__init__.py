@@ -1,36 +1,33 @@
-"""The kinds of fault that are put into published packages: one module a family, one row a kind."""
+"""The kinds of fault that are put into published packages: one row a kind."""
 
 from __future__ import annotations
 
-from faults import (
-    data_files,
-    errors,
-    flow,
-    imports,
-    interfaces,
-    operators,
-    own_tests,
-    processes,
-    state,
-    syntax,
-    values,
-    warned,
+from faults.behaviour import (
+    ERROR_KINDS,
+    FLOW_KINDS,
+    OPERATOR_KINDS,
+    PROCESS_KINDS,
+    STATE_KINDS,
+    VALUE_KINDS,
+    WARNING_KINDS,
 )
 from faults.fault import Kind
+from faults.own_tests import DATA_KINDS, TEST_KINDS
+from faults.structure import IMPORT_KINDS, INTERFACE_KINDS, SYNTAX_KINDS, TEST_SYNTAX_KINDS
 
 ALL_KINDS: tuple[Kind, ...] = (
-    *operators.KINDS,
-    *flow.KINDS,
-    *errors.KINDS,
-    *values.KINDS,
-    *interfaces.KINDS,
-    *imports.KINDS,
-    *syntax.KINDS,
-    *processes.KINDS,
-    *state.KINDS,
-    *warned.KINDS,
-    *own_tests.KINDS,
-    *syntax.TEST_KINDS,
-    *data_files.KINDS,
+    *OPERATOR_KINDS,
+    *FLOW_KINDS,
+    *ERROR_KINDS,
+    *VALUE_KINDS,
+    *INTERFACE_KINDS,
+    *IMPORT_KINDS,
+    *SYNTAX_KINDS,
+    *PROCESS_KINDS,
+    *STATE_KINDS,
+    *WARNING_KINDS,
+    *TEST_KINDS,
+    *TEST_SYNTAX_KINDS,
+    *DATA_KINDS,
 )
 """Every kind of fault, in the order of the families."""

@@ -1,4 +1,4 @@
-"""Faults of the tests themselves: the product is as it was."""
+"""Faults in the tests themselves and in the data files that they read."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def _row(name: str, sentence: str, inject: Injector, *also: Reading, **more: Any
     )
 
 
-KINDS = (
+TEST_KINDS = (
     _row("test-name-typo", "A test uses a misspelt name.", _name, exact=True, raises=("NameError",)),
     _row(
         "test-helper-broken",
@@ -352,4 +352,48 @@ KINDS = (
         raises=("NameError",),
     ),
     _row("test-conftest-broken", "A conftest cannot be imported.", _conftest, _IMPORT),
+)
+
+
+_BROKEN = Reading(
+    category=Category.TEST_REGRESSION,
+    owner=Owner.TEST,
+    why="The data belong to the tests, which cannot run without them.",
+)
+
+
+def _deleted(module: Module) -> Iterator[Fault]:
+    for path in _named(module):
+        yield Fault(changes={path: None}, path=path, before=path, reader=module.path)
+
+
+def _emptied(module: Module) -> Iterator[Fault]:
+    for path in _named(module):
+        yield Fault(changes={path: ""}, path=path, before=path, reader=module.path)
+
+
+def _named(module: Module) -> Iterator[str]:
+    """The data files that a test file names."""
+    for path in module.data:
+        if path.rsplit("/", 1)[-1] in module.text:
+            yield path
+
+
+DATA_KINDS = (
+    Kind(
+        id="test-data-deleted",
+        sentence="A data file of the tests was deleted.",
+        inject=_deleted,
+        category=Category.ARTIFACT_MISSING,
+        owner=Owner.TEST,
+        also=(_BROKEN,),
+        reach=Reach.OWN,
+    ),
+    Kind(
+        id="test-data-emptied",
+        sentence="A data file of the tests is empty.",
+        inject=_emptied,
+        owner=Owner.TEST,
+        reach=Reach.OWN,
+    ),
 )
