@@ -5,19 +5,318 @@
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.catalog import TOOLS, Purpose
 from planner.catalog.output import output_table
 from planner.catalog.tools import LAUNCHERS, REFUSED_PROGRAMS
 from planner.cli.glossary import PLAN_KEY, Explanation, load_glossary, meanings
-from tools import lifecycle_page
-from tools.key_tables import KeyTables, cell, item, paragraph, rows
+from planner.model.verdicts import PlanState, TodoLife
+from planner.planfile.schemas import schema
+from planner.policy.lifecycle import PLAN_MOVES, TODO_MOVES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    Schema = Mapping[str, Any]
+    from collections.abc import Callable, Mapping
+    from enum import StrEnum
+
+
+_PAGES = {"plan": "Plan", "outcome": "OutcomeDocument"}
+"""The documents in the order in which they are told of, each with the name of its outermost part."""
+
+_INTROS = {
+    "plan": (
+        "Keys of a plan",
+        "A plan file is YAML or JSON. Unknown keys are errors, except keys that begin with `x-`, which are "
+        "yours. Examples of everything are in the [plan reference](../plan-reference.md); `planner schema "
+        "plan` prints the JSON Schema.",
+    ),
+    "outcome": (
+        "Keys of an outcome file",
+        "`.planverify/outcomes.json`, as `pytest --planverify` writes it. Readers ignore keys that they do "
+        "not know. [Outcomes](../outcomes.md) shows an example; `planner schema outcome` prints the JSON "
+        "Schema.",
+    ),
+}
+
+_WIDTH = 118
+"""Characters of a line of prose."""
+
+_WORDS = {
+    "Verdict": "verdict",
+    "TodoState": "state-of-a-todo",
+    "PlanState": "state-of-a-plan",
+    "Role": "role",
+    "Owner": "owner",
+    "Repeatability": "repeatability",
+    "Since": "comparison-with-the-baseline",
+    "RoutingKey": "routing-key",
+    "BranchReason": "routing-key",
+    "CheckKind": "kind-of-check",
+}
+"""By the name of an enumeration, where its words are explained in words.md."""
+
+_ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
+_DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
+
+
+def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table."""
+    yield _row(head)
+    yield _row(["---"] * len(head))
+    yield from (_row([cell(each) for each in row]) for row in body)
+
+
+def paragraph(text: str) -> str:
+    """A text in lines of prose, with the blank line that ends it."""
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
+
+
+def item(text: str) -> str:
+    """A text as an item of a list."""
+    return textwrap.fill(
+        f"- {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
+
+
+def cell(text: str) -> str:
+    """A text as it may stand in a cell: on one line, code as Markdown marks it."""
+    return " ".join(text.split()).replace("``", "`").replace("|", r"\|")
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+class KeyTables:
+    """Pages of keys. ``told`` says what keys mean, by part and key, where the schema itself does not.
+
+    A part that several documents have is described with the first of them, and the others link to it.
+    """
+
+    def __init__(self, told: Mapping[str, Mapping[str, str]]) -> None:
+        self._told = told
+        self._schemas = {name: schema(name) for name in _PAGES}
+        self._home: dict[str, str] = {}
+        for name in _PAGES:
+            for part, _ in self._parts(name):
+                self._home.setdefault(part, name)
+
+    def page(self, name: str) -> str:
+        """The page of one document. Raises ``KeyError`` for a key that nothing tells the meaning of."""
+        title, intro = _INTROS[name]
+        lines = [f"# {title}\n", paragraph(intro)]
+        for part, held in self._parts(name):
+            if self._home[part] != name:
+                continue
+            lines.append(f"\n## {part}\n")
+            if said := held.get("description"):
+                lines.append(paragraph(_first_paragraph(said)))
+            lines += rows(("key", "type", "default", "meaning"), self._keys(name, part, held))
+        return "\n".join(lines)
+
+    def used(self) -> set[tuple[str, str]]:
+        """Every part and key that the pages tell of."""
+        return {
+            (part, key)
+            for name in _PAGES
+            for part, held in self._parts(name)
+            for key in _spelled_once(held)
+        }
+
+    def _parts(self, name: str) -> Iterator[tuple[str, Schema]]:
+        """What has keys: the document itself, then its parts in the order in which they are met."""
+        document = self._schemas[name]
+        yield _PAGES[name], document
+        seen: list[str] = []
+        waiting = _references(document["properties"])
+        while waiting:
+            part = waiting.pop(0)
+            if part in seen:
+                continue
+            seen.append(part)
+            held = _with_keys(document["$defs"][part])
+            if held is not None:
+                yield part, held
+                waiting = [*_references(held), *waiting]
+
+    def _keys(self, name: str, part: str, held: Schema) -> Iterator[tuple[str, str, str, str]]:
+        for key, spellings in _spelled_once(held).items():
+            about = held["properties"][key]
+            also = ", ".join(f"`{each}`" for each in spellings)
+            yield (
+                f"`{key}`" + (f" (also {also})" if also else ""),
+                self._type(name, about),
+                _default(held, key),
+                self._meaning(part, key, about),
+            )
+
+    def _meaning(self, part: str, key: str, about: Schema) -> str:
+        said = about.get("description") or self._told.get(part, {}).get(key)
+        if said is None:
+            raise KeyError(
+                f"nothing tells what {key} of {part} means; write it into planner/cli/data/keys.toml"
+            )
+        return _first_paragraph(said)
+
+    def _type(self, name: str, about: Schema) -> str:
+        if "$ref" in about:
+            return self._named(name, about["$ref"].rpartition("/")[2])
+        if "anyOf" in about:
+            return " or ".join(
+                self._type(name, each) for each in about["anyOf"] if each.get("type") != "null"
+            )
+        if "discriminator" in about:
+            mapping = about["discriminator"]["mapping"].items()
+            return ", ".join(
+                self._linked(name, ref.rpartition("/")[2], f"`{word}`") for word, ref in mapping
+            )
+        if "const" in about:
+            return f"`{about['const']}`"
+        if "enum" in about:
+            return ", ".join(f"`{each}`" for each in about["enum"])
+        if about.get("type") == "array":
+            return f"list: {self._type(name, about['items'])}"
+        if about.get("type") == "object":
+            return f"mapping to {self._type(name, about['additionalProperties'])}"
+        return _plain_type(about)
+
+    def _named(self, name: str, part: str) -> str:
+        if part in self._home:
+            return self._linked(name, part, part)
+        if part == "Category":
+            return "[category](failure-categories.md)"
+        if part in _WORDS:
+            return f"[{_WORDS[part].replace('-', ' ')}](words.md#{_WORDS[part]})"
+        return ", ".join(f"`{each}`" for each in self._schemas[name]["$defs"][part]["enum"])
+
+    def _linked(self, name: str, part: str, text: str) -> str:
+        home = self._home[part]
+        page = "" if home == name else f"{home}-keys.md"
+        return f"[{text}]({page}#{part.lower()})"
+
+
+def _with_keys(part: Schema) -> Schema | None:
+    """What has keys of a part, where it may also be written as a mere text."""
+    if "properties" in part:
+        return part
+    return next((each for each in part.get("anyOf", ()) if "properties" in each), None)
+
+
+def _references(about: Any) -> list[str]:
+    """The parts that are named anywhere within, each once."""
+    if isinstance(about, dict):
+        named: list[str] = []
+        for key, held in about.items():  # pyright: ignore[reportUnknownVariableType]
+            if key == "$ref":
+                named.append(str(held).rpartition("/")[2])  # pyright: ignore[reportUnknownArgumentType]
+            elif key != "mapping":
+                named += _references(held)
+        return list(dict.fromkeys(named))
+    if isinstance(about, list):
+        return list(dict.fromkeys(name for each in about for name in _references(each)))  # pyright: ignore[reportUnknownVariableType]
+    return []
+
+
+def _spelled_once(held: Schema) -> dict[str, list[str]]:
+    """The keys of a part, each with its other spellings. All spellings of a key share one description."""
+    found: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for key, about in held["properties"].items():
+        same = json.dumps(about, sort_keys=True)
+        if "title" in about and same in first:
+            found[first[same]].append(key)
+        else:
+            first[same] = key
+            found[key] = []
+    return found
+
+
+def _default(held: Schema, key: str) -> str:
+    about = held["properties"][key]
+    if key in held.get("required", ()) or any([key] == each["required"] for each in held.get("oneOf", ())):
+        return "required"
+    if "default" not in about:
+        return "`{}`"
+    default = about["default"]
+    if default is None or default == "":
+        return "–"
+    if isinstance(default, dict):
+        return "its defaults"
+    if isinstance(default, float):
+        return f"`{default:g}`"
+    return f"`{json.dumps(default)}`" if not isinstance(default, str) else f"`{default}`"
+
+
+def _plain_type(about: Schema) -> str:
+    patterns = {_ID_PATTERN: "id", _DATE_PATTERN: "date"}
+    if about.get("pattern") in patterns:
+        return patterns[about["pattern"]]
+    word = {"string": "text", "boolean": "yes or no", "number": "number", "integer": "whole number"}[
+        about["type"]
+    ]
+    limits = {"minimum": "at least {}", "exclusiveMinimum": "more than {}", "maximum": "at most {}"}
+    said = [text.format(f"{about[key]:g}") for key, text in limits.items() if key in about]
+    # The largest numbers that are accepted only keep arithmetic safe; nobody plans by them.
+    said = [each for each in said if not each.endswith(("1e+06", "604800"))]
+    return f"{word}, {', '.join(said)}" if said else word
+
+
+def _first_paragraph(text: str) -> str:
+    return cell(text.strip().partition("\n\n")[0])
+
+
+def lifecycle_text() -> str:
+    """The text of the page."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield "# Life cycles\n"
+    yield paragraph(
+        "The states in which a todo and a plan may be while a plan is carried out, and every way from one "
+        "to another. There is no other way: an event that would need one is refused, with an error naming "
+        "the two states and the event, and nothing has changed. `planner explain STATE` tells what a state "
+        "means."
+    )
+    yield "## A todo\n"
+    yield from _cycle(TODO_MOVES, tuple(TodoLife))
+    yield paragraph(
+        "A todo that has failed is out of the run; only where its failure has brought everything to a stop "
+        "does it go on, to `halted`. A branch lives like any other todo."
+    )
+    yield "## A plan\n"
+    yield from _cycle(PLAN_MOVES, tuple(PlanState))
+
+
+def _cycle(
+    moves: Mapping[tuple[TodoLife, TodoLife], str] | Mapping[tuple[PlanState, PlanState], str],
+    states: tuple[TodoLife, ...] | tuple[PlanState, ...],
+) -> Iterator[str]:
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {states[0].value}"
+    yield from (
+        f"    {before.value} --> {after.value}: {trigger}" for (before, after), trigger in moves.items()
+    )
+    yield from (f"    {state.value} --> [*]" for state in states if state.is_final)
+    yield "```\n"
+    yield from rows(
+        ("from", "to", "when"),
+        ((_code(before), _code(after), trigger) for (before, after), trigger in moves.items()),
+    )
+    yield ""
+
+
+def _code(state: StrEnum) -> str:
+    return f"`{state.value}`"
+
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 """Where the pages are, in a checkout."""
@@ -71,7 +370,7 @@ def pages() -> dict[str, str]:
         "words.md": "\n".join(_words()),
         "exit-statuses.md": "\n".join(_exit_statuses()),
         "tools.md": "\n".join(_tools()),
-        "lifecycles.md": lifecycle_page.text(),
+        "lifecycles.md": lifecycle_text(),
     }
     return {
         name: f"{_NOTE}\n\n{_BLANK_LINES.sub(chr(10) * 2, body.strip())}\n" for name, body in bodies.items()

@@ -34,9 +34,18 @@ from tools.corpus.case import (
     read_runs,
     write_cases,
 )
-from tools.corpus.causes_figures import cause_figures
 from tools.corpus.fitting import fit_to, fitted
-from tools.corpus.scoring import Failed, Guess, Judged, figures, judge, judged_by, labelled, ours
+from tools.corpus.scoring import (
+    Failed,
+    Guess,
+    Judged,
+    cause_figures,
+    figures,
+    judge,
+    judged_by,
+    labelled,
+    ours,
+)
 
 EVIDENCE = Evidence(kind=EvidenceKind.TEST, headline="KeyError: 'ä'")
 

@@ -15,8 +15,7 @@ from planner.model.verdicts import EvidenceKind, Side
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "corpus" / "builders"))
 
 from faults import ALL_KINDS
-from faults.fault import label_of
-from faults.fault import Fault, Judged, Kind, Module, Reach
+from faults.fault import Fault, Judged, Kind, Module, Reach, label_of
 
 PRODUCT = '''"""A ledger."""
 

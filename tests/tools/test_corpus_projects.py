@@ -14,8 +14,14 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "corpus" / "builders")
 
 import controls
 import decoys
-from small_projects.bundles import Change, SmallProject, changed_files, small_projects
-from small_projects.kinds import CONTROL_KINDS, DECOY_KINDS
+from small_projects.bundles import (
+    CONTROL_KINDS,
+    DECOY_KINDS,
+    Change,
+    SmallProject,
+    changed_files,
+    small_projects,
+)
 
 PROJECTS = small_projects()
 each_project = pytest.mark.parametrize("project", PROJECTS, ids=[each.name for each in PROJECTS])

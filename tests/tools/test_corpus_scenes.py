@@ -14,15 +14,14 @@ from planner.model.taxonomy import Category, Owner
 CORPUS = Path(__file__).parents[2] / "tools" / "corpus" / "builders"
 sys.path.insert(0, str(CORPUS))
 
-from scenes import environment_tables, guard_tables  # noqa: E402 - the folder has to be on the path first
-from scenes.laying import edited, files_of, naming  # noqa: E402 - the same
-from scenes.more_projects import PROJECTS  # noqa: E402 - the same
-from scenes.projects import Style  # noqa: E402 - the same
+import environments  # noqa: E402 - the folder has to be on the path first
+import guards  # noqa: E402 - the same
+from scenes.making import edited, files_of, in_style, naming  # noqa: E402 - the same
+from scenes.projects import PROJECTS, Style  # noqa: E402 - the same
 from scenes.scene import Scene  # noqa: E402 - the same
-from scenes.styles import in_style  # noqa: E402 - the same
 from scenes.thirdparty import STAND_INS  # noqa: E402 - the same
 
-GROUPS = {"environment": environment_tables.SCENES, "guard": guard_tables.SCENES}
+GROUPS = {"environment": environments.SCENES, "guard": guards.SCENES}
 PLACEHOLDER = re.compile(r"\b(PKG|ENVNAME|SRC|TESTS|NOUNS?|Noun|MODULE|PORTNUMBER)\b")
 BROKEN_ON_PURPOSE = {"product-of-another-python"}
 

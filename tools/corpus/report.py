@@ -21,12 +21,14 @@ from tools.corpus.case import (
     read_cases,
     read_runs,
 )
-from tools.corpus.causes_figures import by_signature, cause_figures, causes_of
 from tools.corpus.scoring import (
     Failed,
     Figures,
     Guess,
     Judged,
+    by_signature,
+    cause_figures,
+    causes_of,
     figures,
     judge,
     judged_by,

@@ -13,7 +13,7 @@ from planner.lint import LINT_RULES
 from planner.model.taxonomy import Category
 from planner.revise.strategies import REVISION_RULES
 from tools import reference_pages
-from tools.key_tables import KeyTables, cell, rows
+from tools.reference_pages import KeyTables, cell, rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.lifecycle import PLAN_MOVES, TODO_MOVES, check_move
-from tools import lifecycle_page
+from tools import reference_pages
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,7 +70,7 @@ def test_each_transition_can_be_drawn() -> None:
 
 
 def test_the_page_shows_each_transition_twice() -> None:
-    lines = lifecycle_page.text().splitlines()
+    lines = reference_pages.lifecycle_text().splitlines()
     for (before, after), trigger in (*TODO_MOVES.items(), *PLAN_MOVES.items()):
         assert f"    {before} --> {after}: {trigger}" in lines
         assert f"| `{before}` | `{after}` | {trigger} |" in lines

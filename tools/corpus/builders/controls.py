@@ -22,9 +22,16 @@ from typing import Any
 
 from decoys import Dropped, recorded
 from recording import KEPT_VARIABLES, Recording, plan_of
-from small_projects.bundles import Change, SmallProject, changed_files, small_projects
-from small_projects.kinds import CONTROL_KINDS
-from small_projects.workbench import lay_out, snippet, write
+from small_projects.bundles import (
+    CONTROL_KINDS,
+    Change,
+    SmallProject,
+    changed_files,
+    lay_out,
+    small_projects,
+    snippet,
+    write,
+)
 
 from tools.corpus.case import RECORDED, Case, Gates, Group, Origin, write_cases
 

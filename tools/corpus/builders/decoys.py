@@ -23,9 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from recording import Recording, plan_of, record
-from small_projects.bundles import Change, SmallProject, changed_files, small_projects
-from small_projects.kinds import DECOY_KINDS
-from small_projects.workbench import lay_out, place_of, snippet, with_company, write
+from small_projects.bundles import (
+    DECOY_KINDS,
+    Change,
+    SmallProject,
+    changed_files,
+    lay_out,
+    place_of,
+    small_projects,
+    snippet,
+    with_company,
+    write,
+)
 
 from planner.model.evidence import Evidence
 from planner.model.taxonomy import Category, Owner, Repeatability

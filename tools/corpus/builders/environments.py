@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from scenes.building import build_scenes, kinds_of, main
-from scenes.environment_tables import SCENES as _SCENES
+from scenes import env_files, env_network, env_packages, env_programs
+from scenes.building import build_scenes, kinds_of
 from scenes.scene import Scene
 
 from tools.corpus.case import Case, Group
 
-SCENES: tuple[Scene, ...] = _SCENES
+SCENES: tuple[Scene, ...] = (
+    *env_packages.plugin_scenes(),
+    *env_packages.dependency_scenes(),
+    *env_packages.installation_scenes(),
+    *env_programs.program_scenes(),
+    *env_files.disk_scenes(),
+    *env_files.rights_scenes(),
+    *env_network.limit_scenes(),
+    *env_network.network_scenes(),
+    *env_network.connection_scenes(),
+    *env_programs.setting_scenes(),
+    *env_files.account_scenes(),
+)
+"""In the order in which their cases are made."""
 
 KINDS: dict[str, str] = kinds_of(SCENES)
 """Every kind of fault, with one sentence of what is wrong."""
@@ -20,7 +33,3 @@ KINDS: dict[str, str] = kinds_of(SCENES)
 def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterable[Case]:
     """Every case, or those of some kinds or projects. Reports what was dropped on standard error."""
     return build_scenes(SCENES, Group.ENVIRONMENT, work, seed, only)
-
-
-if __name__ == "__main__":
-    main("environment", build)

@@ -16,14 +16,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import fetching
-from choosing_tests import Chooser, Chosen
+from choosing_tests import Chooser, Chosen, reach
 from faults import ALL_KINDS
 from faults.fault import Fault, Judged, Kind, Module, label_of, met
 from faults.fault import Reach as Reached
-from packages import PACKAGES, PYTEST, Package
+from packages import PACKAGES, PYTEST, Package, compile_all, interpreter, repository, restore
 from probing import Prober
-from reaching_tests import reach
 from recording import Criteria, Recording, plan_of, record
 
 from planner.model.evidence import Evidence
@@ -50,7 +48,7 @@ def build(work: Path, seed: int, only: Collection[str] = ()) -> Iterator[Case]:
     packages = [each for each in PACKAGES if each.name in asked or not names & asked]
     kinds = [each for each in ALL_KINDS if each.id in asked or not set(KINDS) & asked]
     work.mkdir(parents=True, exist_ok=True)
-    python = fetching.interpreter(work)
+    python = interpreter(work)
     with Prober(python) as prober:
         builders = [PackageBuilder(package, work, seed, python, prober) for package in packages]
         for round_, kind in _turns(kinds, seed):
@@ -124,9 +122,9 @@ class PackageBuilder:
         if self._product:
             return
         self._journal.parent.mkdir(parents=True, exist_ok=True)
-        self._project = fetching.repository(self.package, self.work)
-        fetching.restore(self._project)
-        fetching.compile_all(self.package, self._project, self.python)
+        self._project = repository(self.package, self.work)
+        restore(self._project)
+        compile_all(self.package, self._project, self.python)
         self._reach = reach(self.package, self._project, self.prober, self.work)
         self._chooser = Chooser(
             package=self.package,
@@ -155,7 +153,7 @@ class PackageBuilder:
             try:
                 case = self._tried(kind, fault, round_, chance)
             finally:
-                fetching.restore(self._project)
+                restore(self._project)
             if case is not None:
                 return case
         return None

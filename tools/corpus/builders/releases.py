@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from fetching import commit, unpacked
-from packages import Package
+from packages import Package, commit, unpacked
 from recording import plan_of, record
 
 from planner.model.evidence import Evidence

@@ -1,7 +1,8 @@
-"""Services that are not there, do not answer, or are not trusted; and products that break connections."""
+"""Services that cannot be reached, broken connections, limits; and twins that are the own fault."""
 
 from __future__ import annotations
 
+from planner.model.taxonomy import Category
 from scenes.scene import Edit, Machine, Scene, machine, product
 
 WITH_PORT = {"ENVNAME_PORT": "PORTNUMBER"}
@@ -189,7 +190,7 @@ SERVER_TEST = """
 """
 
 
-def scenes() -> tuple[Scene, ...]:
+def network_scenes() -> tuple[Scene, ...]:
     """Every scene of this kind of trouble, and those that only look like it."""
     return (*_refused(), *_names(), *_answers(), *_trust())
 
@@ -366,5 +367,406 @@ def _trust() -> tuple[Scene, ...]:
             healthy=trusted,
             edits=(Edit(path="SRC/server.py", before="https://localhost", after="https://127.0.0.1"),),
             truth=product(),
+        ),
+    )
+
+
+def connection_scenes() -> tuple[Scene, ...]:
+    """Every scene of this kind of trouble, and those that only look like it."""
+    return (
+        *_taken(),
+        *_own_doing(),
+    )
+
+
+def _taken() -> tuple[Scene, ...]:
+    return (
+        server_scene(
+            "port-in-use",
+            "Another program of the machine listens on the port already.",
+            ("trackside", "tidepool", "parcelpost"),
+            LINES,
+            product=SERVER,
+            test=SERVER_TEST,
+            healthy=NOBODY,
+        ),
+        server_scene(
+            "port-taken-by-product",
+            "A changed line of the product binds the same port twice.",
+            ("inkwell", "cartulary", "mealplan"),
+            NOBODY,
+            product=SERVER.replace(
+                "    server.listen()\n",
+                "    server.listen()\n        spare = socket.socket()\n"
+                '        spare.bind(("127.0.0.1", 0))\n        spare.close()\n',
+            ),
+            test=SERVER_TEST,
+            healthy=NOBODY,
+            edits=(
+                Edit(
+                    path="SRC/server.py",
+                    before='spare.bind(("127.0.0.1", 0))',
+                    after="spare.bind(server.getsockname())",
+                ),
+            ),
+            truth=product(exact=True),
+        ),
+    )
+
+
+def _own_doing() -> tuple[Scene, ...]:
+    def edited(before: str, after: str) -> tuple[Edit, ...]:
+        return (Edit(path="SRC/server.py", before=before, after=after),)
+
+    pg = Machine(service="lines", variables=WITH_PORT, installed=("minipg",))
+    return (
+        server_scene(
+            "port-invented-by-product",
+            "A changed line of the product connects to a port that nobody told it.",
+            ("signalbox", "ledgerline", "weathervane"),
+            LINES,
+            "raw",
+            edits=edited('int(os.environ["ENVNAME_PORT"])', 'int(os.environ["ENVNAME_PORT"]) + 10_000'),
+            truth=product(),
+        ),
+        server_scene(
+            "port-invented-by-product",
+            "A changed line of the product connects to a port that nobody told it.",
+            ("beehive", "tidepool"),
+            pg,
+            "database",
+            product=DATABASE,
+            test=DATABASE_TEST,
+            healthy=pg,
+            edits=edited('port=port or int(os.environ["ENVNAME_PORT"])', "port=port or 5433"),
+            truth=product(exact=True),
+        ),
+        server_scene(
+            "host-misspelt-by-product",
+            "A changed line of the product misspells the name of the host.",
+            ("cartulary", "parcelpost"),
+            LINES,
+            edits=edited('HOST = "127.0.0.1"', 'HOST = "loclahost.invalid"'),
+            truth=product(),
+        ),
+        server_scene(
+            "connection-error-of-product",
+            "The product raises ConnectionError by its own logic, which a changed line broke.",
+            ("mealplan", "trackside", "inkwell"),
+            Machine(),
+            product=GUARD,
+            test=GUARD_TEST,
+            healthy=Machine(),
+            edits=edited("self.missed >= self.ENOUGH", "self.missed + 1 >= self.ENOUGH"),
+            truth=product(),
+        ),
+        server_scene(
+            "timeout-of-product-too-short",
+            "A changed constant of the product gives a service no time to answer.",
+            ("beehive", "cartulary", "ledgerline"),
+            LINES,
+            product=RAW.replace(
+                "lines.write(line.encode()",
+                "wire.settimeout(TIMEOUT)\n                lines.write(line.encode()",
+            ),
+            edits=edited("TIMEOUT = 2.0", "TIMEOUT = 0.0"),
+            truth=product(),
+        ),
+        server_scene(
+            "path-misspelt-by-product",
+            "A changed line of the product asks a service for a path that it does not have.",
+            ("weathervane", "signalbox", "tidepool"),
+            Machine(service="http"),
+            product=HTTP,
+            test=HTTP_TEST,
+            healthy=Machine(service="http"),
+            edits=edited('"/v1/items"', '"/v1/itmes"'),
+            truth=product(),
+        ),
+        server_scene(
+            "statement-of-product-wrong",
+            "A changed line of the product sends a statement that the database refuses.",
+            ("parcelpost", "inkwell"),
+            pg,
+            product=DATABASE,
+            test=DATABASE_TEST,
+            healthy=pg,
+            edits=edited('"SELECT name', '"SELCT name'),
+            truth=product(
+                Category.TEST_REGRESSION,
+            ),
+        ),
+    )
+
+
+MANY_FILES = '''
+    """Merges the files of many NOUNS."""
+
+    from contextlib import ExitStack
+
+
+    def merged(paths):
+        with ExitStack() as stack:
+            files = [stack.enter_context(open(path)) for path in paths]
+            return sum(int(file.readline()) for file in files)
+'''
+MANY_FILES_TEST = """
+    import pytest
+
+    from PKG.merging import merged
+
+
+    @pytest.fixture
+    def paths(tmp_path):
+        for number in range(150):
+            (tmp_path / f"{number}.txt").write_text(f"{number}\\n")
+        return sorted(tmp_path.iterdir())
+
+
+    def test_every_file_counts(paths):
+        assert merged(paths) == sum(range(150))
+"""
+MANY_PORTS = '''
+    """Waits for news of NOUNS at many ends."""
+
+    import socket
+
+
+    def ends(count):
+        pairs = []
+        try:
+            for _ in range(count):
+                pairs.append(socket.socketpair())
+            return len(pairs)
+        finally:
+            for pair in pairs:
+                for end in pair:
+                    end.close()
+'''
+LEAK = '''
+    """Looks for NOUNS in a file."""
+
+
+    class Reader:
+        opened = []
+
+        def __init__(self, path):
+            self.file = open(path)
+            self.opened.append(self.file)
+
+        def names(self):
+            return self.file.read().split()
+
+        def close(self):
+            self.file.close()
+
+
+    def found(path, names):
+        total = 0
+        for name in names:
+            reader = Reader(path)
+            total += name in reader.names()
+            reader.close()
+        return total
+'''
+WORKERS = '''
+    """Works on NOUNS with several hands."""
+
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    HANDS = 60
+
+
+    def lengths(names):
+        barrier = Barrier(HANDS)
+
+        def measured(name):
+            barrier.wait(20)
+            return len(name)
+
+        with ThreadPoolExecutor(HANDS) as pool:
+            return sum(pool.map(measured, names))
+'''
+PROCESSES = '''
+    """Works on NOUNS in processes of their own."""
+
+    import subprocess
+    import sys
+
+
+    def greeted(count):
+        running = [
+            subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
+            for _ in range(count)
+        ]
+        for process in running:
+            process.communicate(b"\\n")
+        return sum(process.returncode == 0 for process in running)
+'''
+BUFFER = '''
+    """A table of all pairs of NOUNS."""
+
+    CELL = 24
+
+
+    def table(count):
+        return bytearray(count * count * CELL)
+'''
+BUFFER_TEST = """
+    from PKG.pairs import table
+
+
+    def test_its_size():
+        assert len(table(4_000)) == 24 * 4_000 * 4_000
+"""
+POOL = '''
+    """Hands out workers for NOUNS."""
+
+    LIMIT = 8
+
+
+    class Pool:
+        def __init__(self):
+            self.taken = 0
+
+        def take(self):
+            if self.taken >= LIMIT:
+                raise RuntimeError("can't start new thread")
+            self.taken += 1
+            return self.taken
+
+
+    def taken(count):
+        pool = Pool()
+        return [pool.take() for _ in range(count)]
+'''
+
+
+def limit_scenes() -> tuple[Scene, ...]:
+    """Every scene of this kind of trouble, and those that only look like it."""
+    return (*_files(), *_processes(), *_memory())
+
+
+def _files() -> tuple[Scene, ...]:
+    few = Machine(before="ulimit -n 80")
+    says = "The machine allows fewer open files than the work takes."
+    return (
+        Scene(
+            kind="too-many-open-files",
+            says=says,
+            shape="files",
+            projects=("parcelpost", "tidepool"),
+            truth=machine(),
+            module="merging",
+            product=MANY_FILES,
+            test=MANY_FILES_TEST,
+            ill=few,
+        ),
+        Scene(
+            kind="too-many-open-files",
+            says=says,
+            shape="sockets",
+            projects=("signalbox", "inkwell"),
+            truth=machine(),
+            module="ends",
+            product=MANY_PORTS,
+            test="from PKG.ends import ends\n\n\ndef test_hundred_ends():\n    assert ends(100) == 100\n",
+            ill=few,
+        ),
+        Scene(
+            kind="files-leaked-by-product",
+            says="A changed line of the product keeps every file open.",
+            projects=("weathervane", "beehive", "cartulary"),
+            truth=product(),
+            module="search",
+            product=LEAK,
+            test="""
+                from PKG.search import found
+
+
+                def test_every_name_is_looked_for(tmp_path):
+                    path = tmp_path / "names.txt"
+                    path.write_text("a b c")
+                    assert found(path, ["a", "x"] * 400) == 400
+            """,
+            healthy=Machine(before="ulimit -n 512"),
+            ill=Machine(before="ulimit -n 512"),
+            edits=(
+                Edit(
+                    path="SRC/search.py",
+                    before="        reader.close()\n",
+                    after="        reader.file.seek(0)\n",
+                ),
+            ),
+        ),
+    )
+
+
+def _processes() -> tuple[Scene, ...]:
+    enough = Machine(user=True, variables={"HOME": "VAR"})
+    few = Machine(user=True, variables={"HOME": "VAR"}, before="prlimit --nproc=30 --pid $$")
+    return (
+        Scene(
+            kind="no-more-threads",
+            says="The machine lets the user start fewer threads than the work takes.",
+            projects=("trackside", "ledgerline", "mealplan"),
+            truth=machine(),
+            module="hands",
+            product=WORKERS,
+            test="from PKG.hands import lengths\n\n\ndef test_sixty():\n"
+            "    assert lengths(['ab'] * 60) == 120\n",
+            healthy=enough,
+            ill=few,
+        ),
+        Scene(
+            kind="no-more-processes",
+            says="The machine lets the user start fewer processes than the work takes.",
+            projects=("parcelpost", "signalbox", "cartulary"),
+            truth=machine(),
+            module="greeting",
+            product=PROCESSES,
+            test="from PKG.greeting import greeted\n\n\ndef test_everybody():\n"
+            "    assert greeted(32) == 32\n",
+            healthy=enough,
+            ill=few,
+        ),
+        Scene(
+            kind="pool-limit-of-product",
+            says="The product refuses in the words of the system, by a limit that a changed line "
+            "made too small.",
+            projects=("beehive", "weathervane", "inkwell"),
+            truth=product(),
+            module="pool",
+            product=POOL,
+            test="from PKG.pool import taken\n\n\ndef test_six_are_taken():\n"
+            "    assert taken(6)[-1] == 6\n",
+            edits=(Edit(path="SRC/pool.py", before="LIMIT = 8", after="LIMIT = 4"),),
+        ),
+    )
+
+
+def _memory() -> tuple[Scene, ...]:
+    return (
+        Scene(
+            kind="memory-limited",
+            says="The machine allows less memory than the work takes.",
+            shape="buffer",
+            projects=("mealplan", "weathervane", "tidepool"),
+            truth=machine(),
+            module="pairs",
+            product=BUFFER,
+            test=BUFFER_TEST,
+            ill=Machine(before="ulimit -v 300000"),
+        ),
+        Scene(
+            kind="memory-asked-for-by-product",
+            says="A changed constant of the product asks for more memory than any machine has.",
+            projects=("ledgerline", "inkwell", "signalbox"),
+            truth=product(),
+            module="pairs",
+            product=BUFFER,
+            test=BUFFER_TEST,
+            edits=(Edit(path="SRC/pairs.py", before="CELL = 24", after="CELL = 24_000_000_000"),),
         ),
     )

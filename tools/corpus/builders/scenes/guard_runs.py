@@ -1,14 +1,14 @@
-"""Runs that do not end, end too soon, or end this way and that; and those that say nothing at all."""
+"""Runs that crash, hang or end early, flaky tests, and selections that find no test."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from planner.model.taxonomy import Category, Owner
+from planner.model.taxonomy import Category, Owner, Repeatability
 from scenes.guard_hygiene import FEES, FEES_TEST
 from scenes.scene import Edit, Machine, Scene, Truth, machine, of_tests, product, reading
 
-DATA = {"TESTS/fees.json": '{"first": [40, 55, 70]}\n'}
+RUN_DATA = {"TESTS/fees.json": '{"first": [40, 55, 70]}\n'}
 TIMEOUT = product(Category.TEST_TIMEOUT)
 CRASH = product(Category.TEST_CRASH)
 _COST = "    cost = BASE + 15 * count\n"
@@ -16,7 +16,7 @@ _HASTE = "    assert fee(2, urgent=True) == 140\n"
 ONE = "pytest TESTS/test_fees.py::test_haste_costs_twice_as_much"
 
 
-def scenes() -> tuple[Scene, ...]:
+def run_scenes() -> tuple[Scene, ...]:
     """Every such run."""
     return (*_endless(), *_dead(), *_plugins(), *_silent())
 
@@ -24,7 +24,7 @@ def scenes() -> tuple[Scene, ...]:
 def run_scene(
     kind: str, says: str, projects: tuple[str, ...], truth: Truth, edits: tuple[Edit, ...], **more: Any
 ) -> Scene:
-    given = {"product": FEES, "test": FEES_TEST, "files": DATA, "module": "fees"} | more
+    given = {"product": FEES, "test": FEES_TEST, "files": RUN_DATA, "module": "fees"} | more
     return Scene(kind=kind, says=says, projects=projects, truth=truth, edits=edits, styled=False, **given)
 
 
@@ -220,7 +220,7 @@ def _plugins() -> tuple[Scene, ...]:
         "\n\ndef pytest_runtest_setup(item):\n    item.config.known_fees.check(item)\n",
         "\n\ndef pytest_collection_modifyitems(items):\n    items.sort(key=lambda item: item.cost)\n",
     )
-    empty = DATA | {"TESTS/conftest.py": '"""Nothing is shared yet."""\n'}
+    empty = RUN_DATA | {"TESTS/conftest.py": '"""Nothing is shared yet."""\n'}
     return (
         broken(
             "plugin-fails-in-set-up",
@@ -302,7 +302,7 @@ def _silent() -> tuple[Scene, ...]:
         "from PKG.fees import fee\n\nsys.exit(0 if fee(1) == 55 else 7)\n"
     )
     makefile = "check:\n\t@python3 tools/check_fees.py\n"
-    files = DATA | {"tools/check_fees.py": script, "Makefile": makefile}
+    files = RUN_DATA | {"tools/check_fees.py": script, "Makefile": makefile}
     broken = (Edit(path="SRC/fees.py", before="15 * count", after="16 * count"),)
     return (
         run_scene(
@@ -324,5 +324,318 @@ def _silent() -> tuple[Scene, ...]:
             files=files,
             cmd="make check",
             green_plan=True,
+        ),
+    )
+
+
+def flaky_scenes() -> tuple[Scene, ...]:
+    """Every scene of this kind of trouble, and those that only look like it."""
+    return (*_undecided(),)
+
+
+def _undecided() -> tuple[Scene, ...]:
+    def flaky(how: Repeatability, owner: Owner = Owner.TEST) -> Truth:
+        return Truth(category=Category.FLAKY_TEST, owner=owner, repeatability=how)
+
+    whole = {"flaky": True}
+    return (
+        run_scene(
+            "random-in-test",
+            "A changed test draws lots.",
+            ("parcelpost", "cartulary", "signalbox"),
+            flaky(Repeatability.FLAKY),
+            test_does("    import random\n\n    assert random.random() < 0.5\n"),
+            **whole,
+        ),
+        run_scene(
+            "time-in-test",
+            "A changed test depends on the time of the day.",
+            ("weathervane", "mealplan"),
+            flaky(Repeatability.FLAKY),
+            test_does("    import time\n\n    assert time.time_ns() // 1_000_000 % 2\n"),
+            **whole,
+        ),
+        run_scene(
+            "race-in-test",
+            "A changed test waits a chance time for a thread.",
+            ("beehive", "trackside"),
+            flaky(Repeatability.FLAKY),
+            test_does(
+                "    import random\n    import threading\n    import time\n\n    done = []\n\n"
+                "    def work():\n"
+                "        time.sleep(random.choice((0, 0.2)))\n        done.append(1)\n\n"
+                "    threading.Thread(target=work, daemon=True).start()\n    time.sleep(0.1)\n"
+                "    assert done\n"
+            ),
+            **whole,
+        ),
+        run_scene(
+            "file-left-behind",
+            "A changed test leaves a file behind, and stumbles over it the next time.",
+            ("inkwell", "tidepool"),
+            flaky(Repeatability.FLAKY),
+            test_does(
+                "    mark = Path(__file__).with_name('busy.tmp')\n    if mark.exists():\n"
+                "        mark.unlink()\n"
+                "        raise AssertionError('somebody is at work')\n    mark.touch()\n"
+            ),
+            **whole,
+        ),
+        *(
+            run_scene(
+                kind,
+                says,
+                projects,
+                flaky(Repeatability.FLAKY),
+                (
+                    Edit(
+                        path="TESTS/test_fees.py",
+                        before="def test_a_label():\n",
+                        after=f"def test_a_label({given}):\n{lines}",
+                    ),
+                ),
+                test=f"{FEES_TEST}\n\n    def test_that_comes_last():\n        {last}\n",
+                files=RUN_DATA | {"README.txt": "About NOUNS.\n"},
+                **whole,
+            )
+            for kind, says, projects, given, lines, last in (
+                (
+                    "module-changed-by-other-test",
+                    "A changed test leaves a constant of the product changed.",
+                    ("parcelpost", "ledgerline"),
+                    "",
+                    "    import PKG.fees\n\n    PKG.fees.BASE, kept = 40, PKG.fees.BASE\n"
+                    "    PKG.fees.label = str\n",
+                    "import PKG.fees; assert PKG.fees.label(0) == '0 NOUNS: 0.40'",
+                ),
+                (
+                    "variable-left-by-other-test",
+                    "A changed test leaves a variable of the environment set.",
+                    ("weathervane", "mealplan"),
+                    "",
+                    "    import os\n\n    os.environ['ENVNAME_CURRENCY'] = 'DKK'\n",
+                    "import os; assert os.environ.get('ENVNAME_CURRENCY', 'EUR') == 'EUR'",
+                ),
+                (
+                    "folder-left-by-other-test",
+                    "A changed test leaves the process in another folder.",
+                    ("trackside", "beehive"),
+                    "tmp_path",
+                    "    import os\n\n    os.chdir(tmp_path)\n",
+                    "assert (Path.cwd() / 'README.txt').exists()",
+                ),
+                (
+                    "list-filled-by-other-test",
+                    "A changed test leaves something in a list that all tests share.",
+                    ("signalbox", "cartulary"),
+                    "",
+                    "    known.calls.append(4) if hasattr(known, 'calls') else setattr(known, "
+                    "'calls', [4])\n",
+                    "assert not getattr(known, 'calls', [])",
+                ),
+            )
+        ),
+        run_scene(
+            "order-of-a-set",
+            "A changed test relies on the order of a set.",
+            ("inkwell", "tidepool", "weathervane"),
+            flaky(Repeatability.FLAKY),
+            test_does("    assert next(iter({'first', 'second', 'third'})) == 'first'\n"),
+            **whole,
+        ),
+        run_scene(
+            "random-in-product",
+            "A changed line of the product draws lots.",
+            ("ledgerline", "beehive"),
+            Truth(
+                category=Category.FLAKY_TEST,
+                owner=Owner.PRODUCT,
+                repeatability=Repeatability.FLAKY,
+                also=(
+                    reading(
+                        Category.FLAKY_TEST, Owner.TEST, "who looks after the test has to look at it first"
+                    ),
+                ),
+            ),
+            product_does("    count += random.random() < 0.4\n", "random"),
+            cmd=ONE,
+            **whole,
+        ),
+    )
+
+
+SELECTION_DATA = {"TESTS/fees.json": '{"first": [40, 55, 70]}\n'}
+PLAN = Truth(category=Category.TEST_NOT_FOUND, owner=Owner.PLAN, repeatability=None)
+BY_TEST = Truth(
+    category=Category.TEST_NOT_FOUND,
+    owner=Owner.TEST,
+    repeatability=None,
+    also=(reading(Category.TEST_NOT_FOUND, Owner.PLAN, "the plan asks for tests as they were before"),),
+)
+VACUOUS = Truth(
+    category=Category.TEST_NOT_FOUND,
+    owner=Owner.PLAN,
+    repeatability=None,
+    also=(reading(Category.TEST_NOT_FOUND, Owner.TEST, "the tests are there and prove nothing"),),
+)
+SKIPPED = """
+    import pytest
+
+    from PKG.fees import fee
+
+    pytestmark = pytest.mark.skipif(True, reason="only where fees are charged")
+
+
+    def test_none():
+        assert fee(0) == 40
+
+
+    def test_one():
+        assert fee(1) == 55
+"""
+XFAILED = """
+    import pytest
+
+    from PKG.fees import fee
+
+
+    @pytest.mark.xfail(reason="fees in euros are not there yet")
+    def test_euros():
+        assert fee(0) == 0.4
+"""
+EMPTY = '"""Tests of late fees will be here."""\n'
+
+
+def selection_scenes() -> tuple[Scene, ...]:
+    """Every selection that finds nothing, or nothing of use."""
+    return (*_wrong(), *_vacuous(), *_changed())
+
+
+def _scene(
+    kind: str, says: str, projects: tuple[str, ...], cmd: str, truth: Truth = PLAN, **more: Any
+) -> Scene:
+    given = {"green_cmd": "pytest TESTS/test_fees.py"} | more
+    files = SELECTION_DATA | given.pop("files", {})
+    return Scene(
+        kind=kind,
+        says=says,
+        projects=projects,
+        truth=truth,
+        module="fees",
+        product=FEES,
+        test=FEES_TEST,
+        files=files,
+        cmd=cmd,
+        styled=False,
+        **given,
+    )
+
+
+def _wrong() -> tuple[Scene, ...]:
+    file = "TESTS/test_fees.py"
+    return (
+        _scene(
+            "file-not-there",
+            "The command names a file that does not exist.",
+            ("parcelpost", "trackside", "inkwell"),
+            "pytest TESTS/test_fee.py",
+        ),
+        _scene(
+            "folder-not-there",
+            "The command names a folder that does not exist.",
+            ("mealplan", "cartulary"),
+            "pytest TESTS/fees",
+        ),
+        _scene(
+            "test-not-there",
+            "The command names a test that the file does not have.",
+            ("weathervane", "beehive", "signalbox"),
+            f"pytest {file}::test_haste_costs_twice",
+        ),
+        _scene(
+            "class-not-there",
+            "The command names a class that the file does not have.",
+            ("ledgerline", "tidepool"),
+            f"pytest {file}::TestFees::test_a_label",
+        ),
+        _scene(
+            "case-not-there",
+            "The command names a case that a parametrised test does not have.",
+            ("parcelpost", "signalbox"),
+            f'pytest "{file}::test_fifteen_for_each[5-115]"',
+        ),
+        _scene(
+            "expression-without-match",
+            "No test matches the expression of the command.",
+            ("inkwell", "beehive"),
+            f"pytest {file} -k discount",
+        ),
+        _scene(
+            "mark-without-match",
+            "No test has the mark that the command asks for.",
+            ("trackside", "cartulary"),
+            f"pytest {file} -m smoke",
+        ),
+        _scene(
+            "expression-malformed",
+            "The expression of the command cannot be read.",
+            ("weathervane", "ledgerline"),
+            f'pytest {file} -k "haste and and label"',
+        ),
+        _scene(
+            "everything-deselected",
+            "The command deselects all that it selects.",
+            ("mealplan", "tidepool"),
+            f"pytest {file}::test_a_label --deselect {file}::test_a_label",
+        ),
+    )
+
+
+def _vacuous() -> tuple[Scene, ...]:
+    return (
+        _scene(
+            "everything-skipped",
+            "Every test that the command selects is skipped.",
+            ("parcelpost", "beehive", "tidepool"),
+            "pytest TESTS/test_more_fees.py",
+            VACUOUS,
+            files={"TESTS/test_more_fees.py": SKIPPED},
+        ),
+        _scene(
+            "only-expected-failures",
+            "Every test that the command selects is expected to fail, and does.",
+            ("weathervane", "signalbox"),
+            "pytest TESTS/test_more_fees.py",
+            VACUOUS,
+            files={"TESTS/test_more_fees.py": XFAILED},
+        ),
+        _scene(
+            "file-without-tests",
+            "The file that the command names holds no test.",
+            ("mealplan", "ledgerline", "inkwell"),
+            "pytest TESTS/test_late_fees.py",
+            files={"TESTS/test_late_fees.py": EMPTY},
+        ),
+    )
+
+
+def _changed() -> tuple[Scene, ...]:
+    file = "TESTS/test_fees.py"
+    return (
+        _scene(
+            "test-renamed",
+            "A changed test has another name than the command says.",
+            ("trackside", "cartulary"),
+            f"pytest {file}::test_a_label",
+            BY_TEST,
+            edits=(Edit(path=file, before="def test_a_label", after="def test_the_label"),),
+        ),
+        _scene(
+            "test-file-removed",
+            "The file that the command names was removed.",
+            ("beehive", "inkwell"),
+            f"pytest {file}",
+            BY_TEST,
+            edits=(Edit(path=file),),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -11,23 +12,105 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Any
 
 import pytest
 from recording import PLUGIN_FOLDER, Recording, plan_of, record
 
 from planner.model.evidence import Evidence
-from scenes.laying import EditError, edited, files_of, naming
-from scenes.listening import is_free
-from scenes.more_projects import PROJECTS
-from scenes.projects import Project
+from scenes.projects import PROJECTS, Project, Style
 from scenes.scene import Edit, Scene
-from scenes.surroundings import Around, around, possible
+from scenes.surroundings import Around, around, is_free, possible
 from tools.corpus.case import Case, Gates, Group, Label, Origin, Place
+
+
+def in_style(source: str, style: Style, name: str) -> str:
+    """The test module with its test functions in a class, where the style asks for one.
+
+    A ``TestCase`` has neither fixtures as parameters nor parametrised tests: there it is an ordinary class.
+    """
+    tests = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_")
+    ]
+    if style is Style.FUNCTIONS or not tests:
+        return source
+    lines = source.splitlines()
+    methods: list[str] = []
+    for node in reversed(tests):
+        first = min([node.lineno, *(each.lineno for each in node.decorator_list)]) - 1
+        text = "\n".join(lines[first : node.end_lineno])
+        given = "self, " if node.args.args else "self"
+        methods.insert(0, text.replace(f"{node.name}(", f"{node.name}({given}", 1))
+        del lines[first : node.end_lineno]
+    plain = style is Style.UNITTEST and all(
+        isinstance(node, ast.FunctionDef) and not node.args.args and not node.decorator_list
+        for node in tests
+    )
+    head = "\n".join(lines).rstrip()
+    title = "".join(word.capitalize() for word in name.split("_"))
+    opened = f"class {title}Test(unittest.TestCase):" if plain else f"class Test{title}:"
+    body = indent("\n\n".join(methods), "    ")
+    if plain:
+        head = f"import unittest\n{head}"
+    return f"{head}\n\n\n{opened}\n{body}\n"
+
+
+IGNORED = ".planverify/\nplan.json\n.planverify-recorded.jsonl\n__pycache__/\n.pytest_cache/\n"
+"""What runs leave in a project."""
+
+Files = dict[str, str]
+"""Texts by path."""
+
+
+class EditError(Exception):
+    """An edit does not fit the file that it is for."""
+
+
+def naming(scene: Scene, project: Project, port: int) -> Callable[[str], str]:
+    """Puts the names of a project, a module and a port in the place of those that stand for them."""
+
+    def named(text: str) -> str:
+        own = text.replace("MODULE", scene.module).replace("PORTNUMBER", str(port))
+        return project.named(own)
+
+    return named
+
+
+def files_of(scene: Scene, project: Project, named: Callable[[str], str]) -> Files:
+    """The project with what the scene brings, as it is committed."""
+    files = project.tree()
+    style = project.style if scene.styled else Style.FUNCTIONS
+    if scene.product:
+        files["SRC/MODULE.py"] = dedent(scene.product).lstrip("\n")
+    if scene.test:
+        files["TESTS/test_MODULE.py"] = in_style(dedent(scene.test).lstrip("\n"), style, scene.module)
+    laid = {named(path): named(text) for path, text in files.items()}
+    laid |= {named(path): named(dedent(text).lstrip("\n")) for path, text in scene.files.items()}
+    return {**laid, ".gitignore": laid.get(".gitignore", "") + IGNORED}
+
+
+def edited(files: Mapping[str, str], scene: Scene, named: Callable[[str], str]) -> Files:
+    """The files after the edits of the scene. Raises :class:`EditError` where one does not fit."""
+    left = dict(files)
+    for edit in scene.edits:
+        path = named(edit.path)
+        if edit.after is None:
+            del left[path]
+        elif edit.before is None:
+            left[path] = named(dedent(edit.after).lstrip("\n"))
+        else:
+            before = named(edit.before)
+            if left[path].count(before) != 1:
+                raise EditError(f"{path}: {before!r} is there {left[path].count(before)} times")
+            left[path] = left[path].replace(before, named(edit.after))
+    return left
+
 
 RUNS = 3
 """A fault that is not flaky is red so often."""
