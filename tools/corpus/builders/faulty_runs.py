@@ -14,23 +14,23 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from faulty_projects import agenda, bookshop, geometry, inventory, ledger, mailer, router, textkit, weather
-from faulty_projects.vocabulary import KINDS, Fault, Project, Turn
+import yaml
 from recording import Recording, plan_of, record
 
 from planner.model.evidence import Evidence
-from tools.corpus.case import FaultyRun, RunFailure, is_test_kind, write_runs
+from tools.corpus.case import FaultyRun, Label, RunFailure, is_test_kind, write_runs
 
 __all__ = ["KINDS", "PROJECTS", "build_runs"]
 
-PROJECTS: tuple[Project, ...] = tuple(
-    each.PROJECT
-    for each in (agenda, bookshop, geometry, inventory, ledger, mailer, router, textkit, weather)
-)
+FOLDER = Path(__file__).with_name("faulty_projects")
+"""One file a project, each with the keys of :class:`Project`."""
+
 COMBINATIONS = 12
 """So many runs with two to four faults are made of each project."""
 
@@ -39,6 +39,100 @@ MOST_PIECES = 5
 
 _SETTINGS = "[pytest]\npythonpath = . tests\n"
 _HARMLESS_TEST = "def test_there_are_numbers():\n    assert 1 < 2\n"
+
+
+class Turn(IntEnum):
+    """When an engineer takes a fault up: what keeps others from being seen comes first."""
+
+    UNDERLYING = 0
+    """Nothing that rests on it can run: an import, a syntax error, a conftest, a fixture, a service."""
+    ORDINARY = 1
+    UNSTABLE = 2
+    """It comes and goes: after all that is red every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A replacement in a file; without ``before`` the file is removed."""
+
+    path: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault and what is true of it."""
+
+    kind: str
+    label: Label
+    edits: tuple[Edit, ...] = ()
+    turn: Turn = Turn.ORDINARY
+    without_service: bool = False
+    """The service that the tests ask for is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project that is green as it stands."""
+
+    name: str
+    files: Mapping[str, str]
+    todos: Mapping[str, Mapping[str, Any]]
+    """Acceptance criteria by todo."""
+    depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    faults: tuple[Fault, ...]
+    service: bool = False
+    """The tests connect to the port that ``SERVICE_PORT`` names."""
+
+
+KINDS: Mapping[str, str] = {
+    "broken-shared-fixture": "A fixture that many tests use raises.",
+    "broken-conftest": "A conftest cannot be imported.",
+    "syntax-error": "A module that others import does not parse.",
+    "missing-module": "A module of the project is gone.",
+    "missing-dependency": "A module imports a package that is not installed.",
+    "renamed-function": "A function that many tests and modules use has another name.",
+    "changed-signature": "A function asks for another argument than its callers give.",
+    "wrong-value": "A function gives a wrong value.",
+    "wrong-value-below": "A function that other functions use gives a wrong value.",
+    "raises-below": "A function that other functions use raises.",
+    "refuses-below": "A check of values that others use refuses good ones.",
+    "lost-attribute": "A class no longer sets an attribute that its methods use.",
+    "none-below": "A function that other functions use gives None.",
+    "absent-service": "A service that a session fixture connects to is not there.",
+    "absent-tool": "A program that the product starts is not on this machine.",
+    "flaky-test": "A test that fails every other time.",
+    "type-and-tests": "What a type checker complains of, and tests fail by.",
+    "typo-in-test": "A test uses a name that is not there.",
+    "wrong-helper": "A function that tests share computes wrongly.",
+    "unwritten-artifact": "A function that writes an artifact fails, and the artifact is not there.",
+}
+
+
+def read_projects() -> tuple[Project, ...]:
+    """Return the projects in the order of their names."""
+    return tuple(
+        _project(yaml.safe_load(file.read_text("utf-8"))) for file in sorted(FOLDER.glob("*.yaml"))
+    )
+
+
+def _project(said: dict[str, Any]) -> Project:
+    faults = tuple(
+        Fault(
+            kind=each["kind"],
+            label=Label.model_validate(each["label"]),
+            edits=tuple(Edit(**edit) for edit in each.get("edits", ())),
+            turn=Turn[each.get("turn", "ordinary").upper()],
+            without_service=each.get("without_service", False),
+        )
+        for each in said.pop("faults")
+    )
+    depends = {todo: tuple(others) for todo, others in said.pop("depends").items()}
+    return Project(**said, depends=depends, faults=faults)
+
+
+PROJECTS = read_projects()
 
 Key = tuple[str, str, str]
 """Todo, criterion, and the test or the file that failed."""
