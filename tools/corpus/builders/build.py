@@ -12,7 +12,6 @@ import importlib.util
 import sys
 import tempfile
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -30,36 +29,25 @@ from tools.corpus.case import (
     write_runs,
 )
 
-HERE = Path(__file__).parent
 PLUGINS = {"pytest_asyncio": "pytest-asyncio", "xdist": "pytest-xdist", "pytest_cov": "pytest-cov"}
 """What has to be installed beside the project, by the module that tells it."""
 
 USUAL_CORPUS = RECORDED
 
 
-@dataclass(frozen=True, slots=True)
-class Builder:
-    """One module that makes cases, and the files that they stand in."""
-
-    module: str
-    files: str
-    """The stem of its files, which no other builder has; a ``*`` is the package of a case."""
-
-    def file(self, case: Case) -> str:
-        """The stem of the file that a case stands in."""
-        return self.files.replace("*", case.origin.package)
-
-
-BUILDERS: Mapping[str, Builder] = {
-    "injected": Builder("injected", "injected-*"),
-    "decoys": Builder("decoys", "decoys"),
-    "controls": Builder("controls", "controls"),
-    "environments": Builder("environments", "environment"),
-    "guards": Builder("guards", "guards"),
-    "commands": Builder("commands", "commands"),
-    "releases": Builder("releases", "releases"),
+BUILDERS: Mapping[str, str] = {
+    "injected": "injected-*",
+    "decoys": "decoys",
+    "controls": "controls",
+    "environments": "environment",
+    "guards": "guards",
+    "commands": "commands",
+    "releases": "releases",
 }
-"""By the name that ``--only`` takes."""
+"""Modules that make cases, by the name that ``--only`` takes, each with the stem of the files of its cases.
+
+No other builder has that stem; a ``*`` is the package of a case.
+"""
 
 RUN_BUILDER = "faulty_runs"
 """The module that makes runs with several faults."""
@@ -79,9 +67,9 @@ def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1
     if not chosen:
         _refuse_unknown(inside, corpus)
     made = 0
-    for name, builder in BUILDERS.items():
+    for name, stem in BUILDERS.items():
         if not chosen or name in chosen:
-            made += _build_cases(name, builder, corpus, work / name, inside, seed)
+            made += _build_cases(name, stem, corpus, work / name, inside, seed)
     if not chosen or RUN_BUILDER in chosen:
         made += _build_runs(corpus, work / RUN_BUILDER, inside, seed)
     return made
@@ -89,8 +77,7 @@ def build(corpus: Path, work: Path, *, only: Collection[str] = (), seed: int = 1
 
 def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
     """Nobody should wait for all builders to find that a name is misspelt."""
-    modules = [_module(each.module) for each in BUILDERS.values()]
-    known = {kind for module in modules if module for kind in module.KINDS}
+    known = {kind for name in BUILDERS for kind in importlib.import_module(name).KINDS}
     known |= {*BUILDERS, RUN_BUILDER, *PACKAGES}
     known |= {case.origin.package for part in Part for case in read_cases(corpus, part)}
     known |= {run.package for part in Part for run in read_runs(corpus, part)}
@@ -101,23 +88,24 @@ def _refuse_unknown(names: Collection[str], corpus: Path) -> None:
             raise CorpusError(f"--only {name}: no builder, kind or package is called that; {remedy}")
 
 
-def _build_cases(
-    name: str, builder: Builder, corpus: Path, work: Path, inside: Collection[str], seed: int
-) -> int:
-    module = _module(builder.module)
-    if module is None:
-        print(f"{name}: there is no such builder yet", flush=True)
-        return 0
+def _build_cases(name: str, stem: str, corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
+    module = importlib.import_module(name)
     work.mkdir(parents=True, exist_ok=True)
     made = {case.id: case for case in module.build(work, seed, tuple(inside))}
     skipped: Mapping[str, str] = getattr(module, "SKIPPED", {})
-    recorded = {case.id: case for case in _recorded(corpus, builder) if case.id not in made}
+    recorded = {case.id: case for case in _recorded(corpus, stem) if case.id not in made}
     kept = [case for case in recorded.values() if _stays(case, inside, skipped)]
-    for file in sorted({builder.file(case) for case in (*recorded.values(), *made.values())}):
-        both = [case for case in (*kept, *made.values()) if builder.file(case) == file]
+    files: dict[str, list[Case]] = {_file_of(case, stem): [] for case in recorded.values()}
+    for case in (*kept, *made.values()):
+        files.setdefault(_file_of(case, stem), []).append(case)
+    for file, both in sorted(files.items()):
         write_cases(corpus, file, both)
     _tell(name, len(made), module, len(kept), skipped)
     return len(made)
+
+
+def _file_of(case: Case, stem: str) -> str:
+    return stem.replace("*", case.origin.package)
 
 
 def _stays(case: Case, inside: Collection[str], skipped: Mapping[str, str]) -> bool:
@@ -126,21 +114,18 @@ def _stays(case: Case, inside: Collection[str], skipped: Mapping[str, str]) -> b
     return not asked or case.origin.kind in skipped
 
 
-def _recorded(corpus: Path, builder: Builder) -> list[Case]:
+def _recorded(corpus: Path, stem: str) -> list[Case]:
     """What stands in the files of a builder."""
     return [
         case
         for part in Part
-        for file in sorted((corpus / part.value).glob(f"{builder.files}.jsonl.gz"))
+        for file in sorted((corpus / part.value).glob(f"{stem}.jsonl.gz"))
         for case in read_file(file)
     ]
 
 
 def _build_runs(corpus: Path, work: Path, inside: Collection[str], seed: int) -> int:
-    module = _module(RUN_BUILDER)
-    if module is None:
-        print(f"{RUN_BUILDER}: there is no such builder yet", flush=True)
-        return 0
+    module = importlib.import_module(RUN_BUILDER)
     work.mkdir(parents=True, exist_ok=True)
     made = {run.id: run for run in module.build_runs(work, seed, tuple(inside))}
     before = [run for part in Part for run in read_runs(corpus, part)]
@@ -164,10 +149,6 @@ def _tell(name: str, made: int, module: ModuleType, kept: int, skipped: Mapping[
         tools = ", ".join(sorted(set(skipped.values())))
         line += f", {len(skipped)} kinds skipped: not on this machine: {tools}"
     print(line, flush=True)
-
-
-def _module(name: str) -> ModuleType | None:
-    return importlib.import_module(name) if (HERE / f"{name}.py").exists() else None
 
 
 def _require_plugins() -> None:

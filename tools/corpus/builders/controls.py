@@ -13,8 +13,6 @@ import platform
 import shlex
 import subprocess
 import sys
-import tempfile
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +31,7 @@ from small_projects.bundles import (
     write,
 )
 
-from tools.corpus.case import RECORDED, Case, Gates, Group, Origin, write_cases
+from tools.corpus.case import Case, Gates, Group, Origin
 
 KINDS = CONTROL_KINDS
 
@@ -154,25 +152,3 @@ def _make_baseline(folder: Path) -> None:
 def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return kept | {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
-
-def main() -> None:
-    """Make the controls, or those named on the command line, and print what was said against them."""
-    cases: list[Case] = []
-    counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="controls-") as work:
-        for result in attempts(Path(work), 1, sys.argv[1:]):
-            if isinstance(result, Dropped):
-                counts["dropped"] += 1
-                print(f"DROPPED {result}", flush=True)
-                continue
-            counts["flagged" if result.flagged else "clean"] += 1
-            cases.append(result)
-            print(result.id, *result.flagged, sep="\n    ", flush=True)
-    print(dict(counts))
-    if not sys.argv[1:]:
-        write_cases(RECORDED, "controls", cases)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,9 +13,7 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -38,7 +36,7 @@ from small_projects.bundles import (
 
 from planner.model.evidence import Evidence
 from planner.model.taxonomy import Category, Owner, Repeatability
-from tools.corpus.case import RECORDED, Case, Gates, Group, Label, Origin, Reading, write_cases
+from tools.corpus.case import Case, Gates, Group, Label, Origin, Reading
 
 KINDS = DECOY_KINDS
 RUNS = 5
@@ -270,29 +268,3 @@ def _bare() -> dict[str, str]:
 
 def _plugins(project: SmallProject, change: Change) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*project.plugins, *change.one("plugins").split()]))
-
-
-def main() -> None:
-    """Build the decoys, or those named on the command line, and print how many were let in."""
-    corpus = RECORDED
-    cases: list[Case] = []
-    counts: dict[str, Counter[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="decoys-") as work:
-        for result in attempts(Path(work), 1, sys.argv[1:]):
-            kind = result.origin.kind if isinstance(result, Case) else result.kind
-            good = isinstance(result, Case)
-            counts.setdefault(kind, Counter())["in" if good else "dropped"] += 1
-            print(result.id if isinstance(result, Case) else f"DROPPED {result}", flush=True)
-            if isinstance(result, Case):
-                cases.append(result)
-            if not sys.argv[1:] and len(cases) % 25 == 0:
-                write_cases(corpus, "decoys", cases)
-    for kind, count in sorted(counts.items()):
-        print(f"{kind:32} {count['in']:3} in {count['dropped']:3} dropped")
-    print(f"{len(cases)} decoys")
-    if not sys.argv[1:]:
-        write_cases(corpus, "decoys", cases)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,7 @@ import yaml
 from recording import Recording, plan_of, record
 
 from planner.model.evidence import Evidence
-from tools.corpus.case import FaultyRun, Label, RunFailure, is_test_kind, write_runs
+from tools.corpus.case import FaultyRun, Label, RunFailure, is_test_kind
 
 __all__ = ["KINDS", "PROJECTS", "build_runs"]
 
@@ -384,12 +384,3 @@ def _first(project: Project, faults: Sequence[Fault], failures: Sequence[RunFail
         return later(one, other)
 
     return tuple(number for number in able if not any(goes_before(other, number) for other in able))
-
-
-if __name__ == "__main__":
-    scratch, corpus = Path(sys.argv[1]), Path(sys.argv[2])
-    made = list(build_runs(scratch, seed=1, only=sys.argv[3:]))
-    write_runs(corpus, "faulty", made)
-    for kind, count in sorted(Counter(kind for run in made for kind in run.kinds).items()):
-        print(f"{count:4} {kind}")
-    print(f"{len(made)} runs")

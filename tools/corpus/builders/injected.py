@@ -26,7 +26,7 @@ from recording import Criteria, Recording, plan_of, record
 
 from planner.model.evidence import Evidence
 from planner.model.taxonomy import Repeatability
-from tools.corpus.case import Case, Gates, Group, Label, Origin, render, write_cases
+from tools.corpus.case import Case, Gates, Group, Label, Origin, render
 
 KINDS = {kind.id: kind.sentence for kind in ALL_KINDS}
 """What can be made."""
@@ -318,8 +318,6 @@ class PackageBuilder:
 
 
 ROUNDS = 4
-SEED = 1
-WRITTEN_EVERY = 20
 LARGEST_CASE = 14_000
 _COMMENT = "\n# Kept at the end: nothing below may be imported by others.\n"
 _PASSING = "\n\ndef test_that_numbers_add_up():\n    assert sum([1, 2, 3]) == 6\n"
@@ -375,22 +373,3 @@ def kept(work: Path, package: str, seed: int) -> tuple[Case, ...]:
     file = work / "made" / f"{package}-{seed}.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     return tuple(Case.model_validate_json(line) for line in lines)
-
-
-def main() -> None:
-    """``python injected.py WORK CORPUS [PACKAGE | KIND …]``: a file a package, written again and again."""
-    work, corpus, *only = sys.argv[1:]
-    for number, _ in enumerate(build(Path(work), SEED, only)):
-        if number % WRITTEN_EVERY == 0:
-            _write(Path(work), Path(corpus))
-    _write(Path(work), Path(corpus))
-
-
-def _write(work: Path, corpus: Path) -> None:
-    for package in PACKAGES:
-        if cases := kept(work, package.name, SEED):
-            write_cases(corpus, f"injected-{package.name}", cases)
-
-
-if __name__ == "__main__":
-    main()
