@@ -22,15 +22,12 @@ SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
 
 MOST_TELLING = (
     "session_fixture_teardown",
-    "sys_path_at_import",
-    "module_first_imported",
     "late_warning",
     "expressions_in_the_ini_file",
     "conftest_reads_k",
     "order_of_paths",
     "subtests_that_pass",
     "start_variables",
-    "helper_clash",
     "failing_packages_named_like_ours",
     "duplicate_ids",
     "sessionfinish_status",

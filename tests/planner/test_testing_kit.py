@@ -7,6 +7,7 @@ from planner.testing import (
     Orchestrator,
     category_of,
     create_plan,
+    create_sample_todo,
     create_test_workflow,
 )
 
@@ -88,3 +89,29 @@ def test_an_orchestrator_carries_a_plan_through_a_failure_to_its_completion():
 
     assert result.status == "completed"
     assert all(task.status == "completed" for task in result.tasks)
+
+
+@pytest.mark.parametrize(
+    ("error_type", "role"),
+    [
+        ("missing_dependency", "coder"),
+        ("spec_mismatch", "architect"),
+        ("timeout", "tester"),
+        ("flaky_test", "tester"),
+        ("implementation_bug", "coder"),
+        ("UNKNOWN", "debugger"),
+    ],
+)
+def test_each_kind_of_error_is_routed_to_its_role(error_type, role):
+    repair = create_test_workflow().inject_failure(FIRST, "it broke", error_type=error_type)
+
+    assert repair is not None
+    assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (FIRST, role, True)
+
+
+def test_a_failed_todo_blocks_what_depends_on_it():
+    assert failed_workflow().get_status("t3_entry_conditions") == "blocked"
+
+
+def test_a_sample_todo_can_be_anything():
+    assert create_sample_todo("t9", priority=7).priority == 7

@@ -22,8 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from crosstalk_channels import CHANNELS, Channel
-from crosstalk_surroundings import PLACEMENTS, SURROUNDINGS
+import yaml
 from example_project import Example, todo
 from real_command import run_pytest
 
@@ -31,6 +30,65 @@ SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
 """The last line of a session in which a test truly passed."""
 MOST_COMMANDS = 15
 PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed", "flaky": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One kind of state that outlives a test."""
+
+    name: str
+    disturb: str
+    """Statements that change it."""
+    disturbed: str
+    """An expression: whether it was changed. It is false in a fresh process."""
+    product: str | None = None
+    """The text of the product module, if the state lies in one."""
+
+    def code(self, text: str, number: int) -> str:
+        """A text of this channel, for one use of it."""
+        return text.strip("\n").replace("PROD", f"prod_{number}").replace("TAG", f"tag{number}")
+
+    def files(self, number: int) -> dict[str, str]:
+        """The product module, and what else the texts name."""
+        tag = f"tag{number}"
+        used = self.code(self.disturb, number) + self.code(self.disturbed, number)
+        files = {
+            f"{tag}_keep.py": f"import prod_{number}\nclass K(prod_{number}.B): pass\n",
+            f"shared_{tag}.py": "import pytest\nKEY = pytest.StashKey()\n",
+        }
+        found = {path: text for path, text in files.items() if path.removesuffix(".py") in used}
+        if self.product is not None:
+            found[f"prod_{number}.py"] = self.code(self.product, number) + "\n"
+        return found
+
+    def importing(self, number: int) -> str:
+        """The statement by which a test gets at the product module."""
+        return "" if self.product is None else f"import prod_{number}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """Files and the commands that use them."""
+
+    name: str
+    files: dict[str, str]
+    commands: tuple[str, ...]
+
+    def add(self, files: dict[str, str], commands: list[str]) -> None:
+        """Put it into a project; what is there already stays, unless it is empty."""
+        for path, text in self.files.items():
+            files[path] = files.get(path) or text
+        commands += self.commands
+
+
+_LISTS = yaml.safe_load((Path(__file__).parents[2] / "fixtures/crosstalk.yaml").read_text(encoding="utf-8"))
+CHANNELS = {name: Channel(name, **texts) for name, texts in _LISTS["channels"].items()}
+SURROUNDINGS = tuple(
+    Surrounding(name, each["files"], tuple(each["commands"]))
+    for name, each in _LISTS["surroundings"].items()
+)
+PLACEMENTS: dict[str, str] = _LISTS["placements"]
+"""By name, a test file in which ``DISTURB`` stands where the statements go."""
 
 
 @dataclass(slots=True)

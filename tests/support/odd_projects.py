@@ -55,204 +55,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "module_teardown",
-        "a module's teardown fails, which pytest blames on the module's last test",
-        files={
-            "tests/test_a.py": """
-            def teardown_module():
-                raise RuntimeError('x')
-            def test_1(): pass
-            def test_2(): pass
-            """,
-            "tests/test_b.py": "def test_b(): pass\n",
-        },
-        verdicts={
-            "pytest tests/test_a.py::test_1": "failed",
-            "pytest tests/test_a.py::test_2": "failed",
-            "pytest tests/test_b.py": "passed",
-        },
-    ),
-    OddProject(
-        "class_teardown",
-        "tearDownClass fails, which pytest blames on the class's last test",
-        files={
-            "tests/test_a.py": """
-            import unittest
-            class T(unittest.TestCase):
-                @classmethod
-                def tearDownClass(cls): raise RuntimeError('x')
-                def test_1(self): pass
-                def test_2(self): pass
-            """,
-            "tests/test_b.py": "def test_b(): pass\n",
-        },
-        verdicts={
-            "pytest tests/test_a.py::T::test_1": "failed",
-            "pytest tests/test_a.py::T::test_2": "failed",
-            "pytest tests/test_b.py": "passed",
-        },
-    ),
-    OddProject(
-        "sys_path_at_import",
-        "importing one test file puts a folder on sys.path that another file needs",
-        files={
-            "tests/test_a.py": """
-            import os
-            import sys
-
-            sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-            import thing
-
-            def test_a():
-                assert thing.X == 1
-            """,
-            "tests/test_b.py": """
-            def test_b():
-                import thing
-            """,
-            "lib/thing.py": "X = 1\n",
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
-        "environ_at_import",
-        "importing one test file sets a variable that another file needs",
-        files={
-            "tests/test_a.py": """
-            import os
-            os.environ['ZZ'] = '1'
-            def test_a(): pass
-            """,
-            "tests/test_b.py": """
-            import os
-            def test_b(): assert os.environ['ZZ'] == '1'
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
-        "stand_in_module",
-        "a test puts a stand-in into sys.modules that another test imports",
-        files={
-            "tests/test_a.py": """
-            import sys, types
-            def test_a(): sys.modules['optional_dep'] = types.ModuleType('optional_dep')
-            """,
-            "tests/test_b.py": """
-            def test_b():
-                import optional_dep
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
-        "stand_in_module_at_import",
-        "importing one test file puts a stand-in into sys.modules",
-        files={
-            "tests/test_a.py": """
-            import sys, types
-            sys.modules['optional_dep'] = types.ModuleType('optional_dep')
-            def test_a(): pass
-            """,
-            "tests/test_b.py": """
-            def test_b():
-                import optional_dep
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
-        "module_first_imported",
-        "a module that a test imports first keeps what that test put into it",
-        files={
-            "tests/test_a.py": """
-            def test_a():
-                import reg
-                reg.R.append(1)
-            """,
-            "tests/test_b.py": """
-            def test_b():
-                import reg
-                assert reg.R == [1]
-            """,
-            "reg.py": "R = []\n",
-            "conftest.py": "",
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
-        "patched_library",
-        "a test leaves an attribute on a module of the standard library",
-        files={
-            "tests/test_a.py": """
-            import time
-            def test_a(): time.zz = 1
-            """,
-            "tests/test_b.py": """
-            import time
-            def test_b(): assert time.zz == 1
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
-        "slots_state",
-        "a test changes what has no __dict__ and is neither list nor dictionary",
-        files={
-            "tests/test_a.py": """
-            import prod
-            def test_a():
-                prod.s.x = 2
-                prod.d.append(1)
-                prod.c['a'] = 1
-            """,
-            "tests/test_b.py": """
-            import prod
-            def test_b(): assert prod.s.x == 2
-            def test_c(): assert prod.d
-            def test_d(): assert prod.c['a']
-            """,
-            "prod.py": """
-            import collections
-
-            class S:
-                __slots__ = ("x",)
-
-                def __init__(self):
-                    self.x = 1
-
-            s = S()
-            d = collections.deque()
-            c = collections.defaultdict(int)
-            """,
-            "conftest.py": "",
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py::test_b": "failed",
-            "pytest tests/test_b.py::test_c": "failed",
-            "pytest tests/test_b.py::test_d": "failed",
-        },
-    ),
-    OddProject(
         "atexit_exit",
         "a test registers a function that ends the process with an exit status at its end",
         files={
@@ -404,22 +206,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "conftest_reorder_needed",
-        "a conftest reverses the order of tests that need it reversed",
-        files={
-            "tests/conftest.py": "def pytest_collection_modifyitems(config, items): items.reverse()\n",
-            "tests/test_a.py": """
-            S=[]
-            def test_1(): assert S
-            def test_2(): S.append(1)
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests": "passed",
-        },
-    ),
-    OddProject(
         "order_of_paths",
         "a test passes only after that of a file which its command names later",
         files={
@@ -437,30 +223,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         verdicts={
             "pytest tests/test_a.py": "passed",
             "pytest tests/test_b.py tests/test_a.py": "failed",
-        },
-    ),
-    OddProject(
-        "param_fixture_order",
-        "a session fixture counts how often it is set up, once for each parameter",
-        files={
-            "tests/conftest.py": """
-            import pytest
-            N=[]
-            @pytest.fixture(scope='session', params=['a','b'])
-            def db(request):
-                N.append(request.param)
-                assert len(N) <= 2, N
-                return request.param
-            """,
-            "tests/test_a.py": """
-            def test_1(db): pass
-            def test_2(db): pass
-            def test_3(db): pass
-            """,
-        },
-        verdicts={
-            "pytest tests": "passed",
-            "pytest tests/test_a.py::test_1": "passed",
         },
     ),
     OddProject(
@@ -634,47 +396,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "same_basename",
-        "two test files of one name in folders that are no packages",
-        files={
-            "a/test_x.py": "def test_a(): pass\n",
-            "b/test_x.py": "def test_b(): pass\n",
-        },
-        verdicts={
-            "pytest a/test_x.py": "passed",
-            "pytest b/test_x.py": "passed",
-            "pytest a b": "failed",
-            "pytest .": "failed",
-            "pytest a": "passed",
-        },
-    ),
-    OddProject(
-        "helper_clash",
-        "two modules of one name beside test files that import them",
-        files={
-            "a/test_x.py": """
-            import helper
-            def test_a(): assert helper.X==1
-            """,
-            "a/helper.py": "X=1\n",
-            "b/test_y.py": """
-            import helper
-            def test_b(): assert helper.X==2
-            """,
-            "b/helper.py": "X=2\n",
-            "c/test_z.py": """
-            import helper
-            def test_z(): pass
-            """,
-        },
-        verdicts={
-            "pytest a/test_x.py": "passed",
-            "pytest b/test_y.py": "passed",
-            "pytest a b": "failed",
-            "pytest c/test_z.py": "failed",
-        },
-    ),
-    OddProject(
         "packages_named_like_ours",
         "the project has packages named like those that the verifier imports",
         files={
@@ -730,25 +451,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             "pytest tests/test_y.py": "failed",
             "pytest tests/test_pd.py": "failed",
             "pytest tests/test_pd.py::test_p": "passed",
-        },
-    ),
-    OddProject(
-        "package_named_planner",
-        "the project has a package named planner",
-        files={
-            "conftest.py": "",
-            "planner/__init__.py": "MINE=1\n",
-            "planner/model.py": "",
-            "tests/test_o.py": """
-            import planner
-            def test_o(): assert planner.MINE
-            def test_f(): assert planner.MINE == 2
-            """,
-        },
-        verdicts={
-            "pytest tests/test_o.py": "failed",
-            "pytest tests/test_o.py::test_o": "passed",
-            "python -m pytest tests/test_o.py::test_f": "failed",
         },
     ),
     OddProject(
@@ -897,24 +599,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "chdir_in_test",
-        "a test leaves the process in another folder",
-        files={
-            "tests/test_a.py": """
-            import os
-            def test_a(): os.chdir('/')
-            """,
-            "tests/test_b.py": """
-            import os
-            def test_b(): assert os.getcwd()=='/'
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py": "failed",
-        },
-    ),
-    OddProject(
         "broken_conftest",
         "one folder's conftest cannot be imported",
         files={
@@ -1005,49 +689,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
         },
     ),
     OddProject(
-        "items_marked_by_a_counter",
-        "a conftest counts the tests and expects the first one to fail",
-        files={
-            "conftest.py": """
-            import pytest
-            def pytest_collection_modifyitems(items):
-                seen = 0
-                for item in items:
-                    seen += 1
-                    if seen == 1: item.add_marker(pytest.mark.xfail(run=False))
-            """,
-            "tests/test_a.py": """
-            def test_1(): pass
-            def test_2(): pass
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py::test_1": "failed",
-            "pytest tests/test_a.py::test_2": "failed",
-        },
-    ),
-    OddProject(
-        "too_few_items",
-        "a conftest runs nothing where too few tests were collected",
-        files={
-            "conftest.py": """
-            def pytest_collection_modifyitems(config, items):
-                if len(items) < 3:
-                    config.hook.pytest_deselected(items=items[:])
-                    del items[:]
-            """,
-            "tests/test_a.py": """
-            def test_1(): pass
-            def test_2(): pass
-            def test_3(): pass
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_a.py::test_1": "failed",
-        },
-    ),
-    OddProject(
         "status_of_a_lonely_test",
         "a conftest sets the exit status of a session with one certain test only",
         files={
@@ -1101,56 +742,6 @@ ODD_PROJECTS: tuple[OddProject, ...] = (
             "pytest tests/test_b.py": "failed",
             "pytest tests/test_c.py": "failed",
             "pytest tests/test_d.py": "failed",
-        },
-    ),
-    OddProject(
-        "changed_while_imported",
-        "importing a test file changes the module that it imports first",
-        files={
-            "conftest.py": "",
-            "early.py": """
-            L = []
-            class C: x = 1
-            """,
-            "tests/test_a.py": """
-            import early
-            early.C.x = 2
-            def test_a(): pass
-            """,
-            "tests/test_b.py": """
-            import early
-            def test_needs(): assert early.C.x == 2
-            def test_suffers(): assert early.C.x == 1
-            """,
-        },
-        verdicts={
-            "pytest tests/test_a.py": "passed",
-            "pytest tests/test_b.py::test_needs": "failed",
-            "pytest tests/test_b.py::test_suffers": "passed",
-        },
-    ),
-    OddProject(
-        "library_patched_for_a_module",
-        "a module's fixture patches a library, and undoes it before the last test",
-        files={
-            "tests/test_a.py": """
-            import pytest, textwrap
-            @pytest.fixture(scope='module')
-            def patched():
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(textwrap, 'fill', lambda text: 'patched')
-                    yield
-            def test_a(patched): pass
-            def test_needs(): assert textwrap.fill('a') == 'patched'
-            def test_suffers(): assert textwrap.fill('a') == 'a'
-            """,
-            "tests/test_b.py": "def test_b(): pass\n",
-        },
-        verdicts={
-            "pytest tests/test_a.py::test_a": "passed",
-            "pytest tests/test_a.py::test_needs": "failed",
-            "pytest tests/test_a.py::test_suffers": "passed",
-            "pytest tests/test_b.py": "passed",
         },
     ),
     OddProject(
