@@ -1,4 +1,4 @@
-"""What a plan may name beside the catalog in ``metadata.tools``, and how commands use it."""
+"""The tools of plans and repositories, and the paths of tests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from planner.catalog import Purpose, parse_command
+from planner.catalog import RECIPES, TOOLS, Purpose, parse_command
 from planner.catalog.output import proves_nothing
+from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.catalog.tools import PYTEST
+from planner.cli.app import app
 from planner.errors import CommandSyntaxError, PlannerError
 from planner.model.plan import ToolSpec
+from planner.planfile.discovery import repository_tools
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import load_tree
 from planner.policy.limits import is_stricter_tool
@@ -25,7 +29,7 @@ GREP = ToolSpec(name="grep", argv=("grep", "-q"))
 SEQ = ToolSpec(name="seq")
 DOCS = ToolSpec(name="docs", kind=Purpose.BUILD, argv=("mkdocs", "build", "--strict"))
 CARGO_RUN = ToolSpec(name="cargo-run", kind=Purpose.TEST, argv=("cargo", "run"))
-TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
+OWN_TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
     ],
 )
 def test_the_name_of_a_tool_stands_for_its_words(cmd: str, argv: str, tool: str, purpose: Purpose) -> None:
-    command = parse_command(cmd, TOOLS)
+    command = parse_command(cmd, OWN_TOOLS)
     assert (" ".join(command.argv), command.tool.name, command.tool.purpose) == (argv, tool, purpose)
 
 
@@ -64,7 +68,7 @@ def test_the_name_of_a_tool_stands_for_its_words(cmd: str, argv: str, tool: str,
 )
 def test_another_use_of_the_program_is_refused(cmd: str, said: str) -> None:
     with pytest.raises(CommandSyntaxError) as refused:
-        parse_command(cmd, TOOLS)
+        parse_command(cmd, OWN_TOOLS)
     assert said in str(refused.value)
 
 
@@ -241,3 +245,128 @@ bundle exec rspec | mix test | stylelint a.css | sqlfluff lint | tflint | ruboco
 @pytest.mark.parametrize("cmd", [cmd.strip() for cmd in EVERYDAY.strip().replace("\n", "|").split("|")])
 def test_everyday_checks_are_in_the_catalog(cmd: str) -> None:
     assert parse_command(cmd).tool.name
+
+
+TABLE = """\
+[tool.planverify.tools]
+sorted = ["sort", "--check"]
+schemas = {argv = ["python", "tools/schemas.py"], kind = "lint"}
+"""
+
+
+def planner(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, list(words))
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(TABLE)
+    return tmp_path
+
+
+def test_a_repository_names_tools(here: Path) -> None:
+    assert [(each.name, each.kind, each.argv) for each in repository_tools(here)] == [
+        ("sorted", "validate", ("sort", "--check")),
+        ("schemas", "lint", ("python", "tools/schemas.py")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("tools = 1", "is not a table"),
+        ('tools.x = ["bash", "-c"]', "shell"),
+        ('tools.x = {argv = ["ruff", "check", "--exit-zero"]}', "x: "),
+        ("tools.x = 1", "write a list of words"),
+        ('tools.x = {kind = "magic"}', "kind"),
+        ('tools.x = {colour = "red"}', "unknown key colour"),
+    ],
+)
+def test_a_tool_that_a_plan_may_not_name_is_refused_with_its_place(
+    tmp_path: Path, value: str, told: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.planverify]\n{value}\n")
+
+    with pytest.raises(PlannerError, match=r"\[tool\.planverify") as caught:
+        repository_tools(tmp_path)
+
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["init"],
+        ["new", "Prices", "-t", "feature"],
+        ["new", "Prices", "-t", "strategy"],
+        ["decompose", "Prices"],
+    ],
+)
+def test_plans_that_use_the_tools_name_them(here: Path, words: list[str]) -> None:
+    status, told = planner(*words, "-o", "made.yaml")
+    assert status == 0, told
+
+    plan = load_plan(here / "made.yaml").plan
+    used = {each.name for each in plan.metadata.tools}
+    assert used == {"sorted", "schemas"}
+
+
+def test_a_tool_of_the_repository_judges_no_plan_that_does_not_name_it(here: Path) -> None:
+    (here / "plan.yaml").write_text(
+        "todo_list_id: x\nitems: [{id: a, title: A, verify: sorted names.txt}]\n"
+    )
+
+    with pytest.raises(PlannerError, match="sorted"):
+        load_plan(here / "plan.yaml")
+
+
+def test_tools_lists_the_repositorys_the_catalogs_and_the_recipes(here: Path) -> None:
+    told = json.loads(planner("tools", "--json")[1])
+
+    assert [each["name"] for each in told["tools"][:2]] == ["sorted", "schemas"]
+    assert len(told["tools"]) == 2 + len(TOOLS)
+    assert {each["name"]: [run["cmd"] for run in each["runs"]] for each in told["recipes"]} == {
+        name: list(commands) for name, commands in RECIPES.items()
+    }
+    pytest_row = next(each for each in told["tools"] if each["name"] == "pytest")
+    assert pytest_row == {"name": "pytest", "kind": "test", "runs": "pytest", "here": True, "of": "catalog"}
+
+
+def test_tools_tells_of_one_tool_recipe_or_purpose(here: Path) -> None:
+    assert "sort --check" in planner("tools", "sorted")[1]
+    assert "python-quick" in planner("tools", "python-quick")[1]
+    assert "ruff" in planner("tools", "lint")[1]
+    status, told = planner("tools", "ruf")
+    assert (status, "did you mean 'ruff'" in told) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/a.py",
+        "test_a.py",
+        "conftest.py",
+        "pkg/a_test.go",
+        "pkg/rsi_tests.py",
+        "src/a.test.ts",
+        "src/tests.rs",
+        "a/__tests__/b.js",
+        "tests\\data\\a.txt",
+    ],
+)
+def test_names_and_folders_of_tests_are_known(path: str):
+    assert is_test_path(path)
+
+
+@pytest.mark.parametrize("path", ["pkg/contest.py", "latest.py", "pkg/testable.py", "src/attest/a.py", ""])
+def test_other_names_are_the_products(path: str):
+    assert not is_test_path(path)
+
+
+def test_pytest_collects_two_kinds_of_names():
+    assert is_test_module("tests/test_a.py")
+    assert is_test_module("pkg/a_test.py")
+    assert not is_test_module("tests/helpers.py")
+    assert not is_test_module("tests/test_a.json")

@@ -1,12 +1,23 @@
-"""The frame of the command: its help costs little more than the library that prints it."""
+"""The frame of the commands: arguments, help, schemas, exit statuses and errors."""
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from jsonschema import Draft202012Validator
+from planner_command import Command, with_test
+
+from planner.cli import exits
+from planner.cli.arguments import complete_plan, complete_todo, complete_word
+from planner.cli.exits import INTERRUPTED, TRACEBACK, Status, UsageMistake, guarded
+from planner.cli.plan_file import SCHEMAS
+from planner.errors import PlanFileError
+from planner.planfile import schemas
 
 PLAN = Path(__file__).parents[3] / "examples" / "rsi_bug" / "plan.yaml"
 
@@ -68,3 +79,163 @@ print(len(ours) > 80, [each.__name__ for each in ours if each.__pydantic_complet
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout == "True []\n"
+
+
+@pytest.fixture
+def command(command: Command) -> Command:
+    command.plan(
+        with_test("buffer"), {**with_test("build"), "title": "Build\u202e it"}, with_test("cursor")
+    )
+    command.plan(with_test("x"), path="phases/one.yml")
+    Path("notes.txt").touch()
+    Path(".hidden").mkdir()
+    return command
+
+
+def test_folders_and_files_that_may_be_plans_are_offered(command: Command) -> None:
+    assert complete_plan(None, "") == ["phases/", "plan.yaml"]
+    assert complete_plan(None, "pl") == ["plan.yaml"]
+    assert complete_plan(None, "phases/") == ["phases/one.yml"]
+    assert complete_plan(None, ".h") == [".hidden/"]
+    assert complete_plan(None, "gone/") == []
+    assert complete_plan(None, f"{command.folder}/pl") == [f"{command.folder}/plan.yaml"]
+
+
+def test_the_todos_of_the_named_plan_are_offered_with_their_titles(command: Command) -> None:
+    context = SimpleNamespace(params={"plan": Path("plan.yaml")})
+
+    assert complete_todo(context, "bu") == [("buffer", "buffer"), ("build", "Build it")]
+
+
+@pytest.mark.parametrize("named", ["gone.yaml", "notes.txt"])
+def test_without_a_plan_that_loads_no_todos_are_offered(command: Command, named: str) -> None:
+    assert complete_todo(SimpleNamespace(params={"plan": named}), "") == []
+
+
+def test_words_to_explain_are_offered_whatever_their_case(command: Command) -> None:
+    offered = complete_word(SimpleNamespace(params={"plan": "plan.yaml"}), "test_cr")
+    assert offered == ["TEST_CRASH"]
+    assert "plan.yaml" in complete_word(None, "plan.")
+
+
+def ended(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[object, str]:
+    def run() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as raised:
+        guarded(run)
+    return raised.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (UsageMistake("no\nsuch\x1b[2J thing"), Status.USAGE, "planner: no such thing\n"),
+        (
+            PlanFileError("p.yaml", ("p.yaml:1:2 x: y", "p.yaml:3:4 z: w")),
+            Status.UNREADABLE,
+            "planner: p.yaml: the plan cannot be used (2 faults)\np.yaml:1:2 x: y\np.yaml:3:4 z: w\n",
+        ),
+        (
+            PlanFileError("p.yaml", ("p.yaml:1:2 x: y",)),
+            Status.UNREADABLE,
+            "planner: p.yaml:1:2 x: y\n",
+        ),
+        (
+            PermissionError(13, "Permission denied", "p.yaml"),
+            Status.UNREADABLE,
+            "planner: p.yaml: Permission denied; name a usable file\n",
+        ),
+        (KeyboardInterrupt(), INTERRUPTED, "planner: interrupted\n"),
+        (SystemExit(11), 11, ""),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_an_error_is_one_line_and_a_status(
+    capsys: pytest.CaptureFixture[str], error: BaseException, status: int, said: str
+) -> None:
+    assert ended(capsys, error) == (status, said)
+
+
+def test_a_fault_of_the_program_is_called_one_and_tells_where(capsys: pytest.CaptureFixture[str]) -> None:
+    status, said = ended(capsys, ZeroDivisionError("oh\nno"))
+
+    assert status == Status.INTERNAL_ERROR
+    assert said.count("\n") == 1
+    assert "a bug of planner, not a fault of your input: ZeroDivisionError: oh no (test_cli_app.py:" in said
+
+
+def test_the_whole_of_a_fault_is_shown_on_demand(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TRACEBACK, "1")
+
+    with pytest.raises(ZeroDivisionError):
+        guarded(lambda: 1 / 0)
+
+
+def test_standard_error_that_nobody_reads_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        asked = 0
+
+        def write(self, text: str) -> int:
+            self.asked += 1
+            raise BrokenPipeError
+
+    closed = Closed()
+    monkeypatch.setattr(sys, "stderr", closed)
+
+    exits.complain("x")
+
+    assert closed.asked == 1
+
+
+def test_help_lists_every_command_and_every_exit_status(command: Command) -> None:
+    ran = command("--help")
+    version = command("--version")
+
+    assert (ran.status, version.status) == (0, 0)
+    assert version.out.startswith("planner ")
+    for name in ("next", "validate", "status", "explain", "schema", "contract"):
+        assert f"\n  {name} " in ran.out
+    for status in (*Status, INTERRUPTED):
+        assert f" {int(status)}  " in ran.out
+
+
+@pytest.mark.parametrize("name", ["next", "validate", "status", "explain", "schema"])
+def test_every_command_tells_its_exit_statuses(command: Command, name: str) -> None:
+    ran = command(name, "--help")
+
+    assert ran.status == 0
+    assert "Exit status" in ran.out
+    assert f"Usage: planner {name}" in ran.out
+
+
+def test_an_unknown_command_or_option_is_wrong_usage(command: Command) -> None:
+    assert "did you mean 'status'" in command("statsu").err
+    assert "the commands are init, new" in command("xyzzy").err
+    assert command("--nonsense").status == 2
+    assert command().status == 2
+
+
+def test_every_schema_has_a_name_and_is_printed(command: Command) -> None:
+    assert set(SCHEMAS) == set(schemas.names())
+    for name in SCHEMAS:
+        ran = command("schema", name)
+        document = ran.json
+
+        assert ran.status == 0
+        Draft202012Validator.check_schema(document)
+        assert "$id" not in document
+        assert document["title"]
+
+
+@pytest.mark.parametrize("name", ["outcomes", "Failure-Report", "plans"])
+def test_a_name_that_is_nearly_right_is_understood(command: Command, name: str) -> None:
+    assert command("schema", name).json["title"]
+
+
+def test_an_unknown_schema_is_answered_with_the_names(command: Command) -> None:
+    ran = command("schema", "basline")
+
+    assert (ran.status, ran.err) == (2, "planner: unknown schema 'basline'; did you mean 'baseline'?\n")

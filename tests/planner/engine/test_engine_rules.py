@@ -1,15 +1,39 @@
-"""From work to done: the testing loop, and what goes wrong around it; one test for each rule."""
+"""Rules of the engine: what it asks, what it refuses, and what persons decide."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from engine_telling import Told, todo
+import pytest
+from engine_telling import START, Told, todo
 
-from planner.model.actions import Cancel, Halt, Verify
-from planner.model.events import BudgetSpent, ConflictFound, WorkStarted
-from planner.model.taxonomy import Category
-from planner.model.verdicts import Since
+from planner.engine import fold, start, step
+from planner.errors import RefusedEvent
+from planner.model.actions import AskHuman, Cancel, Halt, Implement, PublishPlan, Verify
+from planner.model.edits import AddBranch, AddDependency
+from planner.model.events import (
+    BranchChanges,
+    BudgetSpent,
+    ClockTicked,
+    ConflictFound,
+    Decision,
+    PlanRevised,
+    Verified,
+    WorkFinished,
+    WorkStarted,
+)
+from planner.model.plan import Todo
+from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import Since, Verdict
+from planner.testing import simulate_success
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from planner.model.events import Event
+
 
 # From work to done
 
@@ -104,3 +128,312 @@ def test_time_is_told_up_to_its_end():
 
     (action,) = run.last_of(Verify)
     assert action.not_before == "9999-12-31T23:59:59Z"
+
+
+BRANCH = AddBranch(rule="r", because="b", todo=todo("b", parent_id="t1"))
+DEPENDS = AddDependency(rule="r", because="b", todo_id="t1", on="t3")
+
+
+def verified(todo_id: str, **fields: object) -> Callable[[Told], Event]:
+    outcome = simulate_success(todo(todo_id))
+    return lambda run: Verified.model_validate({"at": run.now, "outcome": outcome} | fields)
+
+
+def test_a_pass_counts_before_the_answer_of_a_person_and_takes_the_question_back():
+    run = Told(todo("t1"), run={"environment_retries": 0})
+    run.works("t1")
+    run.says(Verdict.INCONCLUSIVE)
+    assert run.state.questions
+
+    run.passes("t1")
+
+    assert run.life("t1") == "done"
+    assert not run.state.questions
+
+
+@pytest.mark.parametrize(
+    ("change", "lack"),
+    [
+        ({"checks": ()}, "it has no check of tests[0]"),
+        ({"verified": False}, "it reports that nothing was verified"),
+        ({"tests_passed": False}, "it reports that the tests did not pass"),
+    ],
+)
+def test_no_outcome_makes_a_todo_done_that_does_not_prove_it(change: dict[str, object], lack: str):
+    run = Told(todo("t1"))
+    run.works("t1")
+
+    with pytest.raises(RefusedEvent, match=re.escape(lack)) as refusal:
+        run.outcome(run.good("t1").model_copy(update=change))
+
+    assert refusal.value.rule == "no-proof"
+    assert run.life("t1") == "testing"
+
+
+def test_an_outcome_without_checks_counts_where_the_run_allows_it_and_is_shown_as_unproved():
+    run = Told(todo("t1"), run={"allow_unproved": True})
+    run.works("t1")
+
+    run.outcome(run.good("t1").model_copy(update={"checks": (), "verified": False}))
+
+    assert run.life("t1") == "done"
+    assert not run.state.todos["t1"].verified
+
+
+def test_before_a_run_is_started_only_time_passes():
+    state, _ = start(Told(todo("t1")).submission)
+
+    with pytest.raises(RefusedEvent) as refusal:
+        step(state, WorkFinished(at=START, todo_id="t1"))
+    after, actions = step(state, ClockTicked(at=START))
+
+    assert str(refusal.value) == "work_finished comes before run_started; start with run_started"
+    assert refusal.value.rule == "run-not-started"
+    assert (after.plan_state, actions) == ("ready", ())
+
+
+def test_a_fold_begins_with_a_plan():
+    for events in ([], [ClockTicked(at=START)]):
+        with pytest.raises(
+            RefusedEvent, match="the first event does not submit a plan; start with"
+        ) as refusal:
+            fold(events)
+        assert refusal.value.rule == "no-plan"
+
+
+@pytest.mark.parametrize(
+    ("of_start", "changes", "rule", "message"),
+    [
+        (False, {"max_debug_attempts": 0}, "no-attempts", "a branch without attempts repairs nothing"),
+        (False, {"dependencies": ("t9",)}, "unknown-todo", "cannot wait for 't9', which is not a todo"),
+        (False, {"dependencies": ("t2",)}, "todo-is-gone", "cannot wait for 't2', which is failed"),
+        (
+            False,
+            {"allowed_files": ("docs/**",)},
+            "no-wider-files",
+            "'docs/.+' is not within the proposed files",
+        ),
+        (True, {"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within its"),
+        (True, {"role": "tester"}, "no-such-change", "role cannot be changed at the start of 't1'"),
+    ],
+)
+def test_a_person_cannot_change_a_proposal_into_what_cannot_be(
+    of_start: bool, changes: dict[str, Any], rule: str, message: str
+) -> None:
+    first = todo("t1", allowed_files=("src/**",), risk_level="HIGH" if of_start else "LOW")
+    run = Told(first, todo("t2", requires_testing=False), auto_fix_mode=False)
+    if not of_start:
+        run.works("t2", success=False)
+        run.is_red("t1")
+    before = run.state
+
+    with pytest.raises(RefusedEvent, match=message) as refusal:
+        run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges.model_validate(changes))
+
+    assert refusal.value.rule == rule
+    assert run.state is before
+
+
+@pytest.mark.parametrize(
+    ("event", "rule"),
+    [
+        (PlanRevised(at=START, within="t1", edits=(DEPENDS,)), "unknown-plan"),
+        (
+            PlanRevised(
+                at=START, edits=(AddBranch(rule="r", because="b", todo=todo("b", parent_id="t1")),)
+            ),
+            "no-branch-by-hand",
+        ),
+        (PlanRevised(at=START, edits=(DEPENDS,)), "illegal-transition"),
+        (ConflictFound(at=START, todo_ids=("t1", "t1")), "no-conflict"),
+        (ConflictFound(at=START, todo_ids=("t1", "t2")), "illegal-transition"),
+        (BudgetSpent(at=START, todo_id="t9", tokens=1), "unknown-todo"),
+    ],
+)
+def test_what_a_driver_cannot_tell_of_a_run_is_refused_by_name(event: Event, rule: str) -> None:
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3"))
+
+    with pytest.raises(RefusedEvent) as refusal:
+        run.tell(event)
+
+    assert refusal.value.rule == rule
+
+
+def test_a_todo_of_high_risk_is_begun_with_the_files_and_the_words_of_a_person() -> None:
+    run = Told(todo("t1", risk_level="HIGH", allowed_files=("src/**",)))
+
+    changes = BranchChanges(allowed_files=("src/a.py",), instructions="Only this file.")
+    run.decides(Decision.MODIFY, run.asked(), changes=changes)
+
+    (work,) = run.last_of(Implement)
+    assert work.bounds.allowed_files == ("src/a.py",)
+    assert work.brief.instructions == "Only this file."
+
+
+MODES = [
+    # auto_fix_mode, require_planner_approval, auto_approve_branches: is a person asked?
+    (False, None, False, True),
+    (False, None, True, False),
+    (False, False, False, True),
+    (False, False, True, False),
+    (False, True, False, True),
+    (False, True, True, True),
+    (True, None, False, False),
+    (True, None, True, False),
+    (True, False, False, False),
+    (True, True, False, True),
+    (True, True, True, True),
+]
+
+
+def asked_about_a_branch(*todos: Todo, **policy: Any) -> tuple[Told, AskHuman]:
+    run = Told(*(todos or (todo(),)), auto_fix_mode=False, **policy)
+    run.is_red("t1")
+    (question,) = run.questions
+    return run, question
+
+
+@pytest.mark.parametrize(("fixes", "requires", "approves", "asks"), MODES)
+def test_the_modes_of_approval(fixes: bool, requires: bool | None, approves: bool, asks: bool):
+    run = Told(
+        todo(), auto_fix_mode=fixes, require_planner_approval=requires, auto_approve_branches=approves
+    )
+
+    run.is_red()
+
+    assert [each.kind.value for each in run.questions] == (["approve_branch"] if asks else [])
+    assert run.started == ([] if asks else ["t1_branch_01"])
+
+
+def test_a_branch_that_is_approved_is_made_as_it_was_shown():
+    run, question = asked_about_a_branch()
+
+    run.decides(Decision.APPROVE, question)
+
+    assert run.started == ["t1_branch_01"]
+    assert run.record("t1_branch_01").todo == question.branch
+    assert run.state.plan_state == "executing"
+    assert set(run.state.questions) == set()
+
+
+def test_a_branch_is_made_with_what_a_person_changes_in_it():
+    run, question = asked_about_a_branch()
+
+    run.decides(
+        Decision.MODIFY,
+        question,
+        changes=BranchChanges(
+            role=Role.ARCHITECT,
+            instructions="Mind the NaNs.",
+            allowed_files=("src/a.py",),
+            max_debug_attempts=1,
+            max_lifetime_seconds=60,
+        ),
+    )
+
+    branch = run.record("t1_branch_01").todo
+    (action,) = run.last_of(Implement)
+    assert action.role is Role.ARCHITECT
+    assert "Mind the NaNs." in (action.brief.instructions or "")
+    assert action.bounds.allowed_files == ("src/a.py",)
+    assert (branch.max_debug_attempts, branch.max_lifetime_seconds) == (1, 60)
+
+
+def test_a_person_may_narrow_the_files_of_a_branch_and_not_widen_them():
+    run, question = asked_about_a_branch(todo(allowed_files=("src/**",)))
+
+    with pytest.raises(RefusedEvent):
+        run.decides(Decision.MODIFY, question, changes=BranchChanges(allowed_files=("docs/**",)))
+
+    assert set(run.state.questions) == {"t1_branch_01"}
+
+
+def test_who_approves_what_is_similar_is_not_asked_about_failures_of_that_class_again():
+    run, question = asked_about_a_branch(todo("t1"), todo("t2"), todo("t3"))
+
+    run.decides(Decision.APPROVE_SIMILAR, question)
+    run.is_red("t2")
+    assert run.started == ["t2_branch_01"]
+    run.is_red("t3", Category.SPEC_MISMATCH)
+
+    assert [each.question_id for each in run.questions] == ["t3_branch_01"]
+
+
+def test_an_approval_is_bound_to_what_was_shown():
+    run, question = asked_about_a_branch()
+
+    with pytest.raises(RefusedEvent):
+        run.decides(Decision.APPROVE, question, digest="sha256:other")
+    with pytest.raises(RefusedEvent):
+        run.decides(Decision.APPROVE, question, approval_id="t2_branch_01")
+
+    assert set(run.state.questions) == {"t1_branch_01"}
+
+
+@pytest.mark.parametrize(("risk", "asks"), [("LOW", False), ("MEDIUM", False), ("HIGH", True)])
+def test_a_todo_of_high_risk_is_begun_when_a_person_agrees(risk: str, asks: bool):
+    run = Told(todo(risk_level=risk))
+
+    assert [each.kind.value for each in run.questions] == (["approve_start"] if asks else [])
+    assert run.started == ([] if asks else ["t1"])
+    if asks:
+        run.decides(Decision.APPROVE, run.questions[0])
+        assert run.started == ["t1"]
+
+
+def test_the_branches_of_a_todo_of_high_risk_need_a_yes_whatever_the_mode():
+    run = Told(todo(risk_level="HIGH"), auto_fix_mode=True)
+    run.decides(Decision.APPROVE, run.questions[0])
+
+    run.is_red()
+
+    assert [each.kind.value for each in run.questions] == ["approve_branch"]
+
+
+def test_every_version_of_the_plan_has_a_digest_in_a_chain():
+    run = Told(todo("t1"), todo("t2"))
+    run.is_red("t1")
+    run.is_red("t2")
+
+    published = run.all_of(PublishPlan)
+
+    assert [each.version for each in published] == [2, 3]
+    assert [each.previous for each in published] == ["sha256:plan", published[0].digest]
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "is_circle"), [("t2", True), ("t3", True), ("t4", False), ("t5", False)]
+)
+def test_a_branch_may_wait_for_what_does_not_wait_for_its_todo(waits_for: str, is_circle: bool):
+    children = (
+        todo("t1"),
+        todo("t2", dependencies=("t1",)),
+        todo("t3", dependencies=("t4", "t2")),
+        todo("t4"),
+        todo("t5", dependencies=("t4",)),
+    )
+    run = Told(todo("p", is_parent=True, sub_project_id="s"), require_planner_approval=True)
+    run.loads("p", *children)
+    run.is_red("p/t1")
+
+    run.decides(Decision.MODIFY, run.questions[0], changes=BranchChanges(dependencies=(waits_for,)))
+
+    assert ("branches-in-a-circle" in run.rules) is is_circle
+    if is_circle:
+        assert run.questions[0].because == ("p/t1_branch_01 would wait for p/t1, which it repairs")
+    else:
+        assert run.record("p/t1_branch_01").todo.dependencies == (waits_for,)
+        assert run.started == []
+
+
+def test_branches_of_the_approved_class_that_are_asked_about_already_are_made_at_once():
+    run = Told(todo("t1"), todo("t2"), todo("t3", risk_level="HIGH"), auto_fix_mode=False)
+    run.decides(Decision.APPROVE, run.asked())
+    for name in ("t1", "t2", "t3"):
+        run.is_red(name)
+    first = next(each for each in run.all_of(AskHuman) if each.question_id == "t1_branch_01")
+
+    run.decides(Decision.APPROVE_SIMILAR, first)
+
+    assert sorted(run.started) == ["t1_branch_01", "t2_branch_01"]
+    assert set(run.state.questions) == {"t3_branch_01"}

@@ -1,29 +1,39 @@
-"""Which todo goes first, and which recipe is worth running before a todo is verified."""
+"""What is remembered of past todos: their kind, their fingerprint, their order."""
 
 from __future__ import annotations
 
+import doctest
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_samples import (
-    ELSEWHERE,
-    NOW,
-    past_todo,
-    records,
-    remembering,
-    times,
-    todo,
-    todos,
-)
+from memory_samples import ELSEWHERE, NOW, past_todo, records, remembering, times, todo, todos
 
+from planner import memory
 from planner.catalog import RECIPES
-from planner.memory import Belief, Memory, RecipeAdvice, believe, jaccard, ngrams, surely_better, text_of
+from planner.memory import (
+    Belief,
+    Memory,
+    RecipeAdvice,
+    TaskKind,
+    believe,
+    jaccard,
+    ngrams,
+    own_title,
+    surely_better,
+    task_kind,
+    text_of,
+    words_of,
+)
 from planner.model.outcome import Failure
 from planner.model.past import PastRecords, PastTodo
-from planner.model.plan import Todo
+from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Category, Role
+from planner.planfile.project_facts import MANIFESTS, repository_fingerprint
+from planner.planfile.project_files import LARGEST_READ
 
 LINT = (Category.LINT_ERROR,)
 
@@ -185,3 +195,187 @@ def test_a_chance_and_a_recipe_come_for_any_todo_at_any_time(
 
     assert 0 < memory.order_bias(about, now) < 1
     assert advice is None or (advice.value in RECIPES and advice.because)
+
+
+PATCH = {"type": "PATCH", "target_file": "tests/test_auth.py", "hint": "Update expected value"}
+
+
+@pytest.mark.parametrize(
+    ("title", "fields", "kind"),
+    [
+        (
+            "Fix failing assertion",
+            {"intent": "Update the value", "controller_task_spec": PATCH},
+            "fix_test",
+        ),
+        ("Fix the login", {"controller_task_spec": PATCH}, "fix_test"),
+        ("Fix the login", {"allowed_files": ["app/login.py"]}, "fix_bug"),
+        ("Fix the login", {"allowed_files": ["app/login.py", "tests/test_login.py"]}, "fix_bug"),
+        ("RSI crashes on short series", {}, "fix_bug"),
+        ("Make the test of login pass again: it is broken", {}, "add_test"),
+        ("Repair the flaky tests", {}, "fix_test"),
+        ("Add tests for the parser", {}, "add_test"),
+        ("Tests of the parser", {}, "add_test"),
+        ("Add a login", {}, "add_feature"),
+        ("Data Loading Integration", {}, "add_feature"),
+        (
+            "Indicator & Candle Patterns",
+            {"acceptance_criteria": {"expected_artifacts": ["a.py"]}},
+            "add_feature",
+        ),
+        ("Extract the session into a module", {}, "refactor"),
+        ("Clean up the tests", {}, "refactor"),
+        ("renameTheSession", {}, "refactor"),
+        ("Speed up the import", {}, "performance"),
+        ("Write the README", {}, "docs"),
+        ("Fix a typo", {"allowed_files": ["docs/tour.md"]}, "docs"),
+        ("Bump the dependencies", {}, "dependencies"),
+        ("Update to the next version", {"allowed_files": ["requirements-dev.txt"]}, "dependencies"),
+        ("Configure the linter", {}, "configuration"),
+        ("Fix it", {"allowed_files": [".pre-commit-config.yaml"]}, "configuration"),
+        ("Define the contract of the adapter", {}, "design"),
+        ("Entry conditions", {"agent_role": "architect"}, "design"),
+        ("Entry conditions", {"agent_role": "tester"}, "add_test"),
+        ("Entry conditions", {"intent": "Implement the rules of buying"}, "add_feature"),
+        ("Entry conditions", {"controller_task_spec": {"type": "REFACTOR"}}, "refactor"),
+        ("Entry conditions", {"controller_task_spec": {"type": "ADD_TEST"}}, "add_test"),
+        ("Entry conditions", {}, "other"),
+    ],
+)
+def test_the_kind_of_a_todo(title: str, fields: dict[str, Any], kind: str) -> None:
+    assert task_kind(todo(title, **fields)) == kind
+
+
+def test_a_branch_is_of_the_kind_of_its_todo() -> None:
+    branch = todo("Repair Add a login (implementation bug)", parent_id="t1")
+
+    assert own_title(branch) == "Add a login"
+    assert task_kind(branch) is TaskKind.ADD_FEATURE
+    assert task_kind(todo("Repair the login (again)")) is TaskKind.FIX_BUG
+    assert own_title(todo("Look at the login", parent_id="t1")) == "Look at the login"
+
+
+def test_words_are_taken_apart_and_numbers_are_alike() -> None:
+    assert words_of("computeRSI_of 3.14 v2 Größe") == ["compute", "rsi", "of", "0", "v", "0", "grösse"]
+
+
+@given(st.text(min_size=1, max_size=80), st.none() | st.text(max_size=80))
+def test_every_todo_is_of_some_kind(title: str, intent: str | None) -> None:
+    assert task_kind(todo(title, intent=intent)) in TaskKind
+
+
+def plan(*commands: str, **fields: Any) -> Plan:
+    items = [
+        {"id": f"t{number}", "title": "T", "verify": command} | fields
+        for number, command in enumerate(commands)
+    ]
+    return Plan.model_validate({"todo_list_id": "p", "items": items})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\n')
+    return tmp_path
+
+
+def test_a_copy_of_the_project_is_known_again(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    copy = tmp_path_factory.mktemp("copy")
+    (copy / "pyproject.toml").write_bytes(b'[project]\r\nname = "a"\r\n')
+    (copy / "main.py").write_text("work goes on")
+
+    first = repository_fingerprint(root, plan("pytest tests/test_a.py"))
+
+    assert first == repository_fingerprint(
+        copy, plan("python -m pytest -q", "pytest a.py::b", "ruff check .")
+    )
+    assert len(first.removeprefix("sha256:")) == 64
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_every_manifest_counts(root: Path, name: str) -> None:
+    before = repository_fingerprint(root, plan("pytest"))
+    (root / name).write_text("another")
+    after = repository_fingerprint(root, plan("pytest"))
+    (root / name).write_text("another still")
+
+    assert len({before, after, repository_fingerprint(root, plan("pytest"))}) == 3
+
+
+def test_the_same_words_in_another_manifest_are_another_repository(tmp_path: Path) -> None:
+    found: set[str] = set()
+    for name in MANIFESTS:
+        (tmp_path / name).write_text("same")
+        found.add(repository_fingerprint(tmp_path, plan()))
+        (tmp_path / name).unlink()
+
+    assert len(found) == len(MANIFESTS)
+
+
+def test_the_tools_that_test_count(root: Path) -> None:
+    told = [("pytest",), ("npm test",), ("pytest", "npm test"), ("npm test", "pytest a.py")]
+    found = [repository_fingerprint(root, plan(*commands)) for commands in told]
+
+    assert len(set(found[:3])) == 3
+    assert found[2] == found[3]
+    assert repository_fingerprint(root, plan()) == found[0], "pytest where nothing is said"
+    assert repository_fingerprint(root, plan("rm -rf .", "pytest")) == found[0], "what nobody may run"
+
+
+def test_what_cannot_be_read_counts_as_absent(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    before = repository_fingerprint(root, plan())
+    outside = tmp_path_factory.mktemp("outside") / "setup.py"
+    outside.write_text("secret")
+    (root / "setup.py").symlink_to(outside)
+    (root / "setup.cfg").mkdir()
+    os.mkfifo(root / "go.mod")
+    (root / "Cargo.toml").symlink_to("Cargo.toml")
+
+    assert repository_fingerprint(root, plan()) == before
+    assert repository_fingerprint(root / "nowhere", plan()) != before
+
+
+def test_of_a_long_manifest_the_beginning_counts(root: Path) -> None:
+    found: list[str] = []
+    for content in (b"x" * LARGEST_READ, b"x" * LARGEST_READ + b"y", b"x" * LARGEST_READ + b"zz"):
+        (root / "package.json").write_bytes(content)
+        found.append(repository_fingerprint(root, plan()))
+
+    assert found[0] != found[1] == found[2]
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "memory.md"
+
+
+@pytest.fixture(scope="module")
+def words() -> str:
+    return " ".join(PAGE.read_text(encoding="utf-8").split())
+
+
+def test_every_example_of_the_page_gives_what_is_shown() -> None:
+    found = doctest.testfile(str(PAGE), module_relative=False)
+
+    assert found.attempted > 30
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"after each day {memory.DAILY:.0%} of a weight are left".replace("%", " %"),
+        f"Jaccard similarity of {memory.ALIKE} or more",
+        f"that they weigh {memory.ENOUGH} or more",
+        f"better by {100 * memory.MARGIN:.0f} points at least",
+        f"with a probability of {100 * memory.SURE:.0f} %",
+        *(f"`{name}`" for name in MANIFESTS),
+        *(f"`{kind}`" for kind in TaskKind),
+        *(f"`{recipe}`" for rows in memory.SHOWN_BY.values() for recipe, _ in rows),
+        *(
+            f"`{category}`"
+            for rows in memory.SHOWN_BY.values()
+            for _, shown in rows
+            for category in sorted(shown)
+        ),
+    ],
+)
+def test_the_page_names_what_the_code_goes_by(said: str, words: str) -> None:
+    assert said in words

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from simulation import Simulation
 
 from planner.planfile import schemas
+from planner.planfile.schemas import schema
+from planner.store.lines import action_text, event_text
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 
@@ -71,3 +74,21 @@ def test_every_spelling_fits_the_schema() -> None:
 )
 def test_what_the_loader_refuses_the_schema_refuses(item: dict[str, Any]) -> None:
     assert not validator("plan").is_valid({"todo_list_id": "p", "items": [item]})
+
+
+def test_every_event_and_action_of_a_log_is_as_its_schema_says() -> None:
+    events, actions = (Draft202012Validator(schema(name)) for name in ("event", "action"))
+    seen: set[str] = set()
+    for seed in range(40):
+        for event, called_for in Simulation.begin(seed).run().history:
+            told = json.loads(event_text(event))
+            if told["event"] in seen and not called_for:
+                continue
+            seen.add(told["event"])
+            events.validate(told)
+            for action in called_for:
+                written = json.loads(action_text(action))
+                if written["action"] not in seen or written["action"] in ("publish_plan", "ask_human"):
+                    seen.add(written["action"])
+                    actions.validate(written)
+    assert len(seen) > 15, f"too little was seen: {sorted(seen)}"

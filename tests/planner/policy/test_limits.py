@@ -1,4 +1,4 @@
-"""What bounds a run and each turn of work: budgets at their edge, and what the risk of a todo narrows."""
+"""Budgets, permissions, roles and the weight of failures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from planner.catalog.tools import TOOLS
+from planner.model.outcome import Failure, Location
 from planner.model.plan import Budget, Policy, Todo
+from planner.model.taxonomy import Category, Role, RoutingKey
+from planner.model.verdicts import Since
+from planner.policy.branches import role_for, route
 from planner.policy.limits import Spent, asks_a_person, bounds_of, exceeded, left
+from planner.policy.outcomes import severity_of
 
 FULL = Budget(tokens=100, cycles=5, wall_seconds=60, new_files=3)
 NAMED: dict[str, Any] = {
@@ -88,3 +93,54 @@ def test_a_turn_has_the_time_of_its_todo_and_of_a_branch_no_longer_than_it_lives
     keys: dict[str, Any], policy: dict[str, Any], seconds: float | None
 ) -> None:
     assert bounds_of(a_todo(None, **keys), Policy(**policy)).timeout_seconds == seconds
+
+
+def test_the_role_of_the_diagnosis_takes_the_place_of_the_defaults_only() -> None:
+    for category in (Category.TEST_REGRESSION, Category.TEST_CRASH, Category.BUDGET_EXCEEDED):
+        assert route(category, {}, Role.TESTER) is Role.TESTER
+        assert route(category, {category: Role.PLANNER}, Role.TESTER) is Role.PLANNER
+    keyed: dict[RoutingKey | Category, Role] = {RoutingKey.IMPLEMENTATION_BUG: Role.DEBUGGER}
+    assert route(Category.TEST_REGRESSION, keyed, Role.TESTER) is Role.DEBUGGER
+    failure = Failure(category=Category.TEST_REGRESSION, target_agent=Role.TESTER)
+    assert role_for(failure, Todo(id="a", title="a")) is Role.TESTER
+    assert role_for(failure, Todo(id="a", title="a", failure_routing=keyed)) is Role.DEBUGGER
+
+
+@pytest.mark.parametrize(
+    ("path", "role"), [("shop/cart.py", Role.CODER), ("tests/test_cart.py", Role.TESTER)]
+)
+def test_a_timeout_goes_to_who_may_edit_the_place_where_it_was_ended(path: str, role: Role) -> None:
+    ended = Failure(category=Category.TEST_TIMEOUT, location=Location(path=path, line=3))
+    assert role_for(ended, Todo(id="t1", title="T")) is role
+    assert (
+        role_for(
+            ended, Todo.model_validate({"id": "t1", "title": "T", "failure_routing": {"timeout": "human"}})
+        )
+        is Role.HUMAN
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            Failure(category=Category.COMPILATION_ERROR, since=Since.PRE_EXISTING),
+            Failure(category=Category.TEST_REGRESSION, confidence=1.0),
+        ),
+        (
+            Failure(category=Category.FLAKY_TEST, since=Since.NEW),
+            Failure(category=Category.TEST_REGRESSION, since=Since.PRE_EXISTING, confidence=1.0),
+        ),
+        (
+            Failure(category=Category.TEST_REGRESSION, confidence=0.1),
+            Failure(category=Category.FLAKY_TEST, confidence=1.0),
+        ),
+        (
+            Failure(category=Category.TEST_REGRESSION, confidence=0.9),
+            Failure(category=Category.TEST_TIMEOUT, confidence=0.8),
+        ),
+    ],
+    ids=["a more severe family", "what the work broke", "what is red every time", "what is surer"],
+)
+def test_what_decides_first(first: Failure, second: Failure) -> None:
+    assert severity_of(first) < severity_of(second)

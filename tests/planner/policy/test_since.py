@@ -1,4 +1,4 @@
-"""How results compare with the baseline, row by row of the table in docs/baseline.md."""
+"""The comparison with the baseline, and the criteria of a todo."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog import RECIPES
+from planner.errors import CommandSyntaxError
 from planner.model.baseline import BaselineCheck, BaselineTest
-from planner.model.verdicts import CheckAtBase, Since, TestOutcome, Verdict
+from planner.model.plan import AcceptanceCriteria, CommandSpec, ManualSpec, MetricSpec, Operator, Todo
+from planner.model.verdicts import CheckAtBase, CheckKind, Since, TestOutcome, Verdict
+from planner.policy.criteria import commands_of, criteria_of, pytest_command, wants_convention
 from planner.policy.since import check_at_base, since_of, since_of_check, since_of_tests
 
 ABSENT, MAYBE, FLAKY = "absent", "maybe", "flaky"
@@ -132,3 +136,78 @@ def test_a_check_was_red_only_where_nothing_of_it_held(
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict))
     ran = [test for name in known if (test := at_base(name)) is not None]
     assert check_at_base(then, ran) == (None if worth is None else CheckAtBase(worth))
+
+
+def test_a_pytest_command_is_a_test_and_any_other_a_command() -> None:
+    todo = Todo(
+        id="a", title="A", verify="ruff check .", test_command="pytest a.py", test_file="tests/b c.py"
+    )
+    found = criteria_of(todo)
+    assert [(each.id, each.kind) for each in found] == [
+        ("verify", CheckKind.COMMAND),
+        ("test_command", CheckKind.TEST),
+        ("test_file", CheckKind.TEST),
+    ]
+    assert found[2].command is not None
+    assert found[2].command.argv == ("pytest", "tests/b c.py")
+
+
+def test_a_recipe_is_each_of_its_commands() -> None:
+    found = criteria_of(Todo(id="a", title="A", verify="python-quick"))
+    assert [each.id for each in found] == [f"verify[{at}]" for at in range(len(RECIPES["python-quick"]))]
+    assert [each.spec.cmd for each in found if isinstance(each.spec, CommandSpec)] == list(
+        RECIPES["python-quick"]
+    )
+
+
+def test_criteria_that_are_no_commands_follow_the_commands() -> None:
+    wanted = AcceptanceCriteria(
+        tests=(CommandSpec(cmd="pytest a.py"),),
+        metrics=(MetricSpec(name="n", operator=Operator.GE, value=1),),
+        manual=(ManualSpec(question="Right?"),),
+    )
+    todo = Todo(id="a", title="A", acceptance_criteria=wanted, contract_path="c.json", verify="pytest b.py")
+    assert [each.id for each in criteria_of(todo)] == [
+        "tests[0]",
+        "verify",
+        "metrics[0]",
+        "manual[0]",
+        "contract_path",
+    ]
+
+
+def test_the_convention_serves_only_a_todo_without_criteria() -> None:
+    bare, verified = Todo(id="a", title="A"), Todo(id="a", title="A", verify="pytest b.py")
+    assert [each.id for each in criteria_of(bare, "pytest x.py")] == ["convention"]
+    assert [each.id for each in criteria_of(verified, "pytest x.py")] == ["verify"]
+    assert criteria_of(bare) == ()
+    assert wants_convention(bare)
+    assert not wants_convention(verified)
+    assert not wants_convention(Todo(id="a", title="A", requires_testing=False))
+    assert not wants_convention(Todo(id="a", title="A", sub_plan="b.yaml"))
+    assert not wants_convention(Todo(id="a", title="A", contract_path="c.json"))
+
+
+def test_the_failure_report_of_its_parent_is_no_criterion_of_a_branch() -> None:
+    report = "diagnostics/a_failure_report.json"
+    names = [report, f"./{report}", "out.json", "diagnostics/b_failure_report.json"]
+    criteria = AcceptanceCriteria.model_validate({"expected_artifacts": names})
+    branch = Todo(id="a_branch_01", title="A", parent_id="a", acceptance_criteria=criteria)
+
+    assert [each.id for each in criteria_of(branch)] == ["expected_artifacts[2]", "expected_artifacts[3]"]
+    assert len(criteria_of(branch.model_copy(update={"parent_id": None}))) == 4
+
+
+def test_a_command_that_cannot_run_is_refused() -> None:
+    with pytest.raises(CommandSyntaxError):
+        criteria_of(Todo(id="a", title="A", verify="pytest && ls"))
+
+
+def test_a_file_that_begins_with_a_dash_is_no_option() -> None:
+    assert pytest_command("-p.py") == "pytest ./-p.py"
+
+
+def test_a_command_whose_fault_is_known_is_not_refused_a_second_time() -> None:
+    todo = Todo.model_construct(id="a", title="a", verify="")
+
+    assert [(where, spec.cmd) for where, spec in commands_of(todo)] == [("verify", "")]

@@ -1,16 +1,31 @@
-"""Waves of todos that can be worked on side by side: who waits for whom, who may write the same file."""
+"""The order of work: dependencies, claims of files, and the waves that follow from both."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from planner_command import Command, done, failed, with_test
 
 from planner.model.plan import Todo
-from planner.policy.allowed_files import claimed_files, claims_overlap
-from planner.policy.dependencies import waves
+from planner.policy.allowed_files import claimed_files, claims_overlap, grants_of
+from planner.policy.dependencies import (
+    blockers,
+    dependency_order,
+    find_cycle,
+    placed_in_waves,
+    to_be_worked_on,
+    waves,
+)
+from planner.text.glob_patterns import allowed, globs_overlap, literal_prefix, matches, seen_from_above
+
+if TYPE_CHECKING:
+    pass
+
 
 PARTS = st.sampled_from(
     [
@@ -98,3 +113,306 @@ def test_waves_of(todos: list[Todo], expected: tuple[tuple[str, ...], ...]) -> N
 def test_a_circle_is_named() -> None:
     with pytest.raises(ValueError, match="in a circle: a -> b -> a"):
         waves([a_todo("a", "b"), a_todo("b", "a")])
+
+
+SUB = {"id": "phase", "is_parent": True, "sub_plan": "phase/plan.yaml"}
+
+
+def named(found: Any) -> list[list[str]]:
+    return [[each["todo_id"] for each in wave] for wave in found["waves"]]
+
+
+def writing(todo_id: str, *files: str, **keys: Any) -> dict[str, Any]:
+    return with_test(todo_id, allowed_files=list(files), **keys)
+
+
+def test_what_is_done_is_left_out_unless_the_plan_says_something_else_of_it_now(planner: Command) -> None:
+    todos = [writing("a", "x.py"), writing("b", "x.py"), with_test("c", dependencies=["a"])]
+    planner.plan(*todos)
+    assert named(planner("waves", "--json").json) == [["a"], ["b", "c"]]
+    planner.outcomes(done("a"), failed("b"), done("c"))
+    found = planner("waves", "--json").json
+    assert (named(found), found["done"], found["remarks"]) == ([["b"]], ["a", "c"], [])
+    assert planner("waves").out.endswith("Wave 1 (1)\n  b  b\n\ndone: a, c\n")
+    planner.plan(*todos, workflow_name="changed")
+    assert planner("waves", "--json").json["done"] == ["a", "c"]
+    planner.plan(writing("a", "y.py"), *todos[1:])
+    assert planner("waves", "--json").json["done"] == ["c"]
+    planner.plan(*(each | {"allowed_files": ["z.py"]} for each in todos))
+    found = planner("waves", "--json").json
+    assert (len(named(found)), found["done"]) == (3, [])
+    assert "another version of the plan" in found["remarks"][0]
+    assert (
+        "! .planverify/plans/shop/outcomes.json: the outcomes are of another version"
+        in planner("waves").out
+    )
+    assert planner("waves", "--outcomes", "missing.json").status == 4
+
+
+def test_the_todos_of_a_sub_plan_stand_for_their_parent_and_their_files_are_below_its_root(
+    planner: Command,
+) -> None:
+    planner.plan(
+        SUB,
+        with_test("after", dependencies=["phase"]),
+        writing("same", "phase/src/x.py", priority=1),
+        writing("other", "src/x.py"),
+    )
+    inner = [
+        writing("one", "src/*.py"),
+        with_test("two", dependencies=["one"]),
+        writing("three", "docs/*.md"),
+    ]
+    planner.plan(*inner, path="phase/plan.yaml", todo_list_id="phase")
+    found = planner("waves", "--json").json
+    assert named(found) == [["phase/one", "phase/three", "other"], ["phase/two", "same"], ["after"]]
+    files = {each["todo_id"]: each for wave in found["waves"] for each in wave}
+    assert files["phase/one"]["files"] == ["phase/src/*.py"]
+    assert files["phase/three"]["files"] == ["phase/docs/*.md"]
+    assert files["other"]["files"] == ["src/x.py"]
+    assert files["same"]["apart_from"] == [
+        {"todo_id": "phase/one", "files": ["phase/src/x.py", "phase/src/*.py"]}
+    ]
+    assert files["after"]["after"] == ["phase/two"]
+
+
+def test_a_circle_that_a_branch_closes_is_told_in_one_line(planner: Command) -> None:
+    branch = with_test("a_branch_01", parent_id="a", dependencies=["b"])
+    planner.plan(with_test("a"), with_test("b", dependencies=["a"]), branch)
+    ran = planner("waves")
+    assert (ran.status, ran.out) == (4, "")
+    assert ran.err == (
+        "planner: the todos depend on each other in a circle: b -> a_branch_01 -> b; "
+        "remove a dependency of the branch among them\n"
+    )
+    waiting = with_test("a_branch_01", parent_id="a", dependencies=["a"])
+    planner.plan(with_test("a"), waiting)
+    assert named(planner("waves", "--json").json) == [["a"], ["a_branch_01"]]
+
+
+def test_only_the_first_of_many_others_are_named(planner: Command) -> None:
+    planner.plan(*(writing(f"t{number}", f"{number}.py") for number in range(8)), writing("all", "*.py"))
+    found = planner("waves", "--json").json
+    assert [each["todo_id"] for each in found["waves"][1][0]["apart_from"]] == [f"t{n}" for n in range(5)]
+
+
+def test_the_last_todos_of_nested_parents_are_what_others_wait_for() -> None:
+    def a_todo(todo_id: str, *after: str) -> Todo:
+        return Todo(id=todo_id.replace("/", "."), title="x", dependencies=after)
+
+    todos = [
+        a_todo("p"),
+        a_todo("p/a"),
+        a_todo("p/q", "p.a"),
+        a_todo("p/q/x"),
+        a_todo("p/q/y"),
+        a_todo("z", "p"),
+    ]
+    children = {"p": ("p.a", "p.q"), "p.q": ("p.q.x", "p.q.y")}
+    left = {todo.id: todo.dependencies for todo in to_be_worked_on(todos, children, ())}
+    assert left == {"p.a": (), "p.q.x": (), "p.q.y": (), "z": ("p.q.x", "p.q.y")}
+    assert [[each.todo.id for each in wave] for wave in placed_in_waves(())] == []
+
+
+@given(
+    pattern=st.sampled_from(["a", "*.py", "*", "**", "a/*", "./a/", "**/a", "a?", "."]),
+    folder=st.sampled_from([".", "sub", "sub/deep"]),
+    path=st.sampled_from(["a", "a.py", "b/a.py", "a/b", "sub/a", "ab", "b"]),
+)
+def test_a_glob_names_the_same_files_from_above(pattern: str, folder: str, path: str) -> None:
+    above = path if folder == "." else f"{folder}/{path}"
+    assert matches(above, seen_from_above(pattern, folder)) == matches(path, pattern)
+    assert seen_from_above(f"!{pattern}", folder) == f"!{seen_from_above(pattern, folder)}"
+
+
+def todos(**dependencies: str) -> list[Todo]:
+    return [Todo(id=key, title=key, dependencies=tuple(value)) for key, value in dependencies.items()]
+
+
+def ids(items: tuple[Todo, ...]) -> str:
+    return "".join(item.id for item in items)
+
+
+def test_among_equals_the_lower_priority_goes_first_then_the_order_of_the_plan() -> None:
+    items = [Todo(id=key, title=key, priority=p) for key, p in (("a", 2), ("b", 1), ("c", 2), ("d", 1))]
+    assert ids(dependency_order(items)) == "bdac"
+
+
+def test_a_cycle_has_no_order_and_is_spelled_out() -> None:
+    with pytest.raises(ValueError, match="b -> c -> b"):
+        dependency_order(todos(a="b", b="c", c="b"))
+    assert find_cycle(todos(a="b", b="c", c="b")) == ("b", "c", "b")
+    assert find_cycle(todos(a="a")) == ("a", "a")
+    assert find_cycle(todos(a="", b="a", c="ab", d="cz")) == ()
+
+
+def test_blockers_are_the_nearest_failures_first() -> None:
+    items = {todo.id: todo for todo in todos(a="", b="a", c="", d="bc", e="d")}
+    assert blockers("e", {"a", "c"}, items) == ("c", "a")
+    assert blockers("e", {"a", "b"}, items) == ("b",)
+    assert blockers("a", {"b"}, items) == ()
+    assert blockers("e", {"a"}, items) == ("a",)
+    assert blockers("nobody", {"a"}, items) == ()
+
+
+@given(st.lists(st.lists(st.integers(0, 7), max_size=4), min_size=1, max_size=8))
+def test_either_there_is_an_order_or_a_cycle(graph: list[list[int]]) -> None:
+    items = [
+        Todo(id=str(i), title="T", dependencies=tuple(map(str, needs))) for i, needs in enumerate(graph)
+    ]
+    cycle = find_cycle(items)
+    if cycle:
+        by_id = {item.id: item for item in items}
+        assert cycle[0] == cycle[-1]
+        assert all(after in by_id[before].dependencies for before, after in itertools.pairwise(cycle))
+        return
+    order = [item.id for item in dependency_order(items)]
+    assert sorted(order) == sorted(item.id for item in items)
+    for item in items:
+        assert all(order.index(each) < order.index(item.id) for each in item.dependencies if each in order)
+
+
+PATH_PARTS = st.sampled_from(
+    [
+        *("a", "b", "ab", "a.py", "b.py", "*", "**", "*.py", "a*", "?", "a?", "[ab]", "a[.]py", "[", "*b*"),
+        "n" * 300,
+    ]
+)
+GLOBS_OF_CLAIMS = st.lists(PATH_PARTS, min_size=1, max_size=4).map("/".join) | st.sampled_from(
+    [".", "./a//b/", "a/", "**/a.py", "/".join("a" * 70)]
+)
+GLOB_LISTS = st.lists(
+    st.builds(str.__add__, st.sampled_from(["", "", "", "!"]), GLOBS_OF_CLAIMS), max_size=4
+)
+
+
+def claims_a_todo(**keys: Any) -> Todo:
+    return Todo.model_validate({"id": "t1", "title": "A todo", **keys})
+
+
+NAMES = ("a", "b", "c", "ab", "ba", "aa", "!", "[", "[]")
+SHORT_PATHS = ["/".join(names) for size in (1, 2, 3, 4) for names in product(NAMES, repeat=size)]
+PIECES = ["**", "a", "b", "*", "?", "a*", "*b", "??", "[ab]", "[!a]", "[b-z]", "[!!]", "a[b]", "[]", "["]
+SHORT_GLOBS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=2).map("/".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(one=SHORT_GLOBS, other=SHORT_GLOBS)
+def test_globs_overlap_wherever_a_short_path_is_named_by_both(one: str, other: str) -> None:
+    both = (path for path in SHORT_PATHS if matches(path, one) and matches(path, other))
+    assert globs_overlap(one, other) or next(both, None) is None
+
+
+@pytest.mark.parametrize("alphabet", [("a", "b", "*"), ("a", "?", "*"), ("[ab]", "[!a]", "*", "b")])
+def test_two_names_with_wildcards_overlap_wherever_a_name_fits_both(alphabet: tuple[str, ...]) -> None:
+    names = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]
+    parts = ["".join(tokens) for size in (1, 2, 3) for tokens in product(alphabet, repeat=size)]
+    fits = {part: {name for name in names if matches(f"x/{name}", f"x/{part}")} for part in parts}
+    for one, other in product(parts, repeat=2):
+        assert globs_overlap(f"x/{one}", f"x/{other}") or not fits[one] & fits[other], (one, other)
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        ("[ab]", "ab"),
+        ("[!ab]", "cz0-!^]"),
+        ("[a-c]", "abc"),
+        ("[c-a]", ""),
+        ("[!c-a]", "abcz0-!^]"),
+        ("[]a]", "a]"),
+        ("[!]]", "abcz0-!^"),
+        ("[a-]", "a-"),
+        ("[.-0]", "0"),
+        ("[^a]", "a^"),
+    ],
+)
+def test_a_class_names_the_characters_that_it_holds(part: str, names: str) -> None:
+    glob = f"x/{part}"
+    for each in "abcz0-!^]":
+        assert matches(f"x/{each}", glob) is (each in names)
+        assert globs_overlap(f"x/{each}", glob) is (each in names)
+    assert not matches("x/a/y", f"x/a{part}y")
+    assert not matches("x/ab", glob)
+
+
+@given(one=GLOBS_OF_CLAIMS, other=GLOBS_OF_CLAIMS)
+def test_of_two_globs_that_overlap_one_prefix_begins_with_the_other(one: str, other: str) -> None:
+    first, second = literal_prefix(one), literal_prefix(other)
+    if globs_overlap(one, other):
+        assert first.startswith(second) or second.startswith(first)
+
+
+@given(one=GLOB_LISTS, other=GLOB_LISTS, path=st.lists(PATH_PARTS, min_size=1, max_size=4).map("/".join))
+def test_a_path_that_both_may_write_makes_a_conflict(one: list[str], other: list[str], path: str) -> None:
+    if allowed(path, one) and allowed(path, other):
+        assert claims_overlap(tuple(one), tuple(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "collide"),
+    [
+        (["src/**"], ["src/a.py"], True),
+        (["src/**", "!src/a.py"], ["src/a.py"], False),
+        (["src/**", "!src/tests/**"], ["src/tests/*.py"], False),
+        (["src/**", "!src/tests"], ["src/tests/a/b.py"], False),
+        (["**", "!src/"], ["src/**/a.py"], False),
+        (["!src/a.py", "src/**"], ["src/a.py"], True),
+        (["src/**", "!src/a.py", "src/*.py"], ["src/a.py"], True),
+        (["src/**", "!src/*.md"], ["src/*"], True),
+        (["src/*.py"], ["src/a.py", "!src/a.py"], False),
+        (["src/**", "!docs/**"], ["src/**", "!src/a.py"], True),
+        ([], ["**"], False),
+        (["!**"], ["**"], False),
+        (["a.py"], ["a.py/b.py"], True),
+    ],
+)
+def test_what_a_list_takes_out_again_is_nobodys_conflict(
+    one: list[str], other: list[str], collide: bool
+) -> None:
+    assert claims_overlap(tuple(one), tuple(other)) is collide
+    assert claims_overlap(tuple(other), tuple(one)) is collide
+
+
+def test_only_exclusions_that_can_take_something_out_are_kept() -> None:
+    grants = grants_of(("src/**", "CHANGELOG.md", "!src/a.py", "!CHANGELOG.md", "CHANGELOG.md", "!src/b"))
+    assert [(each.pattern, each.without) for each in grants] == [
+        ("src/**", ("src/a.py", "src/b")),
+        ("CHANGELOG.md", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "files"),
+    [
+        ({}, ()),
+        ({"allowed_files": []}, ()),
+        ({"allowed_files": ["!src/**"]}, ()),
+        ({"allowed_files": ["src/**", "!src/x"]}, ("src/**", "!src/x")),
+        (
+            {"allowed_files": ["src/**"], "controller_task_spec": {"type": "P", "target_file": "b"}},
+            ("src/**",),
+        ),
+        (
+            {
+                "controller_task_spec": {"type": "PATCH", "target_file": "b.py"},
+                "acceptance_criteria": {"expected_artifacts": ["out/*.json", "b.py"]},
+            },
+            ("b.py", "out/*.json"),
+        ),
+        ({"allowed_files": ["src/**"], "sub_plan": "phase.yaml"}, ()),
+        (
+            {
+                "parent_id": "t0",
+                "acceptance_criteria": {
+                    "expected_artifacts": ["./diagnostics/t0_failure_report.json", "out/a.json"]
+                },
+            },
+            ("out/a.json",),
+        ),
+    ],
+)
+def test_a_todo_may_write_what_it_is_allowed_else_what_it_names(
+    keys: dict[str, Any], files: tuple[str, ...]
+) -> None:
+    assert claimed_files(claims_a_todo(**keys)) == files

@@ -10,16 +10,23 @@ from typing import Any
 import pytest
 
 from planner.errors import LogError, RefusedEvent, StoreError
-from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
+from planner.model.events import PlanSubmitted, RunStarted, SubPlanLoaded, Verified
 from planner.model.plan import Plan
-from planner.planfile.plan_folder import IGNORED, file_name
+from planner.model.taxonomy import Category
+from planner.model.verdicts import PlanState
+from planner.planfile.loader import load_plan
+from planner.planfile.plan_folder import IGNORED, PlanFolder, file_name
+from planner.planfile.record_files import write_outcomes
 from planner.planfile.tree import load_tree
+from planner.policy.limits import lowered
 from planner.store import questions
 from planner.store import session as session_module
 from planner.store.index import Index, open_index
 from planner.store.lines import MAX_EVENT_BYTES, read_event
-from planner.store.run_log import Replay, RunLog
+from planner.store.plan_run import PlanRun
+from planner.store.run_log import Replay, RunLog, make_log_folder, plan_logs
 from planner.store.session import EventCompleter, RunSession, RunSettings
+from planner.testing import sample_document, simulate_failure, simulate_success
 
 START = datetime(2026, 1, 1, 10, 0, tzinfo=UTC)
 TEST = "from shop import price\ndef test_it(): assert price(1) == 2\n"
@@ -427,3 +434,62 @@ def test_what_is_wrong_with_a_line_is_said_in_one_line(line: bytes, rule: str, s
     assert refused.value.rule == rule
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yaml"
+    path.write_text("todo_list_id: shop\nitems: [{id: t1, title: A, verify: pytest tests/test_t1.py}]\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_t1.py").write_text("def test_it(): pass\n")
+    return path
+
+
+def drive(plan: Path, *, halts: bool = False) -> None:
+    log = plan_logs(load_plan(plan))[-1]
+    make_log_folder(log)
+
+    def lower(held: Plan) -> Plan:
+        return lowered(held, {"max_debug_attempts": 1})[0]
+
+    with RunSession.open(RunSettings(plan=plan, log=log, adjust=lower)) as session:
+        session.tell(RunStarted(at=BEGUN))
+        if halts:
+            todo = load_plan(plan).plan.items[0]
+            session.tell(
+                Verified(
+                    at=BEGUN, outcome=simulate_failure(todo, Category.HYGIENE_VIOLATION, "a test is gone")
+                )
+            )
+
+
+def verify_by_hand(plan: Path, at: datetime) -> None:
+    loaded = load_plan(plan)
+    document = sample_document(loaded.plan, [simulate_success(loaded.plan.items[0])], at=at)
+    reference = document.plans[0].model_copy(update={"digest": loaded.digest})
+    target = PlanFolder(loaded.root, "shop").outcomes
+    write_outcomes(document.model_copy(update={"plans": (reference,)}), target)
+
+
+def test_a_run_within_lower_limits_than_those_of_the_plan_is_a_run_of_that_plan(plan: Path):
+    drive(plan)
+    assert PlanRun.open(plan).is_driven
+
+
+@pytest.mark.parametrize(
+    ("halts", "later", "state"),
+    [
+        pytest.param(True, 1, PlanState.COMPLETED, id="the run is over"),
+        pytest.param(True, -1, PlanState.HALTED, id="it was verified before the run"),
+        pytest.param(False, 1, PlanState.EXECUTING, id="the run is not over"),
+    ],
+)
+def test_a_verification_by_hand_counts_after_a_driven_run(
+    plan: Path, halts: bool, later: int, state: PlanState
+):
+    drive(plan, halts=halts)
+    verify_by_hand(plan, BEGUN + timedelta(minutes=later))
+    assert PlanRun.open(plan).state.plan_state is state

@@ -1,0 +1,256 @@
+"""Sanitizing and fencing of foreign text, glob patterns, and values of assertions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.text.assertions import is_expected_first
+from planner.text.glob_patterns import allowed, globs_overlap, matches
+from planner.text.markdown import fence, inline
+from planner.text.sanitizing import clean
+
+
+@pytest.mark.parametrize(
+    ("dirty", "expected"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[38;2;1;2;3mred\x1b[K", "red"),
+        ("\x1b[2J\x1b[1;1Htop", "top"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x9d0;title\x9ctext", "text"),
+        ("\x1bPdevice\x1b\\text", "text"),
+        ("\x1b(Btext\x1bM", "text"),
+        ("\x1b", ""),
+        ("\x1b]0;never ended", "0;never ended"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("a\x00b\x07c\x08d\x7fe\x85f", "abcdef"),
+        ("a\u202eb\u2066c\u200fd", "abcd"),
+        ("a\u200bb\u2060c\ufeffd\xade", "abcde"),
+        ("a\U000e0041\U000e007fb", "ab"),
+        ("a\ufe0fb\U000e0100c", "abc"),
+        ("a\ud800b\udfff", "a\ufffdb\ufffd"),
+        ("naïve Ω 漢字 🙂 ± ≥", "naïve Ω 漢字 🙂 ± ≥"),
+    ],
+)
+def test_control_sequences_and_invisible_characters_are_removed(dirty: str, expected: str) -> None:
+    assert clean(dirty) == expected
+
+
+DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+@given(st.text(st.characters()) | st.text(alphabet="\x1b[]0;m\x07\\P\x9b\u202ea\n\r"))
+def test_whatever_comes_in_only_visible_text_comes_out(text: str) -> None:
+    cleaned = clean(text)
+    for char in cleaned:
+        assert char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs"), repr(char)
+        assert unicodedata.bidirectional(char) not in DIRECTIONS
+    cleaned.encode()
+    assert clean(cleaned) == cleaned
+
+
+def test_format_characters_of_unicode_are_all_removed_but_those_that_are_seen() -> None:
+    seen = {
+        char for code in range(0x110000) if unicodedata.category(char := chr(code)) == "Cf" and clean(char)
+    }
+    assert seen <= {chr(code) for code in (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2)}
+
+
+def test_a_limit_keeps_head_and_tail_and_shows_the_cut() -> None:
+    text = "head" + "x" * 1_000 + "tail"
+    cut = clean(text, limit=90)
+    assert cut.startswith("head")
+    assert cut.endswith("tail")
+    assert "… 918 characters cut …" in cut
+    assert len(cut) < 90 + 40
+    assert clean("short", limit=5) == "short"
+
+
+@given(st.text(), st.integers(0, 50))
+def test_no_more_than_the_limit_is_kept(text: str, limit: int) -> None:
+    cleaned = clean(text, limit=limit)
+    assert cleaned == clean(text) or len(cleaned) <= limit + 40
+
+
+def test_an_endless_sequence_costs_no_more_than_its_length() -> None:
+    assert clean("\x1b]" * 50_000) == ""
+    assert clean("\x1b[" + "0" * 100_000) == "0" * 100_000
+
+
+TICKS = st.text(alphabet="`~\n\r a#|", max_size=40)
+
+
+@given(TICKS | st.text(), st.text())
+def test_no_line_of_the_text_closes_the_fence(text: str, info: str) -> None:
+    first, *body, last = fence(text, info).split("\n")
+    bar = re.match(r"`{3,}", first)
+    assert bar is not None
+    assert last == bar[0]
+    assert not any(bar[0] in line for line in body)
+    assert re.fullmatch(r"[A-Za-z0-9_+.#-]*", first[len(bar[0]) :])
+
+
+@given(TICKS | st.text())
+def test_the_text_is_there_unchanged_but_for_its_line_ends(text: str) -> None:
+    body = "\n".join(fence(text).split("\n")[1:-1])
+    assert body == text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("info", "shown"),
+    [("python", "python"), ("c++", "c++"), ("py`\n# head", "py#head"), ("x" * 99, "x" * 30), ("", "")],
+)
+def test_the_info_string_holds_only_the_name_of_a_language(info: str, shown: str) -> None:
+    assert fence("x", info) == f"```{shown}\nx\n```"
+
+
+@given(TICKS | st.text())
+def test_a_code_span_is_one_line_that_ends_where_it_should(text: str) -> None:
+    shown = inline(text)
+    assert "\n" not in shown
+    if shown == "(empty)":
+        assert not text.split()
+        return
+    bar = re.match(r"`+", shown)
+    assert bar is not None
+    # The first run of that very length closes the span.
+    runs = [run.span() for run in re.finditer(r"`+", shown) if len(run[0]) == len(bar[0])]
+    assert runs == [bar.span(), (len(shown) - len(bar[0]), len(shown))]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a  b\n# c", "`a b # c`"),
+        ("`a`", "`` `a` ``"),
+        ("a``b", "```a``b```"),
+        ("", "(empty)"),
+        ("x" * 500, "`" + "x" * 299 + "…`"),
+    ],
+)
+def test_inline_text_is_clipped_and_kept_on_its_line(text: str, shown: str) -> None:
+    assert inline(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("src/a.py", "src/**", True),
+        ("src/x/y/a.py", "src/**/a.py", True),
+        ("src/a.py", "src/**/a.py", True),
+        ("src/a.py", "src", True),
+        ("src/a.py", "src/", True),
+        ("srcs/a.py", "src", False),
+        ("src/x/a.py", "src/*", True),
+        ("src/x/a.py", "src/*.py", False),
+        ("deep/in/a.py", "*.py", True),
+        ("./src/a.py", "src/a.py", True),
+        ("src/a.py", "src/[ab].py", True),
+        ("src/a.py", "src/?.py", True),
+        ("src/ab.py", "src/?.py", False),
+        ("a.py", "**", True),
+        ("a.py", ".", True),
+        ("a+b.py", "a+b.py", True),
+        ("aab.py", "a+b.py", False),
+    ],
+)
+def test_globs_name_paths(path: str, pattern: str, expected: bool) -> None:
+    assert matches(path, pattern) is expected
+
+
+def test_later_patterns_take_out_and_put_in_again() -> None:
+    assert allowed("src/a.py", ["src/**"])
+    assert not allowed("src/a.py", ["src/**", "!src/a.py"])
+    assert allowed("src/a.py", ["src/**", "!src/**", "src/a.py"])
+    assert not allowed("src/a.py", [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("src/**", "src/core/**", True),
+        ("src/*.py", "src/test_*", True),
+        ("src/*.py", "src/*.js", False),
+        ("src/a/*.py", "lib/**", False),
+        ("*.py", "src/a.py", True),
+        ("**/secret", "src/**", True),
+        ("a?c", "abc", True),
+        ("a?c", "abd", False),
+        ("a" + "/a" * 70, "b", False),
+    ],
+)
+def test_whether_globs_can_meet(one: str, other: str, expected: bool) -> None:
+    assert globs_overlap(one, other) is expected
+    assert globs_overlap(other, one) is expected
+
+
+_PARTS = st.sampled_from(["a", "b", "a*", "?", "**", "*", "[ab]"])
+
+
+@given(st.lists(_PARTS, min_size=1, max_size=4), st.lists(st.sampled_from("ab"), min_size=1, max_size=4))
+def test_a_path_that_both_globs_name_lets_them_meet(parts: list[str], names: list[str]) -> None:
+    pattern, path = "/".join(parts), "/".join(names)
+    if matches(path, pattern):
+        assert globs_overlap(pattern, path)
+
+
+GIVEN = ("raw", "normalized")
+
+
+@pytest.mark.parametrize(
+    ("source", "operator"),
+    [
+        ("assert 3 == total(cart)", "=="),
+        ("assert normalized == normalize(raw)", "=="),
+        ("assert normalized == normalize(  # and so on in the next line", "=="),
+        ("assert expected_total == result", "=="),
+        ('assert {"a": [1, -2]} == result.data', "=="),
+        ("assert Point(1, y=2) == move(p)", "=="),
+        ("assert pytest.approx(2.5) == mean(values)", "=="),
+        ("assert 5 <= count(cart)", "<="),
+        ("self.assertEqual(3, total(cart))", "=="),
+        ('self.assertEqual("a", result, "not equal")', "=="),
+        ('assert "usage" in out', "in"),
+        ("assert name not in text.splitlines()", "not in"),
+        ('assert f"{raw}!" == shout(raw)', "=="),
+    ],
+)
+def test_the_expected_value_stands_in_front(source: str, operator: str) -> None:
+    assert is_expected_first(source, GIVEN, operator)
+
+
+@pytest.mark.parametrize(
+    ("source", "operator"),
+    [
+        ("assert total(cart) == 3", "=="),
+        ("assert result == normalized", "=="),
+        ("assert result == other", "=="),
+        ("assert normalize(raw) == normalized", "=="),
+        ("assert normalized == raw", "=="),
+        ("assert result == Point(1, 2)", "=="),
+        ("assert f(3 == x) == 3", "=="),
+        ("self.assertEqual(total(cart), 3)", "=="),
+        ("self.assertTrue(total(cart))", "=="),
+        ("assert status(page) in (200, 204)", "in"),
+        ("assert word in ('a', 'b')", "in"),
+        ("assert find(text) in text", "in"),
+        ("raise ValueError(text)", "=="),
+        ("assert total(cart)", "=="),
+    ],
+)
+def test_by_custom_the_expected_value_stands_behind(source: str, operator: str) -> None:
+    assert not is_expected_first(source, GIVEN, operator)
+
+
+@given(st.text(), st.sampled_from(["==", "in"]))
+def test_any_source_can_be_looked_at(text: str, operator: str) -> None:
+    is_expected_first(f"assert {text} == {text}", (), operator)
+    is_expected_first(f"self.assertEqual({text}, 3)", (), operator)
