@@ -12,7 +12,7 @@ import pytest
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import Verdict
 from pytest_planverify.checks import artifact as module
-from pytest_planverify.checks.artifact import check_artifact
+from pytest_planverify.checks.artifact import check_artifact, read_fixture
 from pytest_planverify.checks.result import Judgement
 
 
@@ -191,3 +191,40 @@ def test_another_document_is_not_fetched_even_where_it_could_be(root: Path) -> N
     (root / "any.json").write_text("{}")
     (root / "remote.json").write_text(json.dumps({"$ref": (root / "any.json").as_uri()}))
     assert problem(root, "out/a.json", schema="remote.json") == "bad_schema"
+
+
+@pytest.mark.parametrize(
+    ("path", "problem", "said"),
+    [
+        ("rsi.jsn", "missing", "does not exist; did you mean rsi.json?"),
+        ("gone/x", "missing", "does not exist"),
+        ("folder", "not_a_file", "is a folder, not a file"),
+        ("../x", "outside_root", "is outside of"),
+        ("out", "outside_root", "is outside of"),
+        ("a\0b", "unreadable", "cannot be read"),
+    ],
+)
+def test_a_fixture_that_cannot_be_used_says_why(tmp_path: Path, path: str, problem: str, said: str) -> None:
+    root = tmp_path / "root"
+    (root / "folder").mkdir(parents=True)
+    (root / "rsi.json").write_text("[1]")
+    (root / "out").symlink_to(tmp_path)
+    use, evidence = read_fixture(path, root, check_id="tests[0]")
+    assert use.sha256 is None
+    assert evidence is not None
+    assert evidence.artifact is not None
+    assert evidence.artifact.problem == problem
+    assert said in evidence.headline
+
+
+def test_a_fixture_that_may_not_be_read_is_no_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(module, "file_sha256", refuse)
+    (tmp_path / "x").write_text("1")
+    _, evidence = read_fixture("x", tmp_path)
+    assert evidence is not None
+    assert evidence.headline == "the fixture x cannot be read: Permission denied"

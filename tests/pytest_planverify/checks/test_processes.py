@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import psutil
 import pytest
+from forked import in_fork
 
 from pytest_planverify.checks import processes
 from pytest_planverify.checks.processes import (
     HEAD_BYTES,
     TAIL_BYTES,
+    TOKEN_VARIABLE,
     ProcessResult,
     end_process_tree,
     run_process,
     signal_name,
 )
+from pytest_planverify.session.fork_server import end_orphans
 
 
 def run(code: str, tmp_path: Path, timeout_seconds: float = 30, *arguments: str) -> ProcessResult:
@@ -238,3 +243,76 @@ def test_a_platform_without_waitid_is_served_too(tmp_path: Path, monkeypatch: py
     monkeypatch.delattr(processes.os, "waitid", raising=False)
     assert run("raise SystemExit(4)", tmp_path).exit_code == 4
     assert run("import time; time.sleep(60)", tmp_path, 0.5).timed_out
+
+
+PARENT = 4_194_305 + os.getpid()
+"""No process has a number as large as this, and no other worker of the suite ends what bears it."""
+
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc")
+
+
+def left_of(mark: str) -> list[int]:
+    found: list[int] = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("MARK") == mark:
+                found.append(process.pid)
+    return found
+
+
+def start(mark: str, *words: str, token: str | None = None) -> subprocess.Popen[bytes]:
+    env = {"MARK": mark, "PATH": os.environ["PATH"]} | ({TOKEN_VARIABLE: token} if token else {})
+    return subprocess.Popen(words, env=env, start_new_session=True)
+
+
+def wait_for(mark: str, count: int) -> None:
+    deadline = time.monotonic() + 20
+    while len(left_of(mark)) != count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(left_of(mark)) == count
+
+
+@linux_only
+def test_everything_below_this_process_ends_and_this_process_does_not():
+    mark = uuid.uuid4().hex
+
+    def end() -> int:
+        start(mark, "sh", "-c", "setsid sleep 60 & sleep 60")
+        wait_for(mark, 3)
+        end_orphans(PARENT)
+        return os.getpid()
+
+    assert in_fork(end) != os.getpid()
+    assert left_of(mark) == []
+
+
+@linux_only
+def test_commands_of_the_dead_parent_end_with_all_that_they_started():
+    mine, others = uuid.uuid4().hex, uuid.uuid4().hex
+    # The first drops the mark of its run from the environment of what it starts.
+    script = f"env -u {TOKEN_VARIABLE} sleep 60 & env -u {TOKEN_VARIABLE} setsid sleep 60 & exec sleep 60"
+    command = start(mine, "sh", "-c", script, token=f"{PARENT}-1")
+    other = start(others, "sleep", "60", token=f"{PARENT}1-1")
+    try:
+        wait_for(mine, 3)
+
+        in_fork(lambda: end_orphans(PARENT))
+
+        wait_for(mine, 0)  # a process that was killed is listed until the kernel has ended it
+        assert left_of(others) == [other.pid]
+    finally:
+        for process in (command, other):
+            process.kill()
+            process.wait()
+
+
+@linux_only
+def test_the_parent_marks_its_commands_with_its_number(tmp_path: Path):
+    from pytest_planverify.checks.processes import run_process
+
+    script = f"import os; print(os.environ['{TOKEN_VARIABLE}'])"
+    done = run_process(
+        [sys.executable, "-c", script], cwd=tmp_path, env=dict(os.environ), timeout_seconds=60
+    )
+
+    assert done.stdout.startswith(f"{os.getpid()}-")

@@ -2,28 +2,119 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from cause_samples import PLAN as SHOP
-from cause_samples import (
-    absent,
-    asserted,
-    complained,
-    error,
-    failing,
-    frame,
-    plan_of,
-    seen,
-    top_tests_by_rank,
-    uncollected,
-)
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from planner.model.evidence import ChangedFile, Confirmation, Evidence, Finding, Hunk, ProcessEnd
+from planner.model.evidence import (
+    ArtifactFact,
+    ChangedFile,
+    CommandFact,
+    Confirmation,
+    Evidence,
+    ExceptionFact,
+    Finding,
+    Frame,
+    Hunk,
+    ProcessEnd,
+)
+from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
+from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.causes import SeenFailure, find_causes, grouping
+
+if TYPE_CHECKING:
+    from planner.model.outcome import Cause
+
+
+SHOP = "shop"
+
+
+def frame(path: str, function: str, *, line: int = 1, source: str = "x = 1", **more: Any) -> Frame:
+    side = Side.TEST if path.startswith("tests/") else Side.PRODUCT
+    module = path.removesuffix(".py").replace("/", ".")
+    return Frame(path=path, line=line, function=function, side=side, source=source, module=module, **more)
+
+
+def error(kind: str, message: str = "", *frames: Frame, **more: Any) -> ExceptionFact:
+    module = "" if "." in kind else "builtins."
+    return ExceptionFact(
+        type=kind.rpartition(".")[2], qualified=f"{module}{kind}", message=message, frames=frames, **more
+    )
+
+
+def failing(nodeid: str, *errors: ExceptionFact, phase: Phase = Phase.CALL, **more: Any) -> Evidence:
+    """A phase of a test that raised."""
+    return Evidence(
+        kind=EvidenceKind.TEST,
+        check_id="tests[0]",
+        phase=phase,
+        nodeid=nodeid,
+        tests=(nodeid,),
+        exceptions=errors,
+        headline=f"{errors[0].type}: {errors[0].message}" if errors else "failed",
+        first_party=("shop",),
+        **more,
+    )
+
+
+def asserted(nodeid: str, message: str, *subjects: Frame, source: str = "assert x") -> Evidence:
+    """A test whose own assertion failed."""
+    path, _, function = nodeid.partition("::")
+    failed = error("AssertionError", message, frame(path, function, source=source))
+    return failing(nodeid, failed, subjects=subjects)
+
+
+def uncollected(path: str, failed: ExceptionFact) -> Evidence:
+    """A file of tests that could not be imported."""
+    return Evidence(
+        kind=EvidenceKind.COLLECTION,
+        check_id="tests[0]",
+        phase=Phase.COLLECT,
+        nodeid=path,
+        exceptions=(failed,),
+        headline=f"{failed.type}: {failed.message}",
+        first_party=("shop",),
+    )
+
+
+def complained(tool: str, *findings: Finding, purpose: str = "lint") -> Evidence:
+    """A command that found something."""
+    fact = CommandFact(argv=(tool, "shop"), tool=tool, purpose=purpose, findings=findings)
+    said = findings[0].message if findings else tool
+    return Evidence(kind=EvidenceKind.COMMAND, check_id="tests[0]", command=fact, headline=said)
+
+
+def absent(path: str) -> Evidence:
+    fact = ArtifactFact(path=path, problem="missing")
+    headline = f"{path} is missing"
+    return Evidence(
+        kind=EvidenceKind.ARTIFACT, check_id="expected_artifacts[0]", artifact=fact, headline=headline
+    )
+
+
+def seen(
+    todo: str, evidence: Evidence, *, root: str = "/shop", plan: str = SHOP, **more: Any
+) -> SeenFailure:
+    """The failure with the diagnosis that the rules give; ``more`` replaces parts of it."""
+    diagnosis = diagnose(evidence)
+    return SeenFailure((plan, todo), evidence, diagnosis.model_copy(update=more), root)
+
+
+def plan_of(**depends: str) -> dict[tuple[str | None, str], list[tuple[str | None, str]]]:
+    """Todos in their order, each with the names of those that it depends on."""
+    return {(SHOP, todo): [(SHOP, each) for each in names.split()] for todo, names in depends.items()}
+
+
+def top_tests_by_rank(causes: tuple[Cause, ...]) -> list[tuple[str, ...]]:
+    return [cause.top_tests for cause in causes]
+
 
 PLAN = plan_of(a="", b="a", c="b")
 
@@ -536,3 +627,84 @@ def test_a_long_chain_of_todos_is_ordered() -> None:
     assert [cause.todos[0].todo_id for cause in causes] == ["t0", "t2999"]
     assert causes[0].because == "in an earlier todo than the next"
     assert causes[0].owner is not Owner.PLAN
+
+
+TODOS = ("a", "b", "c", "d")
+NAMES = st.sampled_from(("one", "two", "three"))
+
+
+def _test(name: str, other: str, phase: Phase) -> Evidence:
+    steps = [frame(f"tests/test_{name}.py", f"test_{other}"), frame(f"shop/{other}.py", name)]
+    return failing(f"tests/test_{name}.py::test_{other}", error("KeyError", other, *steps), phase=phase)
+
+
+def _file(name: str, other: str) -> Evidence:
+    path = f"tests/test_{name}.py"
+    failed = error("ModuleNotFoundError", f"No module named '{other}'", frame(path, "<module>"), name=other)
+    return uncollected(path, failed)
+
+
+def _value(name: str, other: str) -> Evidence:
+    subject = frame(f"shop/{other}.py", other)
+    return asserted(
+        f"tests/test_{name}.py::test_{other}", f"assert 1 == 2\n +  where 1 = {other}()", subject
+    )
+
+
+EVIDENCE = st.one_of(
+    st.builds(_test, NAMES, NAMES, st.sampled_from((Phase.CALL, Phase.SETUP))),
+    st.builds(_file, NAMES, NAMES),
+    st.builds(_value, NAMES, NAMES),
+    st.builds(absent, NAMES),
+)
+DIAGNOSIS = st.builds(
+    lambda category, confidence, signature: Diagnosis(
+        category=category,
+        owner=category.facts.usual_owner,
+        confidence=confidence,
+        rule="a",
+        because="b",
+        signature=f"{category}{signature}",
+        suggestion="c",
+    ),
+    st.sampled_from(Category),
+    st.sampled_from((0.5, 0.9)),
+    st.integers(0, 3),
+)
+SEEN = st.builds(
+    lambda todo, evidence, diagnosis: SeenFailure((SHOP, todo), evidence, diagnosis),
+    st.sampled_from((*TODOS, "unknown")),
+    EVIDENCE,
+    DIAGNOSIS,
+)
+DEPENDS = st.fixed_dictionaries(
+    {
+        (SHOP, todo): st.lists(st.sampled_from([(SHOP, each) for each in TODOS]), max_size=2)
+        for todo in TODOS
+    }
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(SEEN, max_size=8), DEPENDS, st.randoms(use_true_random=False))
+def test_every_failure_is_in_one_cause_and_the_order_is_total(
+    found: list[SeenFailure],
+    depends: dict[tuple[str | None, str], list[tuple[str | None, str]]],
+    chance: random.Random,
+) -> None:
+    causes = find_causes(found, depends)
+    groups = grouping(found, depends)
+    assert sorted(place for group in groups for place in group) == list(range(len(found)))
+    assert [cause.rank for cause in causes] == list(range(1, len(groups) + 1))
+    for cause, group in zip(causes, groups, strict=True):
+        assert {found[place].diagnosis.signature for place in group} == set(cause.signatures)
+        assert cause.because
+
+    signatures = [signature for cause in causes for signature in cause.signatures]
+    assert len(signatures) == len(set(signatures))
+    ranks = {signature: cause.rank for cause in causes for signature in cause.signatures}
+    assert all(ranks[other] > cause.rank for cause in causes for other in cause.explains)
+
+    shuffled = list(found)
+    chance.shuffle(shuffled)
+    assert find_causes(shuffled, depends) == causes

@@ -1,11 +1,13 @@
 """The table of rules as a table: readable, ordered, total, and free of pytest."""
 
-# ruff: noqa: E501 (sources and outputs are quoted on one line)
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -30,6 +32,10 @@ from planner.model.evidence import (
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from pytest_planverify.diagnosis import RULES, Hit, Rule, decision, diagnose
+from pytest_planverify.diagnosis.decision import FILE, calibrated, fit_of, on_curve
+
+# ruff: noqa: E501 (sources and outputs are quoted on one line)
+
 
 TEXTS = st.sampled_from(
     [
@@ -126,3 +132,47 @@ def test_a_rule_that_is_not_sure_names_the_next_reading() -> None:
 def test_the_diagnosis_imports_no_pytest() -> None:
     code = "import sys, pytest_planverify.diagnosis; sys.exit('pytest' in sys.modules or '_pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+RAW = st.floats(-0.5, 1.5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from([*(rule.id for rule in RULES), "a-rule-of-a-plugin"]), RAW, RAW)
+def test_more_of_its_own_confidence_is_never_less_of_the_earned(
+    rule: str, left: float, right: float
+) -> None:
+    low, high = sorted((left, right))
+    assert 0 <= calibrated(rule, low) <= calibrated(rule, high) + 1e-12 <= 1 + 1e-12
+
+
+def test_a_rule_that_the_corpus_does_not_know_keeps_half_of_its_own_word() -> None:
+    curve = fit_of(json.loads(FILE.read_text())).curve
+    assert calibrated("a-rule-of-a-plugin", 0.8) == pytest.approx((0.8 + on_curve(curve, 0.8)) / 2)
+
+
+def test_nothing_lies_beyond_the_ends_of_the_line() -> None:
+    curve = ((0.2, 0.6), (0.1, 0.9))
+    assert [on_curve(curve, score) for score in (0.0, 0.2, 0.4, 0.6, 1.0)] == pytest.approx(
+        [0.1, 0.1, 0.5, 0.9, 0.9]
+    )
+
+
+RECORDINGS_FILE = Path(__file__).parents[3] / "fixtures/evidence.jsonl"
+RECORDINGS: list[dict[str, Any]] = [
+    json.loads(line) for line in RECORDINGS_FILE.read_text(encoding="utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording["name"])
+def test_recorded_evidence_keeps_its_diagnosis(recording: dict[str, Any]) -> None:
+    expected = recording["expected"]
+    diagnosis = diagnose(Evidence.model_validate(recording["evidence"]))
+    assert (diagnosis.category, diagnosis.owner, diagnosis.rule) == (
+        expected["category"],
+        expected["owner"],
+        expected["rule"],
+    )
+    if expected["path"]:
+        assert diagnosis.location is not None
+        assert diagnosis.location.path == expected["path"]

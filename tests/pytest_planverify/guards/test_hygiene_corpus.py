@@ -2,9 +2,151 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
 import pytest
 import yaml
-from hygiene_corpus import CORPUS, cases, patches
+from hygiene_samples import HeldFiles
+from text_bundles import read_bundle
+
+from planner.model.baseline import JudgeKind
+from planner.model.evidence import HygieneSignal
+from planner.planfile.loader import plan_as_it_stands
+from pytest_planverify.baseline.kinds import Judges
+from pytest_planverify.guards.allowlist import is_cache
+from pytest_planverify.guards.hygiene import Grants, compare, violations
+from pytest_planverify.guards.hygiene.source import has_same_tree
+
+CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change of one project."""
+
+    id: str
+    project: str
+    label: str
+    todo: str
+    kind: str
+    note: str
+    before: HeldFiles
+    now: HeldFiles
+    grants: Grants
+    kinds: dict[str, JudgeKind]
+
+    @cached_property
+    def signals(self) -> tuple[HygieneSignal, ...]:
+        red = frozenset(_red_tests()[self.project])
+
+        def is_red(nodeid: str) -> bool:
+            return nodeid in red or nodeid.partition("::")[0] in red
+
+        return compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
+
+    @cached_property
+    def blamed(self) -> list[str]:
+        """Return the todos that hygiene holds something against."""
+        passed = [reach.todo_id for reach in self.grants.todos]
+        return [each.todo_id for each in violations(self.signals, grants=self.grants, passed=passed)]
+
+    def outside(self) -> list[str]:
+        """Return the changed files that the allowlist holds against todos."""
+        old, new = self.before.digests(), self.now.digests()
+        return [
+            path
+            for path in sorted({*old, *new})
+            if old.get(path) != new.get(path)
+            and not any(reach.may_change(path) for reach in self.grants.todos)
+            and not any(path in reach.artifacts for reach in self.grants.todos)
+            and not is_cache(path)
+            and not has_same_tree(path, self.before.read(path), self.now.read(path))
+        ]
+
+
+def cases(split: str) -> Iterator[Case]:
+    """The cases of a split."""
+    for entry in _entries():
+        if entry["split"] == split:
+            yield _case(entry)
+
+
+@cache
+def patches(project: str) -> dict[str, str]:
+    """Return the unified diffs of a project's cases, by the id of the case."""
+    return read_bundle(CORPUS / "patches" / f"{project}.patch")
+
+
+def project_bundle(name: str) -> Path:
+    """Return the file that holds the files of a project."""
+    return CORPUS / "projects" / f"{name}.txt"
+
+
+_FILE = re.compile(r"^diff --git a/(.+) b/(.+)\n", re.MULTILINE)
+_HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@.*\n", re.MULTILINE)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def patched(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
+    """Return the files after a unified diff as git writes it; its context is not compared."""
+    found = dict(files)
+    _, *parts = _FILE.split(patch)
+    for old, new, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        lines = _LINE.findall(found.pop(old, b"").decode())
+        head, *hunks = _HUNK.split(body)
+        result: list[str] = []
+        at = 0
+        for start, hunk in zip(hunks[::2], hunks[1::2], strict=True):
+            begin = max(int(start) - 1, 0)
+            result += lines[at:begin]
+            at = begin
+            last = ""
+            for line in _LINE.findall(hunk):
+                at += line[0] in " -"
+                result += [line[1:]] if line[0] in " +" else []
+                if line[0] == "\\" and last in " +":
+                    result[-1] = result[-1].removesuffix("\n")
+                last = line[0]
+        if "+++ /dev/null" not in head and "deleted file" not in head:
+            found[new] = "".join([*result, *lines[at:]]).encode()
+    return found
+
+
+@cache
+def _entries() -> list[dict[str, Any]]:
+    return yaml.safe_load((CORPUS / "cases.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _red_tests() -> dict[str, list[str]]:
+    return yaml.safe_load((CORPUS / "red_tests.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]:
+    files = {path: text.encode() for path, text in read_bundle(project_bundle(name)).items()}
+    plan = plan_as_it_stands(files["plan.yaml"], "plan.yaml")
+    assert plan is not None
+    grants = Grants.of_plan(plan, "plan.yaml")
+    judges = Judges(
+        plans=frozenset({"plan.yaml"}),
+        contracts=frozenset(each.contract for each in grants.todos if each.contract),
+        data=frozenset(path for each in grants.todos for path in each.data),
+        artifacts=tuple(path for each in grants.todos for path in each.artifacts),
+    )
+    return files, grants, {path: judges.kind_of(path) for path in files}
+
+
+def _case(entry: dict[str, Any]) -> Case:
+    files, grants, kinds = _project(entry["project"])
+    facts = {name: entry[name] for name in ("id", "project", "label", "todo", "kind", "note")}
+    now = patched(files, patches(entry["project"])[entry["id"]])
+    return Case(**facts, before=HeldFiles(files), now=HeldFiles(now), grants=grants, kinds=kinds)
 
 
 @pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])

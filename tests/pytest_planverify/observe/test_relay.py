@@ -1,15 +1,24 @@
-"""A record of the relay is one line of JSON, whatever objects a report holds."""
+"""What a worker is told, what it reports, and who watches it."""
 
 from __future__ import annotations
 
 import enum
 import json
+import signal
+import sys
 from decimal import Decimal
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.observe.relay import dump_line
+from pytest_planverify.observe.spec import Narrowing, Start, WorkerSpec
+from pytest_planverify.observe.supervision import SIGNAL, SoftLimits
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 class Level(enum.IntEnum):
@@ -52,3 +61,45 @@ def test_what_json_cannot_hold_is_told_in_a_word_and_the_rest_stays(
     told = json.loads(line)["data"]
     assert (told["nodeid"], told["metadata"]) == ("a.py::test_a", expected)
     assert told["user_properties"] == [["odd", expected], ["plain", [1, None]]]
+
+
+def test_the_limit_ends_a_test_only_while_its_body_runs(monkeypatch: pytest.MonkeyPatch):
+    asked: list[float] = []
+    plugin = SimpleNamespace(timeout_sigalrm=lambda item, settings: asked.append(settings.timeout))
+    monkeypatch.setitem(sys.modules, "pytest_timeout", cast("ModuleType", plugin))
+    assert SIGNAL is not None
+    before, limits = signal.getsignal(SIGNAL), SoftLimits()
+    try:
+        assert limits.listen(7.5)
+        signal.raise_signal(SIGNAL)
+        body = limits.pytest_runtest_call(cast("pytest.Item", object()))
+        next(body)
+        signal.raise_signal(SIGNAL)
+        with pytest.raises(StopIteration):
+            body.send(None)
+        signal.raise_signal(SIGNAL)
+    finally:
+        signal.signal(SIGNAL, before)
+
+    assert asked == [7.5]
+
+
+def test_a_spec_survives_the_way_to_a_process():
+    spec = WorkerSpec(
+        worker_id="w1",
+        check="plan::t::tests[0]",
+        start=Start(root="/r", options=("-q", "é"), env=(("A", "1"),), modules=("numpy",)),
+        args=("-q", "é", "a.py"),
+        selections=("a.py",),
+        deselect=("c",),
+        journal="/j",
+        log=None,
+        stacks="/s",
+        board="/b",
+        limit_seconds=3.5,
+        narrowing=Narrowing(keyword="x", deselect=("a.py::t",)),
+        planned=("x.py",),
+        sandbox=(Sandbox(root="/r", network=("host",)),),
+    )
+
+    assert WorkerSpec.from_json(spec.to_json()) == spec

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from planner.model.outcome import OutcomeDocument
 from pytest_planverify.reports.reporter_session import CriterionResult, criterion_results
+from pytest_planverify.reports.reporters import (
+    ANNOTATIONS,
+    GivenOptions,
+    confirmation_start,
+    is_reporting_needed,
+    reporting_start,
+    worker_start,
+)
+from pytest_planverify.session.workers import conftest_texts
 
 RUN = {
     "run_id": "r1",
@@ -126,3 +136,175 @@ def test_a_test_that_no_worker_reported_has_the_outcome_of_the_document(outcome:
 
     assert (decisive.nodeid, decisive.outcome) == ("a.py::test_x", told)
     assert hasattr(decisive, "wasxfail") == outcome.startswith("x")
+
+
+SCRATCH = Path("/run")
+HERE = Path("/here")
+
+
+def given(
+    command_line: str = "", ini: str = "", environment: str = "", *, on_github: bool = False
+) -> GivenOptions:
+    return GivenOptions(
+        command_line=tuple(command_line.split()),
+        ini=tuple(ini.split()),
+        environment=tuple(environment.split()),
+        directory=HERE,
+        on_github=on_github,
+    )
+
+
+def worker(options: GivenOptions, command: str = "tests") -> str:
+    return " ".join(worker_start(options, command.split(), scratch=SCRATCH, name="c1").args)
+
+
+def confirmation(options: GivenOptions, command: str = "tests") -> str:
+    return " ".join(confirmation_start(options, command.split(), scratch=SCRATCH).args)
+
+
+@pytest.mark.parametrize(
+    ("options", "in_worker", "in_confirmation", "in_reporting"),
+    [
+        ("-qrA --durations=3", "-q", "-q", "-q -r A --durations=3"),
+        ("--html a.html --css=b.css", "", "", "--html=/here/a.html --css=/here/b.css"),
+        ("--junitxml=j.xml", "--junitxml=/run/unused", "", "--junitxml=/here/j.xml"),
+        (
+            "--json-report --json-report-file=r.json",
+            "--json-report --json-report-file=none",
+            "",
+            "--json-report --json-report-file=/here/r.json",
+        ),
+        (
+            "--json-report-omit log streams",
+            "--json-report-omit log streams",
+            "",
+            "--json-report-omit log streams",
+        ),
+        (
+            "--ctrf=c.json --report-log=l",
+            "--ctrf=/run/unused",
+            "",
+            "--ctrf=/here/c.json --report-log=/here/l",
+        ),
+        ("--alluredir=al --clean-alluredir", "--alluredir=/run/allure/c1", "", ""),
+        (
+            "-n2 -x --lf --maxfail=3 -k a",
+            "-n 2 -x --lf --maxfail=3 -k a",
+            "-n 2 -x --lf --maxfail=3 -k a",
+            "",
+        ),
+        ("--strange=1 -p x --timeout 3", *["--strange=1 -p x --timeout 3"] * 3),
+        ("--planverify --planverify-scope=all -v", "-v", "-v", "-v"),
+        ("--max-warnings=3", "", "", "--max-warnings=3"),
+        (
+            "--cov=shop --cov-report=html:cov --cov-report term --cov-fail-under=80",
+            "--cov=shop --cov-report= --cov-fail-under=0",
+            "",
+            "--cov=shop --cov-report=html:/here/cov --cov-report=term --cov-fail-under=80",
+        ),
+    ],
+)
+def test_each_option_goes_where_the_table_says(
+    options: str, in_worker: str, in_confirmation: str, in_reporting: str
+) -> None:
+    found = given(options)
+
+    assert worker(found).split() == [*in_worker.split(), "tests"]
+    assert confirmation(found).split() == [*in_confirmation.split(), "tests"]
+    assert (
+        " ".join(reporting_start(found).args).replace("--cov-report term", "--cov-report=term")
+        == in_reporting
+    )
+
+
+def test_the_rest_of_addopts_is_given_to_workers_in_its_place() -> None:
+    found = given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v")
+
+    start = worker_start(found, ["tests"], scratch=SCRATCH, name="c1")
+
+    assert start.args == ("-o", "addopts=--strict-markers -k quick", "tests")
+    assert start.env["PYTEST_ADDOPTS"] == "-v"
+    plain = given(ini="--strict-markers", environment="-v")
+    start = worker_start(plain, ["tests"], scratch=SCRATCH, name="c1")
+    assert (start.args, start.env) == (("tests",), {})
+
+
+def test_a_command_has_the_reporters_that_it_asks_for_itself() -> None:
+    found = given("--json-report --cov=shop --junitxml=j.xml")
+    command = "tests --json-report --cov=other --cov-fail-under=9"
+
+    start = worker_start(found, command.split(), scratch=SCRATCH, name="c1")
+
+    assert start.args == ("--junitxml=/run/unused", *command.split())
+    assert "COVERAGE_FILE" not in start.env
+
+
+def test_a_confirmation_lacks_the_commands_own_reporters_but_keeps_what_decides_its_verdict() -> None:
+    reporters = "--html=a.html -rA --json-report --log-file=l"
+    command = f"tests {reporters} --cov=shop --cov-fail-under=9 --max-warnings=2 -k a"
+
+    start = confirmation_start(given(), command.split(), scratch=SCRATCH)
+
+    assert " ".join(start.args) == "tests --cov=shop --cov-fail-under=9 --max-warnings=2 -k a --cov-report="
+    assert start.env["COVERAGE_FILE"].startswith(str(SCRATCH))
+
+
+def test_a_source_of_coverage_that_is_a_folder_is_found_from_every_folder(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    found = GivenOptions(command_line=("--cov=src", "--cov=shop"), directory=tmp_path)
+
+    assert reporting_start(found).args == (f"--cov={tmp_path / 'src'}", "--cov=shop")
+
+
+@pytest.mark.parametrize(
+    "options", ["", "-q -x -k a -n2", "--strict-markers -p xdist --planverify-scope=all"]
+)
+def test_a_run_without_reporters_needs_no_reporting_session(
+    options: str, pytestconfig: pytest.Config
+) -> None:
+    own = os.path.dirname(pytest.__file__)
+    plugins = [
+        (name, plugin)
+        for name, plugin in pytestconfig.pluginmanager.list_name_plugin()
+        if not str(getattr(plugin, "__file__", own)).endswith("conftest.py")
+        and type(plugin).__module__ != "__channelexec__"  # xdist, where it runs these tests
+    ]
+
+    assert not is_reporting_needed(given(options), plugins, ())
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["-rA", "--html=a", "--strange=x", "--cov", "--durations=3", "--alluredir=a", "--max-warnings=1"],
+)
+def test_an_option_of_a_reporter_or_one_that_is_not_known_needs_it(options: str) -> None:
+    assert is_reporting_needed(given(options), (), ())
+    everywhere = options not in ("-rA", "--durations=3")  # an ini file shows more as a matter of habit
+    assert is_reporting_needed(given(ini=options), (), ()) is everywhere
+    assert is_reporting_needed(given(environment=options), (), ()) is everywhere
+
+
+def test_a_plugin_that_listens_in_every_session_needs_it() -> None:
+    listening, silent = ModuleType("loud_plugin"), ModuleType("other_plugin")
+    listening.pytest_runtest_logreport = lambda report: None  # type: ignore[attr-defined]
+
+    assert is_reporting_needed(given(), [("loud", listening)], ())
+    assert not is_reporting_needed(given(), [("other", silent), ("blocked", SimpleNamespace())], ())
+    assert is_reporting_needed(given(on_github=True), [(ANNOTATIONS, silent)], ())
+    assert not is_reporting_needed(given(), [(ANNOTATIONS, silent)], ())
+
+
+def test_a_conftest_that_reports_needs_it(tmp_path: Path) -> None:
+    for name in ("tests/unit", "tests/deep", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "tests/conftest.py").write_text("def pytest_terminal_summary(terminalreporter): pass\n")
+    (tmp_path / "tests/unit/conftest.py").write_text("def pytest_configure(config): pass\n")
+    (tmp_path / "other/conftest.py").write_text("def pytest_sessionfinish(session): pass\n")
+
+    root = str(tmp_path)
+    found = conftest_texts(root, ("tests/unit/test_a.py::test_x",))
+
+    assert ["configure" in text for text in found] == [False, True]
+    assert is_reporting_needed(given(), (), found)
+    assert not is_reporting_needed(given(), (), found[1:])
+    assert is_reporting_needed(given(), (), conftest_texts(root, ("other",)))

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from planner.model.evidence import Evidence, ExceptionFact, Frame, Selector
-from planner.model.outcome import TestResult
-from planner.model.verdicts import EvidenceKind, Side, TestOutcome, Verdict
+from planner.model.outcome import Check, TestResult
+from planner.model.plan import Quarantine
+from planner.model.verdicts import CheckKind, EvidenceKind, Side, TestOutcome, Verdict
 from pytest_planverify.checks.chance import depends_on_chance
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.session import confirm as module
-from pytest_planverify.session.confirm import (
-    ConfirmationBudget,
-    confirm,
-    is_worth_confirming,
-)
+from pytest_planverify.session.check_runs import quarantine_of
+from pytest_planverify.session.confirm import ConfirmationBudget, confirm, is_worth_confirming
 
 PLAIN = "def test_it():\n    assert total() == 3\n"
 
@@ -298,3 +296,37 @@ def test_confirmations_use_up_the_time_that_all_of_them_have_and_say_so(
     settled = settle(red(), again, budget=budget)
     assert (settled.verdict, again.count, budget.refused) == (Verdict.FAILED, 2, 2)
     assert settled.reason == "seen once; not confirmed, because the time for confirmations is used up"
+
+
+def entry(nodeid: str, expires: str = "2026-12-31") -> Quarantine:
+    return Quarantine(nodeid=nodeid, owner="ann", ticket="T-1", expires=expires)
+
+
+@pytest.mark.parametrize(
+    ("tests", "entries", "expires"),
+    [
+        (["t.py::a"], [entry("t.py::a")], "2026-12-31"),
+        (["t.py::a[x]"], [entry("t.py::a")], "2026-12-31"),
+        (["t.py::a"], [entry("t.py::a[x]")], None),
+        (["t.py::a"], [entry("t.py")], None),
+        (["t.py::a", "t.py::b"], [entry("t.py::a")], None),
+        (["t.py::a", "t.py::b"], [entry("t.py::a"), entry("t.py::b", "2026-01-01")], "2026-01-01"),
+        (["t.py::a"], [entry("t.py::a", "2026-01-01"), entry("t.py::a")], "2026-12-31"),
+        (["t.py::a"], [], None),
+        ([], [entry("t.py::a")], None),
+    ],
+)
+def test_a_check_is_quarantined_as_a_whole_until_the_first_entry_ends(
+    tests: list[str], entries: list[Quarantine], expires: str | None
+):
+    found = quarantine_of(tests, entries)
+
+    assert (found.expires if found else None) == expires
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_quarantine_allows_for_flakiness_only(verdict: Verdict):
+    check = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, quarantined="T-1")
+
+    assert check.counts_as is (Verdict.PASSED if verdict is Verdict.FLAKY else verdict)
+    assert check.model_copy(update={"quarantined": None}).counts_as is verdict

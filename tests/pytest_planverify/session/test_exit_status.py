@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import weakref
+
 import pytest
 
 from planner.model.evidence import AuditEvent
@@ -10,6 +15,7 @@ from planner.model.plan import Todo, TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import CheckKind, TodoState, Verdict
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
+from pytest_planverify.session.interrupts import PATIENCE, raise_if_requested, stop_in_order
 
 DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
 BLOCKED, PENDING = TodoState.BLOCKED, TodoState.PENDING
@@ -122,3 +128,41 @@ def test_a_violation_comes_before_a_spent_budget_and_both_before_failures(one: O
     assert exit_status([outcome(FAILED, "failed"), one]) is status
     assert exit_status([*others, one]) is max(status, ExitStatus.BUDGET_EXCEEDED)
     assert exit_status([one], interrupted=True) is ExitStatus.INTERRUPTED
+
+
+class _Referent:
+    pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_request_is_raised_once_and_again_when_it_is_repeated_often(number: signal.Signals):
+    with stop_in_order():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+        for _ in range(PATIENCE - 1):
+            os.kill(os.getpid(), number)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+
+
+def test_a_request_that_python_swallowed_is_raised_at_the_next_look(monkeypatch: pytest.MonkeyPatch):
+    swallowed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: swallowed.append(found.exc_type))
+    referent = _Referent()
+    reference = weakref.ref(referent, lambda _: os.kill(os.getpid(), signal.SIGINT))
+
+    with stop_in_order():
+        raise_if_requested()
+        del referent  # the handler runs in the callback, of which an exception is only printed
+        assert reference() is None
+        with pytest.raises(KeyboardInterrupt):
+            raise_if_requested()
+    assert swallowed == [KeyboardInterrupt]
+
+
+def test_the_handlers_that_were_there_come_back():
+    before = signal.getsignal(signal.SIGTERM)
+
+    with stop_in_order():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,18 +1,30 @@
-"""What agents must not change of a run is put back, also where the whole of `.planverify` is removed."""
+"""The loop with agents: its records, the commands of agents, questions at a terminal, and turns at once."""
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
+from planner_command import Command, undecided, with_test
 
+from planner.errors import PlannerError
 from planner.model.events import RunResumed, RunStarted
+from planner.model.taxonomy import Role
+from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
+from pytest_planverify.harness import turn_pool
+from pytest_planverify.harness.agents import parse_agents
+from pytest_planverify.harness.questions import ask_at_terminal
 from pytest_planverify.harness.records import Records
 from pytest_planverify.harness.snapshots import Snapshots
+from pytest_planverify.harness.turn_pool import SentTurn, TurnPool
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -109,3 +121,95 @@ def test_a_tree_that_an_agent_has_cleaned_is_no_forgery_and_can_be_restored(kept
     kept.snapshots.restore(before)
     assert (kept.root / "plan.yaml").exists()
     assert (kept.log.read_bytes(), (kept.run / "plan.yaml").read_text()) == (log, "the plan")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[tool]\nplanverify = "x"\n', "is not a table"),
+        ("[tool.planverify]\nagents = 3\n", "neither a text nor a list of texts"),
+        ("[tool.planverify.agents]\ncoder = 3\n", "coder is neither a text"),
+        ('[tool.planverify.agents]\nchief = "x"\n', "unknown role 'chief'"),
+    ],
+)
+def test_agents_of_another_form_are_refused_with_their_place(
+    text: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+
+    with pytest.raises(PlannerError, match=problem) as caught:
+        parse_agents((), tmp_path)
+
+    assert "[tool.planverify" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.planverify.agents]\ncoder = "echo"\ntester = ["sh", "x"]\n'
+    )
+
+    agents = parse_agents(("coder=cat",), tmp_path)
+
+    assert (agents.vector(Role.CODER) or ())[:1] == ("cat",)
+    assert (agents.vector(Role.TESTER) or ())[:2] == ("sh", "x")
+
+
+def test_several_questions_of_a_todo_are_asked_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    command = Command(tmp_path, monkeypatch, capsys)
+    item = with_test("chart")
+    item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}, {"question": "Is it right?"}]
+    command.plan(item)
+    checks = [{"id": f"manual[{at}]", "kind": "manual", "verdict": "needs_human"} for at in range(2)]
+    open_ = undecided("chart", "passed")
+    command.outcomes({**open_, "checks": [*open_["checks"], *checks]})
+    plan = tmp_path / "plan.yaml"
+    run = PlanRun.open(plan, keep=True)
+    assert run.log is not None
+    replies = iter(["yes", "the axis is cut"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(replies))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+
+    assert ask_at_terminal(plan, run.log, run.state.questions, set())
+
+    kept = json.loads((tmp_path / ".planverify/answers.json").read_text())["answers"]
+    assert [(each["answer"], each.get("note")) for each in kept] == [
+        ("yes", None),
+        ("no", "the axis is cut"),
+    ]
+    assert not PlanRun.open(plan, None, run.log).state.questions
+
+
+def sent(todo_id: str) -> SentTurn:
+    turn = SimpleNamespace(action=SimpleNamespace(todo_id=todo_id))
+    return SentTurn(cast("Any", SimpleNamespace(turn=turn)), merges=0)
+
+
+def test_a_dropped_turn_has_ended_and_one_that_had_not_begun_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    begun, written = threading.Event(), list[str]()
+
+    def perform(job: Any, on_output: object, watch: Any) -> None:
+        begun.set()
+        try:
+            while True:
+                watch()
+        finally:
+            written.append(job.turn.action.todo_id)
+
+    monkeypatch.setattr(turn_pool, "perform_turn", perform)
+    pool = TurnPool(1, turn_pool.THREADS, lambda text: None)
+    at_work, waiting = sent("a"), sent("b")
+    pool.send(at_work)
+    pool.send(waiting)
+    assert begun.wait(60)
+
+    assert not pool.drop("b")
+    assert pool.is_busy
+    assert pool.drop("a")
+    assert written == ["a"]
+    assert not pool.is_busy
+    pool.close()

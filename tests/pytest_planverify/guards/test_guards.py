@@ -1,0 +1,305 @@
+"""The guards of a run: the budget, the allowlist and the sandbox."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.outcome import TestResult
+from planner.model.plan import Budget
+from planner.model.taxonomy import Category
+from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
+from planner.planfile.left_files import RECORD, left_by_runs, remember_run
+from pytest_planverify.checks.processes import run_process
+from pytest_planverify.checks.result import Judgement
+from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.guards.allowlist import Author, Ground, is_cache, violations
+from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch, violation
+from pytest_planverify.guards.sandbox import MOST_EVENTS, hold
+
+
+def watch(root: Path, expected: tuple[str, ...] = (), **limits: float) -> BudgetWatch:
+    started = BudgetWatch(Budget.model_validate(limits), root, expected=expected)
+    started.start()
+    return started
+
+
+def test_without_limits_nothing_is_looked_at(tmp_path: Path):
+    started = watch(tmp_path)
+    started.check()
+    started.finish()
+
+
+def test_time_counts_from_the_start(tmp_path: Path):
+    started = watch(tmp_path, wall_seconds=0.05)
+    started.check()
+    time.sleep(0.06)
+
+    with pytest.raises(BudgetExceeded, match=r"more than budget\.wall_seconds \(0\.05 s\)"):
+        started.check()
+
+
+@pytest.fixture
+def large() -> Iterator[subprocess.Popen[str]]:
+    code = "data = bytearray(b'1') * (120 << 20); print('there', flush=True); import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+        yield process
+        process.kill()
+
+
+def test_the_memory_of_children_is_added_up_and_the_largest_is_named(
+    tmp_path: Path, large: subprocess.Popen[str]
+):
+    watch(tmp_path, memory_mb=4_000).check()
+
+    with pytest.raises(BudgetExceeded) as caught:
+        watch(tmp_path, memory_mb=100).check()
+
+    fact = caught.value.fact
+    assert 100 < fact.used < 1_000
+    assert any(example.startswith(f"{large.pid} ") for example in fact.examples)
+    spared = BudgetWatch(Budget(memory_mb=100), tmp_path, spared=lambda: [large.pid])
+    spared.check()
+
+
+def test_new_files_are_counted_but_not_those_of_tools_and_of_the_plan(tmp_path: Path):
+    (tmp_path / "before.txt").touch()
+    started = watch(tmp_path, expected=("out/*.json",), new_files=1)
+    for name in ("out/a.json", "__pycache__/a.pyc", ".planverify/x", "one.txt", ".coverage"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    started.check()
+    started.finish()
+    (tmp_path / "two.txt").touch()
+
+    started.check()  # not so soon again
+    with pytest.raises(
+        BudgetExceeded, match=r"2 new files, more than budget\.new_files \(1\): one\.txt, two\.txt"
+    ):
+        started.finish()
+
+
+def test_what_the_work_has_added_before_the_run_counts(tmp_path: Path):
+    started = BudgetWatch(Budget(new_files=1), tmp_path)
+
+    with pytest.raises(BudgetExceeded):
+        started.start(["a.py", "b.py"])
+
+
+def test_a_command_is_ended_by_whoever_watches_it(tmp_path: Path):
+    def stop() -> None:
+        raise BudgetExceeded(fact)
+
+    fact = watch_fact(tmp_path)
+    started = time.monotonic()
+    with pytest.raises(BudgetExceeded):
+        run_process(
+            [sys.executable, "-c", "import time; time.sleep(60)"],
+            cwd=tmp_path,
+            env={},
+            timeout_seconds=60,
+            watch=stop,
+        )
+    assert time.monotonic() - started < 50
+    done = run_process(
+        [sys.executable, "-c", ""], cwd=tmp_path, env={}, timeout_seconds=60, watch=lambda: None
+    )
+    assert done.exit_code == 0
+    late = run_process(
+        [sys.executable, "-c", "import time; time.sleep(60)"],
+        cwd=tmp_path,
+        env={},
+        timeout_seconds=0.3,
+        watch=lambda: None,
+    )
+    assert late.timed_out
+
+
+def watch_fact(folder: Path):
+    with pytest.raises(BudgetExceeded) as caught:
+        BudgetWatch(Budget(new_files=0), folder).start(["a"])
+    return caught.value.fact
+
+
+def test_it_is_held_against_a_todo_as_a_check_of_its_own(tmp_path: Path):
+    check, evidence = violation("t", watch_fact(tmp_path)).check()
+
+    assert (check.id, check.kind, check.verdict) == ("budget", CheckKind.GUARD, Verdict.FAILED)
+    assert diagnose(evidence).category is Category.BUDGET_EXCEEDED
+
+
+ROOT = Path("/root/of/plan")
+BELOW = ROOT / "phase"
+
+
+def author(todo_id: str, *allowed: str, root: Path = ROOT) -> Author:
+    return Author(todo_id=todo_id, root=root, allowed_files=allowed or None)
+
+
+def found(
+    authors: list[Author],
+    *files: str,
+    root: Path = ROOT,
+    expected: tuple[str, ...] = (),
+    protected: tuple[str, ...] = (),
+) -> dict[str, tuple[str, ...]]:
+    ground = Ground(root=root, expected=expected, protected=protected)
+    return {each.todo_id: each.evidence.outside for each in violations(authors, [ground], {root: files})}
+
+
+def test_a_file_that_some_author_may_change_is_nobodys_violation():
+    authors = [author("a", "a/**"), author("b", "b/*.py", "!b/secret.py")]
+
+    assert found(authors, "a/x", "b/y.py") == {}
+    assert found(authors, "b/secret.py", "c") == {"a": ("b/secret.py", "c"), "b": ("b/secret.py", "c")}
+
+
+def test_an_author_without_a_list_may_change_everything_but_what_is_protected():
+    authors = [author("a", "a/**"), author("b")]
+
+    assert found(authors, "anything") == {}
+    assert found(authors, "tests/t.py", protected=("tests/**",)) == {"a": ("tests/t.py",)}
+    assert found([author("b")], "tests/t.py", protected=("tests/**",)) == {"b": ("tests/t.py",)}
+
+
+def test_artifacts_plans_and_caches_never_count_unless_they_are_protected():
+    files = ("out/x.json", "plan.yaml", "a/__pycache__/b.pyc", ".coverage.host", "x.egg-info/PKG-INFO")
+    expected = ("out/*.json", "plan.yaml")
+
+    assert found([author("a", "a.py")], *files, expected=expected) == {}
+    assert found([author("a", "a.py")], *files, expected=expected, protected=("plan.yaml",)) == {
+        "a": ("plan.yaml",)
+    }
+
+
+def test_the_paths_of_a_sub_plan_start_from_its_own_root():
+    authors = [author("top", "phase/a.py"), author("below", "b.py", root=BELOW)]
+
+    assert found(authors, "a.py", "b.py", root=BELOW) == {}
+    assert found(authors, "c.py", root=BELOW) == {"top": ("phase/c.py",), "below": ("phase/c.py",)}
+    assert found(authors, "b.py") == {"top": ("b.py",), "below": ("b.py",)}
+
+
+def test_the_evidence_names_the_files_and_is_diagnosed():
+    (violation,) = violations(
+        [author("a", "a.py")], [Ground(root=ROOT)], {ROOT: [f"f{n}" for n in range(9)]}
+    )
+
+    assert violation.reason == "f0, f1, f2 and 6 more changed, but not in the allowed_files of any todo"
+    check, evidence = violation.check()
+    assert (check.id, evidence.check_id, evidence.granted) == ("allowlist", "allowlist", ("a.py",))
+    assert diagnose(evidence).category is Category.ALLOWLIST_VIOLATION
+
+
+@given(
+    st.lists(st.sampled_from(["a/x", "b/y", "c", "d/e/f"]), unique=True),
+    st.sampled_from(["a/**", "b", "**", "c"]),
+)
+def test_what_is_held_against_a_todo_is_just_what_its_globs_do_not_name(files: list[str], glob: str):
+    from planner.text.glob_patterns import matches
+
+    outside = found([author("a", glob)], *files).get("a", ())
+
+    assert set(outside) == {file for file in files if not matches(file, glob)}
+
+
+@pytest.mark.parametrize("path", [".coveragerc", "a/cache.py", "egg-info.txt"])
+def test_a_file_of_the_project_is_no_cache(path: str):
+    assert not is_cache(path)
+
+
+def test_a_new_file_that_a_run_left_is_remembered_as_long_as_it_is_the_same(tmp_path: Path):
+    for name in ("junk.txt", "code.py", "mine.txt"):
+        (tmp_path / name).write_text("1")
+    remember_run(tmp_path, tmp_path, ["mine.txt"], ["junk.txt", "code.py", "mine.txt", "gone.txt"])
+
+    assert left_by_runs(tmp_path, tmp_path, ["junk.txt", "code.py", "mine.txt"]) == {"junk.txt"}
+    remember_run(tmp_path, tmp_path, ["junk.txt", "mine.txt"], ["junk.txt", "mine.txt"])
+    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
+    (tmp_path / "junk.txt").write_text("by the next run")
+    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()
+    remember_run(tmp_path, tmp_path, ["junk.txt"], ["junk.txt"], left=["junk.txt"])
+    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == {"junk.txt"}
+    remember_run(tmp_path, tmp_path, [], ["mine.txt"], started=time.time() + 1)
+    assert left_by_runs(tmp_path, tmp_path, ["mine.txt"]) == set()
+    (tmp_path / RECORD).write_text("[]")
+    assert left_by_runs(tmp_path, tmp_path, ["junk.txt"]) == set()
+
+
+NODEID = "tests/test_a.py::test_a"
+
+
+def record(**facts: Any) -> dict[str, Any]:
+    plain = {"event": "connect", "target": "example.org:443", "nodeid": None, "path": None, "phase": None}
+    return {**plain, "denied": True, "count": 1, **facts}
+
+
+def held(
+    *records: dict[str, Any],
+    verdict: Verdict = Verdict.PASSED,
+) -> Judgement:
+    test = TestResult(nodeid=NODEID, outcome=TestOutcome.PASSED)
+    judgement = Judgement(verdict=verdict, tests=(test,))
+    return hold(judgement, records, check_id="tests[0]", nodeids={NODEID})
+
+
+@pytest.mark.parametrize(
+    ("facts", "nodeid", "path"),
+    [
+        ({"nodeid": NODEID, "path": "tests/test_a.py"}, NODEID, None),
+        ({"nodeid": "tests/test_a.py::test_b", "path": "tests/conftest.py"}, None, "tests/conftest.py"),
+        ({"path": "product/start.py"}, None, "product/start.py"),
+        ({}, None, None),
+    ],
+    ids=["its test", "left out", "an import", "nobody's"],
+)
+def test_a_criterion_answers_for_all_that_its_worker_reached_for(
+    facts: dict[str, Any], nodeid: str | None, path: str | None
+):
+    denied, recorded = held(record(**facts)), held(record(**facts, denied=False))
+
+    assert (denied.verdict, recorded.verdict) == (Verdict.FAILED, Verdict.PASSED)
+    for judgement in (denied, recorded):
+        assert [(event.nodeid, event.path) for event in judgement.events] == [(nodeid, path)]
+
+
+def test_what_was_denied_fails_the_criterion_and_keeps_what_its_tests_said():
+    judgement = held(record(nodeid=NODEID, count=2), record(nodeid=NODEID, count=3, pid=2))
+
+    assert judgement.verdict is Verdict.FAILED
+    assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
+    (event,) = judgement.events
+    assert (event.count, event.denied) == (5, True)
+    (evidence,) = judgement.evidence
+    assert (evidence.kind, evidence.tests) == (EvidenceKind.SANDBOX, (NODEID,))
+    assert evidence.headline == f"{NODEID} accessed example.org:443, which the plan denies"
+    diagnosis = diagnose(evidence)
+    assert diagnosis.category is Category.SANDBOX_VIOLATION
+
+
+def test_what_was_left_out_of_the_run_stays_not_run():
+    judgement = held(record(nodeid=NODEID), verdict=Verdict.NOT_RUN)
+
+    assert judgement.verdict is Verdict.NOT_RUN
+    assert judgement.events[0].denied
+
+
+def test_only_so_many_events_are_told_the_denied_ones_first():
+    many = [record(nodeid=NODEID, target=str(number), denied=number == 99) for number in range(100)]
+    judgement = held(*many)
+
+    assert len(judgement.events) == MOST_EVENTS
+    assert judgement.events[0].target == "99"
+    assert "and 1 more" in str(
+        held(record(nodeid=NODEID), record(nodeid=NODEID, event="write", target="/x")).reason
+    )
