@@ -1,13 +1,15 @@
-"""`planverify next` after real runs: stopped plans, missing tools, and approvals after an edit in place."""
+"""`planverify next` after real runs: stopped plans, missing tools, approvals, steps and roles."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from example_project import Example, todo
+from example_project import Example, Verified, todo
 from real_command import planverify
+from real_planner import Ran, planner
 
 FILES = {
     "shop.py": "def price(): return 3\n",
@@ -119,3 +121,131 @@ def test_an_answer_after_the_run_asks_for_another_verification(project: Example)
     brief = said(project, "next", "--brief", "price")
     assert brief.startswith("# Repair `price`: a person answered no")
     assert "after the repair, a person must answer again first" in brief
+
+
+def test_a_failing_verification_does_not_replace_the_approval_of_a_start(tmp_path: Path):
+    example = Example(
+        tmp_path,
+        {"test_it.py": "def test_one(): pass\ndef test_two(): assert 1 == 2\n"},
+    )
+    example.plan(todo("pay", "pytest test_it.py", risk_level="HIGH", max_retries=1))
+    assert "pay:start" in planner("next", cwd=example.root).out
+
+    assert example.verify().verdicts == {"pay": "failed"}
+
+    after = planner("next", cwd=example.root)
+    assert (after.status, "pay:start" in after.out, "retry" in after.out) == (11, True, False), after.out
+    assert planner("approve", "pay:start", "--by", "Ada", cwd=example.root).status == 0
+    assert "pay" in planner("next", cwd=example.root).out
+
+
+UNFORMATTED = "X = 1\ndef f(): return X\n"
+FORMATTED = "X = 1\n\n\ndef f():\n    return X\n"
+
+
+@pytest.fixture
+def unformatted(tmp_path: Path) -> Example:
+    """A project whose formatter complains, verified, with the step that `next` asks for."""
+    example = Example(tmp_path, {"a.py": UNFORMATTED})
+    example.plan({"id": "style", "title": "Style", "verify": "ruff format --check a.py"})
+    assert example.verify().verdicts == {"style": "failed"}
+    assert "style_step_01" in told(example).out
+    return example
+
+
+def told(example: Example, *words: str) -> Ran:
+    return planner("next", *words, cwd=example.root)
+
+
+def test_a_step_falls_away_when_its_todo_passes(unformatted: Example):
+    unformatted.write({"a.py": FORMATTED})
+    assert unformatted.verify().verdicts == {"style": "passed"}
+
+    after = told(unformatted)
+
+    assert after.status == 0, after.err
+    assert "completed: 2 of 2 todos done" in after.out
+    assert "style_step_01" not in after.out
+    branch = planner("status", "style_branch_01", cwd=unformatted.root).out
+    assert "skipped" in branch, branch
+
+
+def test_the_check_of_a_step_is_that_of_the_todo_that_it_prepares(unformatted: Example):
+    brief = told(unformatted, "--brief", "style_step_01").out
+
+    assert "Check: pytest --planverify plan.yaml::style\n" in brief
+    assert "It is done when" not in brief
+
+
+def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fails(unformatted: Example):
+    unformatted.write({"a.py": f"{UNFORMATTED}Y = 2\n"})
+    assert unformatted.verify().verdicts == {"style": "failed"}
+
+    after = told(unformatted)
+
+    assert "style_branch_01" in after.out
+    assert "style_step_01" not in after.out
+
+
+def test_the_brief_of_a_todo_without_criteria_says_how_it_becomes_done(tmp_path: Path):
+    example = Example(tmp_path, {"a.py": FORMATTED})
+    example.plan({"id": "notes", "title": "Notes", "requires_testing": False})
+
+    brief = told(example, "--brief", "notes").out
+
+    assert "It has no criteria: when it is done, set its status to claimed in the plan." in brief
+    assert "Check:" not in brief
+
+
+SUM = "def test_sum():\n    assert 1 + 1 == 3\n"
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    uses = "from {0} import go\ndef test_go():\n    go()\n"
+    modules = ("pricing", "billing", "elsewhere")
+    tests = {f"tests/test_{name}.py": uses.format(name) for name in modules}
+    example = Example(tmp_path_factory.mktemp("repairs"), {"tests/test_sum.py": SUM, **tests})
+    example.plan(
+        todo("sum", "pytest tests/test_sum.py"),
+        todo("artifact", "pytest tests/test_pricing.py", expected_artifacts=["pricing.py"]),
+        todo(
+            "allowed", "pytest tests/test_billing.py", allowed_files=["billing.py", "tests/test_billing.py"]
+        ),
+        todo("nobody", "pytest tests/test_elsewhere.py"),
+    )
+    return example.verify()
+
+
+def failure(verified: Verified, todo_id: str) -> dict[str, Any]:
+    return next(
+        each for each in verified.outcomes[todo_id]["failures"] if each["check_id"].startswith("tests")
+    )
+
+
+def test_a_test_that_touches_no_product_goes_to_the_tester(verified: Verified) -> None:
+    found = failure(verified, "sum")
+    assert (found["category"], found["owner"], found["target_agent"]) == (
+        "TEST_REGRESSION",
+        "test",
+        "tester",
+    )
+    assert found["location"]["path"] == "tests/test_sum.py"
+
+
+@pytest.mark.parametrize(("todo_id", "file"), [("artifact", "pricing.py"), ("allowed", "billing.py")])
+def test_a_module_that_a_todo_is_to_write_is_missing_product(
+    verified: Verified, todo_id: str, file: str
+) -> None:
+    found = failure(verified, todo_id)
+    assert (found["category"], found["owner"], found["target_agent"]) == (
+        "ARTIFACT_MISSING",
+        "product",
+        "coder",
+    )
+    assert f"write {file}" in found["suggestion"]
+
+
+def test_a_module_that_nobody_is_to_write_is_missing_from_the_installation(verified: Verified) -> None:
+    found = failure(verified, "nobody")
+    assert (found["category"], found["owner"]) == ("IMPORT_ERROR", "environment")

@@ -1,20 +1,26 @@
-"""The real `planner step` and `planner history`, each in a process of its own."""
+"""What `planner` tells of past runs, takes back, and counts."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import time
 from pathlib import Path
 
 import documented_commands
 import pytest
 from documented_commands import live_through
 from example_project import Example, todo
-from real_planner import forked
+from prometheus_client.parser import text_string_to_metric_families
+from real_planner import forked, planner
 
-import planner.store.index  # noqa: F401  (for the copies of this process)
+from planner.cli.figures import LIMITS
 from planner.cli.history import app
+from planner.cli.metrics import exposition
+from planner.planfile.tree import load_tree
+from planner.planfile.versions import write_in_place
+from planner.store import index  # noqa: F401 (for the copies of this process)
 
 HISTORY = "planner history "
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
@@ -99,3 +105,78 @@ def test_the_database_is_imported_only_where_it_is_asked(module: str, tmp_path: 
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
 
     assert done.returncode == 0
+
+
+PLAN = """\
+todo_list_id: shop  # mine
+items:
+  - {id: t1, title: One, requires_testing: false}
+"""
+
+
+def revise(path: Path, title: str) -> None:
+    tree = load_tree(path)
+    first = tree.loaded.plan.items[0].model_copy(update={"title": title})
+    write_in_place(tree, {"": tree.loaded.plan.model_copy(update={"items": (first,)})})
+
+
+def test_each_call_goes_back_by_one_version(tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    revise(plan, "Uno")
+    revise(plan, "Due")
+
+    first = planner("undo", "plan.yaml", cwd=tmp_path)
+    assert (first.status, first.out) == (
+        0,
+        "plan.yaml: restored the previous version\nolder versions: 1\n",
+    )
+    assert "Uno" in plan.read_text()
+    assert planner("undo", cwd=tmp_path).status == 0
+    assert plan.read_text() == PLAN
+
+    last = planner("undo", "plan.yaml", cwd=tmp_path)
+    assert last.status == 4
+    assert "there is no previous version" in last.err
+    assert last.err.count("\n") == 1
+
+
+def test_edits_by_hand_are_lost_only_by_force(tmp_path: Path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    revise(plan, "Uno")
+    plan.write_text(plan.read_text() + "# by hand\n")
+
+    refused = planner("undo", "plan.yaml", cwd=tmp_path)
+    assert refused.status == 4
+    assert refused.err.count("\n") == 1
+    assert "was edited since it was revised" in refused.err
+    assert "# by hand" in plan.read_text()
+
+    assert planner("undo", "plan.yaml", "--force", cwd=tmp_path).status == 0
+    assert plan.read_text() == PLAN
+
+
+METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+
+def test_every_command_on_the_page_prints_what_is_shown(tmp_path: Path) -> None:
+    assert live_through(METRICS_PAGE, tmp_path, "console metrics") == 7
+
+    written = tmp_path / "planverify.prom"
+    families = {
+        each.name: each for each in text_string_to_metric_families(written.read_text(encoding="utf-8"))
+    }
+    assert written.stat().st_mode & 0o777 == 0o644
+    assert written.stat().st_mtime <= time.time()
+    assert {sample.labels["plan"] for sample in families["planverify_todos"].samples} == {"shop"}
+    assert [each.name for each in tmp_path.glob("*.tmp")] == []
+
+
+def test_the_page_lists_every_metric_and_every_figure() -> None:
+    page = METRICS_PAGE.read_text(encoding="utf-8")
+    named = set(re.findall(r"`(planverify_[a-z_]+)`", page))
+    shown = set(re.findall(r"^# TYPE (\w+) ", exposition({}), re.MULTILINE))
+
+    assert named == shown
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(LIMITS)

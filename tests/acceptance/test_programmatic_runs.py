@@ -1,4 +1,4 @@
-"""A plan is verified from a program, too: pytest.main(), with threads, and inside another pytest run."""
+"""Runs that a program starts, and those of tests with another interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from documented_commands import environment_of_a_reader
-from example_project import Example, todo
+from example_project import Example, Verified, todo
 
 
 def an_example(folder: Path) -> Example:
@@ -71,3 +71,101 @@ def test_without_the_option_an_ordinary_run_is_as_it_was(pytester: pytest.Pytest
 
     result.assert_outcomes(passed=1, failed=1)
     assert not (example.root / ".planverify").exists()
+
+
+TESTS = """\
+    import sys, pytest
+    def test_green(record_property):
+        record_property("rows", 3)
+        assert ".venv" in sys.prefix
+    def test_red(): assert 1 == 2
+    @pytest.mark.skip(reason="not today")
+    def test_skipped(): pass
+"""
+
+
+RERUNS = """\
+    seen = []
+    def test_green(): pass
+    def test_it():
+        seen.append(1)
+        assert len(seen) == 2
+"""
+
+
+@pytest.fixture(scope="module", params=["json_report", "junit_xml"])
+def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    example = Example(
+        tmp_path_factory.mktemp("foreign"),
+        {"test_it.py": TESTS, "test_bad.py": "import no_such\n", "test_reruns.py": RERUNS},
+    )
+    an_interpreter(example.root / ".venv")
+    python = ".venv/bin/python -m pytest"
+    if request.param == "json_report":
+        python += " -p pytest_jsonreport.plugin"
+    example.plan(
+        todo(
+            "green",
+            f"{python} test_it.py::test_green",
+            metrics=[{"name": "rows", "operator": "==", "value": 3}],
+        ),
+        todo("red", f"{python} test_it.py::test_red"),
+        todo("skipped", f"{python} test_it.py::test_skipped"),
+        todo("nothing", f"{python} test_it.py -k nothing_like_it"),
+        todo("broken", f"{python} test_bad.py"),
+        todo("missing", f"{python} test_missing.py"),
+        todo("reruns", f"{python} -p pytest_rerunfailures --reruns 1 test_reruns.py"),
+        todo("here", "pytest test_it.py::test_red"),
+    )
+    run = example.verify()
+    assert run.check("green")["witness"] == request.param, str(run)
+    return run
+
+
+def an_interpreter(folder: Path) -> None:
+    """An environment of its own that has what this one has."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
+    (site,) = folder.glob("lib/python*/site-packages")
+    ours = [entry for entry in sys.path if entry.endswith("-packages")]
+    (site / "ours.pth").write_text("\n".join(ours) + "\n")
+
+
+def test_its_verdicts_are_those_of_the_command(foreign: Verified):
+    assert foreign.verdicts["green"] == {"tests[0]": "passed", "metrics[0]": "passed"}, str(foreign)
+    for name in ("red", "skipped", "nothing", "broken", "missing"):
+        assert foreign.verdicts[name] == "failed", f"{name}\n{foreign}"
+
+
+def test_it_is_spawned_and_the_outcome_says_why(foreign: Verified):
+    check = foreign.check("green")
+
+    assert check["isolation"] == "spawned"
+    assert ".venv/bin/python" in check["isolation_reason"]
+    assert foreign.check("here")["isolation"] != "spawned"
+
+
+def test_its_failures_are_diagnosed_from_the_report(foreign: Verified):
+    assert foreign.category("red") == "TEST_REGRESSION", str(foreign)
+    assert foreign.tests("red") == {"test_it.py::test_red": "failed"}
+    location = foreign.outcomes["red"]["failure_evidence"]["location"]
+    assert (location["path"], location["line"], location["function"]) == ("test_it.py", 5, "test_red")
+    assert foreign.category("broken") == "IMPORT_ERROR", str(foreign)
+
+
+def test_a_pass_on_a_rerun_is_flaky_there_too(foreign: Verified):
+    if foreign.check("green")["witness"] != "json_report":
+        pytest.skip("JUnit XML does not tell of reruns")
+
+    assert foreign.verdicts["reruns"] == "flaky", str(foreign)
+    assert foreign.category("reruns") == "FLAKY_TEST"
+
+
+def test_an_interpreter_that_does_not_exist_is_not_green(tmp_path: Path):
+    example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
+    example.plan(todo("green", ".venv/bin/python -m pytest test_it.py"))
+
+    run = example.verify()
+
+    assert run.verdicts["green"] == "inconclusive", str(run)
+    assert run.exit_code == 10
+    assert ".venv/bin/python cannot be started" in run.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,30 @@ def test_a_failure_from_before_the_work_is_a_cause_of_its_own_that_comes_last(tm
     assert new["top_tests"] == ["tests/test_total.py::test_total"]
     assert old["top_tests"] == ["tests/test_total.py::test_empty"]
     assert old["because"] == "it failed before the work began"
+
+
+def test_the_changed_line_of_data_that_the_failing_test_read_is_the_place(tmp_path: Path) -> None:
+    example = Example(
+        tmp_path,
+        {
+            "rates.py": "import json\nfrom pathlib import Path\n\n\ndef rate(name):\n"
+            "    return json.loads(Path(__file__).with_name('rates.json').read_text())[name]\n",
+            "rates.json": '{\n  "DE": 19,\n  "LU": 17\n}\n',
+            "notes.json": "{}\n",
+            "tests/test_rates.py": "from rates import rate\n\n"
+            "def test_rate():\n    assert rate('LU') == 17\n",
+            "pytest.ini": "[pytest]\npythonpath = .\n",
+        },
+    )
+    example.plan(todo("rates", "pytest tests/test_rates.py"))
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    example.write({"rates.json": '{\n  "DE": 19,\n  "LU": 71\n}\n', "notes.json": "[]\n"})
+
+    verified = example.verify()
+
+    failure = verified.outcomes["rates"]["failure_evidence"]
+    assert (failure["location"]["path"], failure["location"]["line"]) == ("rates.json", 3), str(verified)
+    assert "changed rates.json:3 (+1 -1)\n" in verified.output
+    assert "notes.json" not in verified.output
