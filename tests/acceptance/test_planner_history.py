@@ -141,22 +141,6 @@ def test_each_call_goes_back_by_one_version(tmp_path: Path):
     assert last.err.count("\n") == 1
 
 
-def test_edits_by_hand_are_lost_only_by_force(tmp_path: Path):
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(PLAN)
-    revise(plan, "Uno")
-    plan.write_text(plan.read_text() + "# by hand\n")
-
-    refused = planner("undo", "plan.yaml", cwd=tmp_path)
-    assert refused.status == 4
-    assert refused.err.count("\n") == 1
-    assert "was edited since it was revised" in refused.err
-    assert "# by hand" in plan.read_text()
-
-    assert planner("undo", "plan.yaml", "--force", cwd=tmp_path).status == 0
-    assert plan.read_text() == PLAN
-
-
 METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -216,63 +215,6 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(folder: Path) 
     assert planner("replay", "run.jsonl", cwd=folder).status == 0
 
 
-def test_a_line_that_a_kill_has_torn_is_told_beside_the_answers(folder: Path) -> None:
-    told(folder, [event("run_started")])
-    with (folder / "run.jsonl").open("ab") as log:
-        log.write(b'{"n":2,"event":{')
-    step = Step(folder)
-
-    assert step.tell(SPENT).last["seq"] == 1
-    assert step.end() == 0
-    assert step.err == (
-        "planner: run.jsonl: line 2 was torn by a kill, and was cut off: its event was not recorded\n"
-    )
-
-
-def test_two_processes_write_to_one_log_at_once(folder: Path) -> None:
-    one, other = Step(folder), Step(folder)
-    one.tell(event("run_started"))
-    for step in (one, other):
-        step.write((json.dumps(SPENT) + "\n").encode() * 60)
-    for step in (one, other):
-        for _ in range(60):
-            step.answer()
-
-    finished = other.tell(event("work_finished", 3, todo_id="t1"))
-    heard = one.tell(event("clock_ticked", 4))
-
-    assert finished.kinds == ["verify"]
-    assert heard.kinds == ["verify"], "what another has called for is told, too"
-    assert one.end() == other.end() == 0
-    assert len(logged(folder)) == 124
-    assert (
-        planner("replay", "run.jsonl", cwd=folder).out == "124 events, 2 actions: the same, byte for byte\n"
-    )
-
-
-def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(folder: Path) -> None:
-    told(folder, [event("run_started")])
-    size = (folder / "run.jsonl").stat().st_size
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
-    try:
-        step = Step(folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-    answers = [step.tell(SPENT), step.tell(event("clock_ticked", 2))]
-
-    for answer in answers:
-        assert answer.last["error"]["rule"] == "log"
-        assert (
-            "the event cannot be written (File too large) and was not recorded"
-            in answer.last["error"]["message"]
-        )
-    assert step.end() == 0
-    assert (folder / "run.jsonl").stat().st_size == size
-    assert told(folder, [SPENT])[0].last["seq"] == 1
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -299,16 +241,6 @@ def test_what_cannot_be_used_is_said_in_one_line(folder: Path, words: tuple[str,
     assert said in ran.err
     assert ran.err.count("\n") == 1
     assert ran.out == ""
-
-
-def test_the_plan_that_changed_under_a_run_is_not_taken_for_it(folder: Path) -> None:
-    told(folder, [event("run_started")])
-    shop(folder, {"id": "t1"})
-
-    ran = planner("step", "plan.yaml", "--log", "run.jsonl", cwd=folder)
-
-    assert ran.status == 4
-    assert "plan.yaml has changed since the run began" in ran.err
 
 
 def test_the_newest_plan_is_kept_in_a_file_with_its_comments(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,17 @@ def test_what_is_shipped_was_fitted_to_the_rules_and_cases_as_they_are() -> None
     for rule in RULES:
         was, now = (earned(fit_of(each), rule.id, rule.confidence) for each in (shipped, anew))
         assert was == pytest.approx(now, abs=0.05), rule.id
+
+
+@pytest.mark.parametrize("part", [Part.TEST, Part.FRESH])
+def test_the_diagnosis_is_right_as_often_as_the_page_says(part: Part) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text(encoding="utf-8")
+    told = page.partition(f"<!-- corpus {part.value}: begin -->")[2].partition("<!-- corpus")[0]
+    shares = figures(judged_by(ours, labelled(read_cases(RECORDED, part)))).shares
+    for name in ("category right", "category and owner right", "owner right"):
+        row = re.search(rf"^\| {name}, of \d+ \| ([\d.]+) ", told, re.MULTILINE)
+        assert row is not None
+        assert shares[name].value >= float(row[1]) - 0.002, name
 
 
 @pytest.mark.parametrize("part", [Part.TEST, Part.FRESH])
