@@ -17,9 +17,8 @@ sys.path.insert(0, str(CORPUS))
 import environments  # noqa: E402 - the folder has to be on the path first
 import guards  # noqa: E402 - the same
 from scenes.making import edited, files_of, in_style, naming  # noqa: E402 - the same
-from scenes.projects import PROJECTS, Style  # noqa: E402 - the same
+from scenes.projects import PROJECTS, STAND_INS, Style  # noqa: E402 - the same
 from scenes.scene import Scene  # noqa: E402 - the same
-from scenes.thirdparty import STAND_INS  # noqa: E402 - the same
 
 GROUPS = {"environment": environments.SCENES, "guard": guards.SCENES}
 PLACEHOLDER = re.compile(r"\b(PKG|ENVNAME|SRC|TESTS|NOUNS?|Noun|MODULE|PORTNUMBER)\b")

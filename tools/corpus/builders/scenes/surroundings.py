@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from scenes.projects import STAND_INS
 from scenes.scene import Machine
-from scenes.thirdparty import STAND_INS
 
 Answer = Callable[[socket.socket], None]
 
