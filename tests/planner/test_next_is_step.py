@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from planner.planfile.writer import dump_plan
 from planner.store.plan_run import PlanRun
 from planner.store.session import RunSession, RunSettings
 from planner.testing import create_sample_todo, sample_document, simulate_failure, simulate_success
+from tools.bench.simulated_agents import AGENTS, carry_out, is_broken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from planner.engine import State
     from planner.model.outcome import Outcome, OutcomeDocument
     from planner.model.plan import Plan
+
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CATEGORIES = (
@@ -157,3 +160,20 @@ def _asked(state: State, at: datetime) -> list[str]:
         json.dumps(each.model_dump(mode="json", exclude={"seq"}), sort_keys=True)
         for each in step(state, RunResumed(at=at))[1]
     ]
+
+
+COUNT = 25
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_no_workflow_is_done_with_something_red_goes_over_a_limit_or_never_ends(kind: str) -> None:
+    told = [carry_out(kind, seed) for seed in range(COUNT)]
+
+    assert [seed for seed, each in enumerate(told) if is_broken(each)] == []
+    assert any(each.red_at_first for each in told), "nothing was ever red, and nothing is proved"
+
+
+def test_honest_agents_recover_most_of_what_was_red() -> None:
+    told = [carry_out("honest", seed) for seed in range(COUNT)]
+
+    assert sum(each.recovered for each in told) > 0.8 * sum(each.red_at_first for each in told)
