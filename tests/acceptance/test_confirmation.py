@@ -1,4 +1,4 @@
-"""A red is run once more, cold and alone; more often where chance is in its code."""
+"""What is red is run again; what gives both answers, or proves nothing, completes no todo."""
 
 from __future__ import annotations
 
@@ -156,3 +156,131 @@ def test_when_the_time_for_confirmations_is_used_up_the_run_says_so(tmp_path: Pa
     assert (
         "1 check was not confirmed: the 0 s for confirmations were used up" in run.document["run"]["notes"]
     )
+
+
+ALTERNATES = """\
+    import pathlib
+    COUNT = pathlib.Path(__file__).with_suffix(".count")
+    def test_it():
+        count = int(COUNT.read_text()) if COUNT.exists() else 0
+        COUNT.write_text(str(count + 1))
+        assert count % 2 == {}
+"""
+
+
+@pytest.fixture(scope="module")
+def flaky(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    example = Example(
+        tmp_path_factory.mktemp("flaky"),
+        {
+            "test_alternates.py": ALTERNATES.format(1),
+            "test_steady.py": "def test_it(): pass\n",
+        },
+    )
+    example.plan(
+        todo("alternates", "pytest test_alternates.py"),
+        todo("steady", "pytest test_steady.py"),
+        todo("depends", "pytest test_steady.py", after=("alternates",)),
+    )
+    return example.verify()
+
+
+def test_a_test_that_gives_both_answers_is_flaky(flaky: Verified):
+    assert flaky.verdicts["alternates"] == "flaky", str(flaky)
+    assert flaky.category("alternates") == "FLAKY_TEST"
+    assert flaky.outcomes["alternates"]["failure_evidence"]["repeatability"] == "flaky"
+
+
+def test_beside_a_red_that_stays_a_flaky_test_is_told_apart_and_decides_nothing(tmp_path: Path):
+    example = Example(tmp_path, {"test_alternates.py": ALTERNATES.format(1)})
+    example.write({"test_red.py": "def test_it(): assert 1 == 2\n"})
+    example.plan(todo("both", "pytest test_alternates.py test_red.py"))
+
+    run = example.verify()
+
+    assert run.verdicts == {"both": "failed"}, str(run)
+    assert run.category("both") == "TEST_REGRESSION"
+    failures = run.outcomes["both"]["failures"]
+    assert [(each["category"], each["runs"], each["reds"]) for each in failures] == [
+        ("TEST_REGRESSION", 2, 2),
+        ("FLAKY_TEST", 2, 1),
+    ]
+
+
+def test_a_flaky_test_does_not_complete_a_todo(flaky: Verified):
+    assert flaky.states["alternates"] == "test_failed"
+    assert flaky.exit_code == 1
+
+
+def test_a_flaky_todo_blocks_what_depends_on_it(flaky: Verified):
+    assert flaky.verdicts["depends"] == "blocked"
+    assert flaky.verdicts["steady"] == "passed"
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n2")], ids=["alone", "workers"])
+def test_a_pass_on_a_rerun_is_flaky(workers: tuple[str, ...], tmp_path):  # type: ignore[no-untyped-def]
+    example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
+    example.plan(todo("reruns", "pytest test_it.py"))
+
+    run = example.verify("-p", "pytest_rerunfailures", "--reruns", "2", *workers)
+
+    assert run.verdicts == {"reruns": "flaky"}, str(run)
+    assert run.category("reruns") == "FLAKY_TEST"
+    assert run.exit_code == 1
+
+
+def test_a_rerun_that_the_command_asks_for_is_flaky_too(tmp_path):  # type: ignore[no-untyped-def]
+    example = Example(tmp_path, {"test_it.py": ALTERNATES.format(1)})
+    example.plan(todo("reruns", "pytest test_it.py --reruns 2"))
+
+    run = example.verify("-p", "pytest_rerunfailures")
+
+    assert run.verdicts == {"reruns": "flaky"}, str(run)
+
+
+EMPTY = {
+    "nothing_collected": "def helper(): pass\n",
+    "all_skipped": "import pytest\n@pytest.mark.skip(reason='not today')\ndef test_it(): pass\n",
+    "skipped_inside": "import pytest\ndef test_it(): pytest.skip('no database')\n",
+    "expected_failure": "import pytest\n@pytest.mark.xfail(reason='known')\ndef test_it(): assert 0\n",
+    "skipped_module": "import pytest\npytest.skip('no service', allow_module_level=True)\n"
+    "def test_it(): pass\n",
+    "missing_import": "import pytest\npytest.importorskip('no_such_module')\ndef test_it(): pass\n",
+}
+
+
+@pytest.fixture(scope="module", params=[(), ("--planverify-isolate",), ("-p", "xdist", "-n2")], ids=str)
+def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    example = Example(tmp_path_factory.mktemp("empty"))
+    example.write({f"test_{name}.py": text for name, text in EMPTY.items()})
+    example.write(
+        {
+            "test_real.py": "import pytest\ndef test_it(): pass\n"
+            "@pytest.mark.skip\ndef test_skipped(): pass\n"
+        }
+    )
+    example.plan(
+        *(todo(name, f"pytest test_{name}.py") for name in EMPTY),
+        todo("no_match", "pytest test_real.py -k nothing_like_it"),
+        todo("one_passes", "pytest test_real.py"),
+    )
+    return example.verify(*request.param, "--planverify-confirm=1")
+
+
+def test_what_proves_nothing_does_not_pass(empty: Verified):
+    names = [*EMPTY, "no_match"]
+
+    assert {name: empty.verdicts[name] for name in names} == dict.fromkeys(names, "failed"), str(empty)
+    assert empty.exit_code == 1
+
+
+def test_one_test_that_passed_is_enough(empty: Verified):
+    assert empty.verdicts["one_passes"] == "passed", str(empty)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("all_skipped", "not today"), ("skipped_inside", "no database"), ("skipped_module", "no service")],
+)
+def test_the_reason_of_the_skip_is_told(name: str, reason: str, empty: Verified):
+    assert reason in (empty.check(name)["reason"] or ""), str(empty)

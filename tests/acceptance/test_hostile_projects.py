@@ -1,11 +1,18 @@
-"""Projects whose tests replace, stop or remove what this plugin stands on: the verdicts stay right."""
+"""Projects that are odd or hostile: each criterion says what its command says alone."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from example_project import Example, todo
+from odd_projects import ODD_PROJECTS, OddProject
+from real_command import FULL, PYTHON, run_pytest
 
 
 def example(root: Path, **files: str) -> Example:
@@ -154,3 +161,124 @@ def test_where_every_warning_is_an_error_installed_plugins_bring_none_of_ours(tm
     run = project.verify(autoload=True)
 
     assert run.verdicts == {"a": "passed"}, str(run)
+
+
+PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
+"""What the table calls a verdict; any other (`flaky`, `blocked`, `not_run` …) is wrong here."""
+
+SOMETHING_PASSED = re.compile(r"\b[1-9]\d* x?passed\b.* in \d")
+"""The last line of a session in which a test truly passed; subtests are counted by another word."""
+
+MOST_TELLING = (
+    "session_fixture_teardown",
+    "late_warning",
+    "expressions_in_the_ini_file",
+    "conftest_reads_k",
+    "order_of_paths",
+    "subtests_that_pass",
+    "start_variables",
+    "failing_packages_named_like_ours",
+    "duplicate_ids",
+    "sessionfinish_status",
+    "skip_module_with_id",
+)
+"""Where it is least plain what a command says alone; to ask all commands would take as long as all else."""
+if not FULL:
+    MOST_TELLING = MOST_TELLING[::2]
+
+
+@pytest.mark.parametrize("project", ODD_PROJECTS, ids=lambda project: project.name)
+def test_a_plan_says_of_an_odd_project_what_its_commands_say_alone(project: OddProject, tmp_path: Path):
+    example = Example(tmp_path, project.files)
+    example.plan(*(todo(f"t{number}", command) for number, command in enumerate(project.verdicts)))
+
+    # Only what is odd differs from project to project; the lines of the product are measured elsewhere.
+    plugins = only_plugins("pytest_planverify.plugin", *project.plugins)
+    run = example.verify("--planverify-confirm=0", autoload=True, env=plugins, measured=False)
+
+    checks = [run.check(f"t{number}") for number, _ in enumerate(project.verdicts)]
+    said = {check["cmd"]: PLAIN_READING.get(check["verdict"], check["verdict"]) for check in checks}
+    assert said == project.verdicts, f"{project.why}\n{run}"
+
+
+def test_the_verdicts_of_odd_projects_are_those_of_each_command_alone(tmp_path: Path):
+    projects = {project.name: project for project in ODD_PROJECTS}
+    telling = [projects[name] for name in MOST_TELLING]
+    roots = {project.name: Example(tmp_path / project.name, project.files).root for project in telling}
+    commands = [(project, command) for project in telling for command in project.verdicts]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = pool.map(lambda each: run_alone(each[1], roots[each[0].name], each[0].plugins), commands)
+        wrong = [
+            f"{project.name}: {command}: {verdict}"
+            for (project, command), verdict in zip(commands, said, strict=True)
+            if verdict != project.verdicts[command]
+        ]
+
+    assert not wrong, "\n".join(wrong)
+
+
+def run_alone(command: str, root: Path, plugins: tuple[str, ...]) -> str:
+    """What the command supports alone: exit code 0 and at least one test that truly passed, or not."""
+    words = shlex.split(command)
+    env = only_plugins(*plugins)
+    env["COVERAGE_FILE"] = str(root / f".coverage.{abs(hash(command))}")  # several run at a time
+    while re.match(r"[A-Z_]+=", words[0]):
+        variable, _, value = words.pop(0).partition("=")
+        env[variable] = value
+    as_module = words[:3] == ["python", "-m", "pytest"]
+    run = run_pytest(*words[3 if as_module else 1 :], cwd=root, as_module=as_module, env=env)
+    return "passed" if run.exit_code == 0 and SOMETHING_PASSED.search(run.output) else "failed"
+
+
+def only_plugins(*modules: str) -> dict[str, str]:
+    """Variables by which pytest loads these plugins and no others, and the command line stays as it is."""
+    return {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": ",".join(modules)}
+
+
+@pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "cold"])
+def test_a_failure_beside_a_package_named_like_ours_has_its_evidence(
+    options: tuple[str, ...], tmp_path: Path
+):
+    files = {
+        "planner/__init__.py": "def one():\n    return 1\n",
+        "test_p.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 2\n",
+    }
+    example = Example(tmp_path, files)
+    example.plan(todo("t0", "python -m pytest test_p.py"))
+
+    run = example.verify(*options)
+
+    assert run.check("t0")["verdict"] == "failed"
+    assert "assert 1 == 2" in str(run)
+
+
+def test_warnings_of_a_conftest_are_errors_however_far_its_worker_was_prepared(tmp_path: Path):
+    files = {
+        "pytest.ini": "[pytest]\nfilterwarnings = error\n",
+        "conftest.py": "def pytest_configure(): pass\n",  # so that workers are configured late
+        "test_a.py": "def test_a(): pass\n",
+        "tests/conftest.py": "import warnings\nwarnings.warn('old')\n",
+        "tests/test_b.py": "def test_b(): pass\n",
+    }
+    example = Example(tmp_path, files)
+    example.plan(todo("t0", "pytest test_a.py"), todo("t1", "pytest tests", after=("t0",)))
+
+    run = example.verify("--planverify-confirm=0", autoload=True)
+
+    assert run.check("t0")["verdict"] == "passed"
+    assert run.check("t1")["verdict"] == "failed"
+    assert "UserWarning: old" in str(run)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX closes the streams")
+@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
+def test_a_stream_that_the_shell_has_closed_changes_no_verdict(closed: str, tmp_path: Path):
+    example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n"})
+    example.plan(todo("t0", "pytest test_a.py"))
+    command = f"{PYTHON} -m pytest --planverify plan.yaml {closed}"
+
+    run = subprocess.run(command, shell=True, cwd=example.root, capture_output=True, text=True, timeout=120)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "1 done" in run.stdout

@@ -1,0 +1,295 @@
+"""Agents that cheat, that reach a limit, whose run is killed, and that write a whole editor."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documented_commands import PLUGINS_OF_A_READER
+from killed_runs import fresh, moments, run_killed, run_unkilled
+from module_project import write_files
+from real_command import FULL, PLAIN_TERMINAL, PYTHON, Finished, unmeasured
+from test_run_with_agents import HONEST, PLAN, agent, commit, project, pytestmark, run
+from text_bundles import read_bundle
+
+__all__ = ["project", "pytestmark"]
+
+HOOK = "def pytest_runtest_call(item): item.obj = lambda: None\n"
+FORGED_PLAN = """\
+for path in map(pathlib.Path, glob.glob('.planverify/harness/*/plan.yaml')):
+    write(path, path.read_text().replace('pytest tests/test_NAME.py', 'pytest tests/test_easy.py'))
+"""
+CHEATS = {
+    "edits the plan of the run": FORGED_PLAN,
+    "rewrites the test": "write('tests/test_NAME.py', 'def test_gross(): pass')",
+    "deletes the test": "os.remove('tests/test_NAME.py')",
+    "skips the test": (
+        "write('tests/test_NAME.py', 'import pytest\\n@pytest.mark.skip\\ndef test_gross(): assert 0')"
+    ),
+    "adds a conftest": f"write('conftest.py', {HOOK!r})",
+    "adds a conftest beside the tests": f"write('tests/conftest.py', {HOOK!r})",
+    "configures pytest": f"write('shop/fake.py', {HOOK!r}); "
+    "write('pytest.ini', '[pytest]\\npythonpath = .\\naddopts = -p shop.fake')",
+    "adds a pyproject": "write('pyproject.toml', '[tool.pytest.ini_options]\\naddopts = \"--co\"')",
+    "adds a sitecustomize": "write('sitecustomize.py', 'import os; os._exit(0)')",
+    "hides a module of pytest": "write('_pytest.py', '')",
+    "ends the process with 0": "write('shop/NAME.py', 'import sys\\nsys.exit(0)')",
+    "ends the process at once": "write('shop/NAME.py', 'import os\\ndef gross(net): os._exit(0)')",
+    "replaces the test while it runs": (
+        "write('shop/NAME.py', 'import sys\\ndef gross(net):\\n    import pytest\\n    pytest.skip(\"\")')"
+    ),
+    "patches pytest": (
+        "write('shop/NAME.py', 'import _pytest.python as p\\n"
+        "p.Function.runtest = lambda self: None\\ndef gross(net): return net')"
+    ),
+    "is equal to everything": (
+        "write('shop/NAME.py', 'class Any:\\n    def __eq__(self, other): return True\\n"
+        "def gross(net): return Any()')"
+    ),
+    "edits the plan": (
+        "write('plan.yaml', open('plan.yaml').read().replace('[pytest tests/test_NAME.py]', '[]'))"
+    ),
+    "answers for a person": "write('.planverify/answers.json', '{\"answers\": []}')",
+    "writes a baseline": "write('.planverify/plans/shop/baseline.json', '{}')",
+    "writes the outcomes": (
+        "turn = os.path.dirname(os.environ['PLANVERIFY_RESULT'])\n"
+        "for folder in ('.planverify', os.path.join(turn, '../..')):\n"
+        "    outcome = {'todo_id': 'NAME', 'state': 'done', 'success': True}\n"
+        "    write(os.path.join(folder, 'outcomes.json'), json.dumps({'outcomes': [outcome]}))"
+    ),
+    "writes the log": (
+        "[open(p, 'a').write('{\"event\": \"verified\"}\\n') for p in glob.glob('.planverify/logs/*')]"
+    ),
+    "links the test to another": (
+        "write('shop/easy.py', 'def test_gross(): pass'); os.remove('tests/test_NAME.py'); "
+        "os.symlink('../shop/easy.py', 'tests/test_NAME.py')"
+    ),
+    "says that it is done": (
+        "write(os.environ['PLANVERIFY_RESULT'], json.dumps({'tokens': 1, 'notes': 'all tests pass'}))"
+    ),
+}
+ALONE = {
+    "writes outside of the tree": "write('../conftest.py', HOOK)",
+    "ends the loop": "import signal; os.kill(os.getppid(), signal.SIGKILL)",
+    "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
+}
+"""Those that the others would not be alone with."""
+
+NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate({**CHEATS, **ALONE})}
+AGENT = """\
+import glob, json, os, pathlib
+def write(name, text):
+    path = pathlib.Path(os.path.normpath(name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+"""
+
+
+def make_project(root: Path, cheats: dict[str, str]) -> str:
+    """Make a project with a todo for each cheat; return the command of the agent."""
+    halt = "{security: ask, consecutive_failures: null, identical_failures: null}"
+    plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 1}}\nitems:\n"
+    files = {"pytest.ini": "[pytest]\npythonpath = .\n", "shop/__init__.py": ""}
+    for name in (NAMES[cheat] for cheat in cheats):
+        plan += f"- {{id: {name}, title: The price has the tax in it, allowed_files: ['shop/**'],\n"
+        plan += f"   acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}}}\n"
+        files[f"shop/{name}.py"] = "def gross(net):\n    return net\n"
+        files[f"tests/test_{name}.py"] = (
+            f"from shop.{name} import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
+        )
+    write_files(root, {**files, "plan.yaml": plan})
+    commit(root)
+    code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in cheats.items()}
+    cheating = f"HOOK = {HOOK!r}\nexec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"
+    return agent(root, AGENT + cheating)
+
+
+@pytest.fixture(scope="module")
+def cheated(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What a run tells in which every todo is cheated on."""
+    root = tmp_path_factory.mktemp("cheats") / "project"
+    command = make_project(root, CHEATS)
+    done = run(root, "run", "plan.yaml", "--json", "--agent", command, timeout=300)
+    told = [json.loads(line) for line in done.output.splitlines()]
+    assert done.exit_code == 11, told[-5:]
+    assert any(each.get("text", "").startswith(f"waiting: 0 of {len(CHEATS)} todos") for each in told)
+    return told
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_an_agent_that_cheats_gets_no_todo_to_done(cheated: list[dict[str, Any]], cheat: str):
+    told = [each for each in cheated if each.get("todo_id", "").partition("_branch_")[0] == NAMES[cheat]]
+    assert any(each["event"] == "turn_finished" for each in told), "it had no turn"
+    assert not any(each["event"] == "verified" and each["success"] for each in told)
+
+
+@pytest.mark.parametrize("cheat", ALONE)
+def test_an_agent_that_reaches_past_its_tree_gets_nothing_done(
+    tmp_path: Path, cheat: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a killed run leaves its copies
+    root = tmp_path / "project"
+    command = make_project(root, {cheat: ALONE[cheat]})
+    done = run(root, "run", "plan.yaml", "--agent", command)
+    assert done.exit_code != 0, done
+    assert "1 of 1 todo done" not in done.output
+    assert "Traceback" not in done.output
+
+
+__limits_all__ = ["project"]
+
+REPORTING = f"""{HONEST}
+import json
+pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 900}}))
+"""
+IDLE = "open('shop/notes.txt', 'a').write('.')"
+
+
+def test_the_todo_that_is_named_is_carried_out_with_what_it_depends_on(project: Path) -> None:
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--only", "basket")
+
+    assert done.exit_code == 0, done.output
+    assert "because others depend on them: price" in done.output
+    assert "completed: 2 of 2 todos done" in done.output
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "said"),
+    [
+        pytest.param(REPORTING, ("--max-tokens", "900"), "tokens: 900", id="tokens"),
+        pytest.param(HONEST, ("--max-seconds", "1"), "wall_seconds", id="time"),
+        pytest.param(
+            f"open('shop/more.py', 'w')\n{HONEST}", ("--max-new-files", "0"), "new_files: 1", id="files"
+        ),
+    ],
+)
+def test_a_limit_of_the_operator_halts_the_run_and_is_named(
+    project: Path, code: str, words: tuple[str, ...], said: str
+) -> None:
+    text = PLAN.replace('["shop/price.py"]', '["shop/**"]').replace('["shop/basket.py"]', '["shop/**"]')
+    (project / "plan.yaml").write_text(text)
+
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, code), *words)
+
+    assert done.exit_code == 12, done.output
+    assert said in done.output
+    assert "to continue with a larger budget" in done.output
+
+
+def test_no_branch_has_more_attempts_than_the_operator_allows(project: Path) -> None:
+    code = agent(project, IDLE.replace("notes.txt", "price.py"))
+    done = run(project, "run", "plan.yaml", "--agent", code, "--max-attempts", "1", "--only", "price")
+
+    assert done.exit_code in (1, 11), done.output
+    assert "attempt 2" not in done.output
+
+
+def test_a_limit_above_that_of_the_plan_has_no_effect_and_is_told(project: Path) -> None:
+    (project / "plan.yaml").write_text(PLAN + "metadata: {budget: {cycles: 1}}\n")
+
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), "--max-turns", "50")
+
+    assert done.exit_code == 12, done.output
+    assert "cycles stays at 1, the limit of the plan" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--only", "prise"), "did you mean 'price'?"),
+        (("--resume", "--max-turns", "5"), "remove --only and --max-…"),
+        (("--max-turns", "-1"), "Invalid value"),
+    ],
+)
+def test_wrong_use_is_told(project: Path, words: tuple[str, ...], said: str) -> None:
+    done = run(project, "run", "plan.yaml", "--agent", agent(project, HONEST), *words)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_is_killed_and_resumed_ends_as_one_that_is_not(tmp_path: Path, jobs: int):
+    wanted, seconds = run_unkilled(fresh(tmp_path / "unkilled"), jobs)
+    assert wanted.status == 0
+    assert sorted(wanted.done) == ["left", "right"]
+    for number, at in enumerate(moments(2, seconds, seed=jobs)):
+        place = fresh(tmp_path / str(number))
+        got, _ = run_killed(place, jobs, at)
+        others = {path: text for path, text in got.files.items() if wanted.files.get(path) != text}
+        gone = wanted.files.keys() - got.files.keys()
+        assert (others, gone) == ({}, set()), at
+        assert got == wanted, (at, (place / "output.txt").read_text())
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+EDITOR_AGENT = CHECKOUT / "tests/support/vi_editor/agent.py"
+SOLUTION = read_bundle(EDITOR_AGENT.parent / "solution.txt")
+PART = () if FULL else ("--only", "files")
+TODOS, MISTAKES, OPTIONS = (29, 24, "") if FULL else (7, 4, "--half ")
+"""So many todos are worked on, and so many of them are wrong at first."""
+
+
+def editor_run(root: Path, *words: str, limit: float) -> Finished:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    scripts = str(Path(sys.executable).parent)
+    only_required = {
+        "PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)]),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": ",".join(PLUGINS_OF_A_READER),
+    }
+    done = subprocess.run(
+        [str(Path(scripts) / "planverify"), *words],
+        cwd=root,
+        env=unmeasured(inherited) | PLAIN_TERMINAL | only_required,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=limit,
+        check=False,
+    )
+    return Finished(exit_code=done.returncode, output=done.stdout)
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns(".planverify", "diagnostics", "__pycache__", ".pytest_cache")
+    return Path(shutil.copytree(CHECKOUT / "examples/vi_editor", tmp_path / "vi_editor", ignore=ignored))
+
+
+def test_an_agent_that_repairs_what_its_brief_tells_ends_all_todos(example: Path):
+    command = f"{PYTHON} {shlex.quote(str(EDITOR_AGENT))} {OPTIONS}{{json}}"
+    done = editor_run(example, "run", "plan.yaml", "--json", "--agent", command, *PART, limit=900)
+    assert done.exit_code == 0, done
+    told = [json.loads(line) for line in done.output.splitlines()]
+    seen: dict[str, bool] = {}
+    for each in told:
+        if each["event"] == "verified":
+            seen.setdefault(each["todo_id"], each["success"])
+    first = [success for todo_id, success in seen.items() if "/" in todo_id and "_branch_" not in todo_id]
+
+    assert (len(first), sum(first)) == (TODOS, TODOS - MISTAKES)
+    assert [each["text"] for each in told[-2:]] == [
+        f"completed: {TODOS} of {TODOS} todos done, {TODOS + MISTAKES} turns",
+        f"recovered {MISTAKES} of {MISTAKES} failed todos",
+    ]
+    worked_on = [name for name in SOLUTION if FULL or name.split("/")[1] in ("buffer", "files")]
+    written = {name: (example / name).read_text(encoding="utf-8") for name in worked_on}
+    assert written == {name: SOLUTION[name] for name in worked_on}
+
+
+def test_the_solution_fulfils_the_whole_plan_which_has_no_findings(example: Path):
+    checked = editor_run(example, "validate", "plan.yaml", limit=60)
+    assert (checked.exit_code, checked.output) == (0, "ready: no findings\n")
+
+    for name, text in SOLUTION.items():
+        (example / name).write_text(text, encoding="utf-8")
+    solved = editor_run(example, "verify", "plan.yaml", limit=120)
+    assert (solved.exit_code, "37 done" in solved.output) == (0, True), solved
