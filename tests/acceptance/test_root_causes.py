@@ -156,6 +156,8 @@ def test_the_changed_line_of_data_that_the_failing_test_read_is_the_place(tmp_pa
     assert (failure["location"]["path"], failure["location"]["line"]) == ("rates.json", 3), str(verified)
     assert "changed rates.json:3 (+1 -1)\n" in verified.output
     assert "notes.json" not in verified.output
+
+
 MONEY = "def net(price, tax):\n    return round(price / (1 + tax), 2)\n"
 PART = """\
 from shop.money import net
