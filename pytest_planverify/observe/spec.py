@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, cast
 
 from pytest_planverify.guards.sandbox_policy import Sandbox
@@ -27,6 +28,31 @@ HARMLESS_PLUGINS = frozenset(
 Only these may be configured in a server, once for all commands of a group. Names are those of top-level
 modules.
 """
+
+
+class Level(IntEnum):
+    """How far a server prepares pytest before it forks workers."""
+
+    IMPORTED = 0
+    """pytest and its plugins are imported; the worker runs ``pytest.main``."""
+    PARSED = 1
+    """Options and the ini file are parsed; plugins are registered."""
+    STARTED = 2
+    """Plugins are configured and ``pytest_sessionstart`` has been called."""
+
+
+class CannotServe(Exception):
+    """A server cannot prepare pytest as far as requested."""
+
+    def __init__(self, level: Level, reason: str, module: str | None = None) -> None:
+        super().__init__(level, reason, module)
+        self.level = level
+        """The highest level that is possible."""
+        self.module = module
+        """A third-party module that must not be preloaded, if that is the reason."""
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

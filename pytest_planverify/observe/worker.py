@@ -20,7 +20,6 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from enum import IntEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -34,7 +33,7 @@ from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
-from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Start, WorkerSpec
+from pytest_planverify.observe.spec import HARMLESS_PLUGINS, CannotServe, Level, Start, WorkerSpec
 from pytest_planverify.observe.spectrum import SpectrumRecorder
 from pytest_planverify.observe.supervision import board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
@@ -46,28 +45,6 @@ HARNESS_EXIT = 70
 """Exit status of a worker that failed before it called pytest."""
 RESTART_EXIT = 71
 """Exit status of a worker that asks to be replaced."""
-
-
-class Level(IntEnum):
-    """The point up to which a server prepares pytest before it forks workers."""
-
-    IMPORTED = 0
-    """pytest and its plugins are imported; the worker runs ``pytest.main``."""
-    PARSED = 1
-    """Options and the ini file are parsed; plugins are registered."""
-    STARTED = 2
-    """Plugins are configured and ``pytest_sessionstart`` has been called."""
-
-
-class CannotServe(Exception):
-    """Raised in a server that cannot prepare itself as far as requested."""
-
-    def __init__(self, level: Level, reason: str, module: str | None = None) -> None:
-        super().__init__(reason)
-        self.level = level
-        """The highest level that is possible."""
-        self.module = module
-        """A third-party module that must not be preloaded, if that was the reason."""
 
 
 _PARSING_HOOKS = ("addoption", "load_initial_conftests", "cmdline_parse", "cmdline_main")

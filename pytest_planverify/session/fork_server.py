@@ -33,6 +33,8 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_planverify.observe.spec import CannotServe, Level
+
 if TYPE_CHECKING:
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
@@ -61,19 +63,6 @@ _PRELOAD = (
 
 class ForkServerDied(Exception):
     """The base, a server or a keeper died or cannot be reached."""
-
-
-class CannotFork(Exception):
-    """A server cannot prepare pytest up to the requested level.
-
-    ``level`` is the highest level that it can reach; see :class:`pytest_planverify.observe.worker.Level`.
-    """
-
-    def __init__(self, level: int, reason: str, module: str | None) -> None:
-        super().__init__(reason)
-        self.level = level
-        self.module = module
-        """A third-party module that the server must not preload; ``None`` if no module is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +105,7 @@ class ForkServer:
                 os._exit(code)
         theirs.close()
 
-    def server(self, start: Start, level: int) -> Server:
+    def server(self, start: Start, level: Level) -> Server:
         """Request a server for a group. Return at once; the server prepares itself in the meantime.
 
         Raises :class:`ForkServerDied`.
@@ -154,7 +143,7 @@ class Server:
     def is_ready(self, seconds: float | None = None) -> bool:
         """Wait until the server can fork workers, for ``seconds`` at most; ``None`` waits without a limit.
 
-        Return ``False`` if the time has passed before. Raises :class:`CannotFork`, after which the server
+        Return ``False`` if the time has passed before. Raises :class:`CannotServe`, after which the server
         is closed, and :class:`ForkServerDied`.
         """
         with self._lock:
@@ -162,11 +151,11 @@ class Server:
                 if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
                     return False
                 answer = _receive_answer(self._socket)
-                if answer[0] != "ready":
+                if isinstance(answer, CannotServe):
                     self.close()
-                    raise CannotFork(*answer[1:])
+                    raise answer
                 self._is_ready = True
-                self.pids.add(answer[1])
+                self.pids.add(answer)
         return True
 
     def fork(self, spec: WorkerSpec, *, own_session: bool) -> socket.socket:
@@ -247,7 +236,7 @@ def _receive_answer(connection: socket.socket) -> Any:
 # -- in the base --------------------------------------------------------------------------------------
 
 
-def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, int, socket.socket, int] | None:
+def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, socket.socket, int] | None:
     """Run the base: fork a server for each request.
 
     Return in each forked server the arguments of :func:`_serve_group`; return ``None`` in the base when it
@@ -306,7 +295,7 @@ def _warm_up() -> None:
 # -- in a server of a group ---------------------------------------------------------------------------
 
 
-def _serve_group(start: Start, level: int, connection: socket.socket, group: int) -> None:
+def _serve_group(start: Start, level: Level, connection: socket.socket, group: int) -> None:
     """Prepare pytest up to ``level`` and fork workers; returns neither in the server nor in its workers.
 
     ``group`` is the parent's process group. A worker leaves ``_fork_workers`` with its spec and runs the
@@ -314,20 +303,20 @@ def _serve_group(start: Start, level: int, connection: socket.socket, group: int
     """
     import pytest
 
-    from pytest_planverify.observe.worker import CannotServe, Level, leave_interpreter, session_of_group
+    from pytest_planverify.observe.worker import leave_interpreter, session_of_group
 
     server = os.getpid()
     code = 70
     try:
-        with session_of_group(start, Level(level), lambda: _fork_workers(connection, group)) as session:
+        with session_of_group(start, level, lambda: _fork_workers(connection, group)) as session:
             session.status = int(pytest.main(session.args, plugins=[session.steps]))
         code = session.status
         leave_interpreter()
     except CannotServe as failure:
-        _notify_parent(connection, ("unfit", int(failure.level), str(failure), failure.module))
+        _notify_parent(connection, failure)
     except BaseException:
         if os.getpid() == server:  # for any error: the parent then starts workers at another level, or cold
-            _notify_parent(connection, ("unfit", 0, traceback.format_exc(limit=-3), None))
+            _notify_parent(connection, CannotServe(Level.IMPORTED, traceback.format_exc(limit=-3)))
         else:
             traceback.print_exc()
     finally:
@@ -338,7 +327,7 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
     """Fork a keeper for each request, which forks the worker. Return in workers only, with their specs."""
     gc.collect()  # as in the base: now for the objects of the prepared session
     gc.freeze()
-    _notify_parent(requests, ("ready", os.getpid()))
+    _notify_parent(requests, os.getpid())
     while True:
         _reap()
         try:
@@ -519,7 +508,9 @@ def end_orphans(parent: int) -> None:
 
     By a new interpreter, so that no module has to be imported here, which workers would inherit.
     """
-    call = f"from pytest_planverify.checks.processes import end_orphans as end; end({parent}, {os.getpid()})"
+    call = (
+        f"from pytest_planverify.checks.processes import end_orphans as end; end({parent}, {os.getpid()})"
+    )
     with contextlib.suppress(OSError):
         # -P: a psutil.py of the project must not shadow the real one.
         subprocess.run([sys.executable, "-P", "-c", call], stdin=subprocess.DEVNULL, check=False)

@@ -185,7 +185,6 @@ def _run(
 
 def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
     """Run the plans one after another; return whether the run was interrupted."""
-    from planner.planfile.file_writer import replace_file
     from pytest_planverify.session.workers import WarmPool, Workers, forget_files
 
     forget_files()
@@ -210,6 +209,6 @@ def _run_plans(facts: RunFacts, runs: Sequence[SessionRun]) -> bool:
     finally:
         progress.finished()
         if pool is not None:
-            pool.remember(replace_file)
+            pool.remember()
             pool.close()
     return False

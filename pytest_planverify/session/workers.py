@@ -32,10 +32,19 @@ from typing import TYPE_CHECKING, Any, cast
 from _pytest.config.findpaths import determine_setup
 
 from planner.catalog.pytest_arguments import parse_pytest_arguments
+from planner.errors import FileWriteError
+from planner.planfile.file_writer import replace_file
 from pytest_planverify.checks.processes import AwakeClock
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.journal import JournalTail, is_signed
-from pytest_planverify.observe.spec import HARMLESS_PLUGINS, Narrowing, Start, WorkerSpec
+from pytest_planverify.observe.spec import (
+    HARMLESS_PLUGINS,
+    CannotServe,
+    Level,
+    Narrowing,
+    Start,
+    WorkerSpec,
+)
 from pytest_planverify.observe.supervision import PHASE_NAMES, SIGNAL, SLOTS, prepare_board
 from pytest_planverify.reports.reporters import (
     GivenOptions,
@@ -44,7 +53,7 @@ from pytest_planverify.reports.reporters import (
     worker_start,
 )
 from pytest_planverify.session.cold import ColdWorker
-from pytest_planverify.session.fork_server import CannotFork, Exited, ForkedWorker, ForkServerDied
+from pytest_planverify.session.fork_server import Exited, ForkedWorker, ForkServerDied
 from pytest_planverify.session.records import Death, RunningTest, TestRecord, WorkerRecord
 from pytest_planverify.session.run_folder import clear_path
 
@@ -61,9 +70,6 @@ if TYPE_CHECKING:
     from pytest_planverify.session.run_folder import RunFolder
     from pytest_planverify.session.schedule import Job
 
-
-IMPORTED, PARSED, STARTED = range(3)
-"""How far a server prepares pytest before it forks; see :class:`pytest_planverify.observe.worker.Level`."""
 
 MOST_ATTEMPTS = 6
 """Attempts to run a command in a forked worker, which may fail to start or ask to be replaced.
@@ -85,7 +91,7 @@ class _Group:
     """The servers for commands with an equal start, and what was learned for them."""
 
     start: Start
-    level: int
+    level: Level
     modules: list[str] = field(default_factory=list[str])
     server: Server | None = None
     """The server in use; the newest one that is ready."""
@@ -109,10 +115,10 @@ class WarmPool:
         self._file = home / _WARM_FILE
         self._lock = threading.RLock()
         self._groups: dict[Start, _Group] = {}
-        self._cached_groups, self._refused_packages = _read_warm_file(self._file)
-        self._changed = False
+        self._cached_groups, self._cached_refusals = _read_warm_file(self._file)
+        self._refused_packages = set(self._cached_refusals)
 
-    def server(self, start: Start, level: int) -> Server:
+    def server(self, start: Start, level: Level) -> Server:
         """Return a server that is ready to fork workers for the group of ``start``.
 
         A new group begins at ``level`` at most. Raises :class:`ForkServerDied`, also where no level works.
@@ -127,9 +133,9 @@ class WarmPool:
                     group.server = self._start_server(group, group.modules)
                 try:
                     group.server.is_ready()
-                except CannotFork as failure:
+                except CannotServe as failure:
                     group.server = None
-                    if failure.module is None and group.level == IMPORTED:
+                    if failure.module is None and group.level == Level.IMPORTED:
                         # There is no lower level; the caller will start the worker cold in the end.
                         raise ForkServerDied(str(failure)) from failure
                     self._note_failure(group, failure)
@@ -153,8 +159,8 @@ class WarmPool:
             if level is None:
                 group.modules, group.learns = [], False
             else:
-                group.level = min(group.level, level)
-            group.server, group.next_server, self._changed = None, None, True
+                group.level = min(group.level, Level(level))
+            group.server, group.next_server = None, None
 
     def learn(self, start: Start, modules: Iterable[str]) -> None:
         """Start a replacement server that also preloads ``modules``, which a worker had to import itself.
@@ -172,22 +178,17 @@ class WarmPool:
             with suppress(ForkServerDied):
                 group.next_server = self._start_server(group, group.next_modules)
 
-    def remember(self, write: Callable[[Path, str], object]) -> None:
-        """Write what was learned to the cache file with ``write``; a failure to write is ignored."""
-        if not self._changed and all(_digest(start) in self._cached_groups for start in self._groups):
+    def remember(self) -> None:
+        """Write what was learned to the cache file, if that is new; a failure to write is ignored."""
+        groups = dict(self._cached_groups)
+        for start, group in self._groups.items():
+            learned = {"level": group.level, "modules": group.modules, "learns": group.learns}
+            groups[_digest(start)] = learned
+        if groups == self._cached_groups and self._refused_packages == self._cached_refusals:
             return
-        groups = {
-            _digest(start): {
-                "level": group.level,
-                "modules": group.modules,
-                "learns": group.learns,
-            }
-            for start, group in self._groups.items()
-        }
-        groups = {**self._cached_groups, **groups}
         data = {"version": _WARM_VERSION, "groups": groups, "refused": sorted(self._refused_packages)}
-        with suppress(OSError):
-            write(self._file, json.dumps(data))
+        with suppress(FileWriteError):
+            replace_file(self._file, json.dumps(data))
 
     def close(self) -> None:
         """Close all servers, which makes them exit."""
@@ -195,11 +196,11 @@ class WarmPool:
             for server in filter(None, (group.server, group.next_server)):
                 server.close()
 
-    def _new_group(self, start: Start, level: int) -> _Group:
+    def _new_group(self, start: Start, level: Level) -> _Group:
         known = self._cached_groups.get(_digest(start.key), {})
         return _Group(
             start,
-            min(level, known.get("level", STARTED)),
+            min(level, known.get("level", Level.STARTED)),
             [name for name in known.get("modules", []) if not self._is_refused(name)],
             learns=known.get("learns", True),
         )
@@ -214,20 +215,19 @@ class WarmPool:
         try:
             if not group.next_server.is_ready(0):
                 return
-        except CannotFork as failure:
+        except CannotServe as failure:
             self._note_failure(group, failure)
         except ForkServerDied:
             group.learns = False
         else:
-            group.server, group.modules, self._changed = group.next_server, group.next_modules, True
+            group.server, group.modules = group.next_server, group.next_modules
         group.next_server = None
 
-    def _note_failure(self, group: _Group, failure: CannotFork) -> None:
+    def _note_failure(self, group: _Group, failure: CannotServe) -> None:
         """Never again preload the module that made a server fail; without one lower the group's level."""
-        self._changed = True
         if failure.module is None:
             # By one at least, so that WarmPool.server() does not try the same level for ever.
-            group.level = max(min(group.level - 1, failure.level), IMPORTED)
+            group.level = Level(max(min(group.level - 1, failure.level), Level.IMPORTED))
         else:
             self._refused_packages.add(failure.module.partition(".")[0])
             group.modules = [name for name in group.modules if not self._is_refused(name)]
@@ -378,21 +378,21 @@ class Workers:
         self._facts.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay
         return start.args, tuple(start.env.items()), relay
 
-    def _level(self, spec: WorkerSpec) -> int:
+    def _level(self, spec: WorkerSpec) -> Level:
         """Return the highest level that may work for a command, judged by its options and conftests.
 
         An estimate: a server or worker that finds it too high reports that, and the pool lowers the level.
         """
         if spec.log is None or spec.start.unwarmed is not None:
-            return IMPORTED
+            return Level.IMPORTED
         options = spec.start.options
         plugins = [value for name, value in pairwise(options) if name == "-p"]
         if any(not each.startswith("no:") and each not in HARMLESS_PLUGINS for each in plugins):
-            return IMPORTED  # the plugin may be a file of the project
+            return Level.IMPORTED  # the plugin may be a file of the project
         texts = conftest_texts(spec.root, spec.selections)
         if any(_EARLY_HOOKS.search(text) for text in texts):
-            return IMPORTED
-        return PARSED if any(_START_HOOKS.search(text) for text in texts) else STARTED
+            return Level.IMPORTED
+        return Level.PARSED if any(_START_HOOKS.search(text) for text in texts) else Level.STARTED
 
 
 def planned_paths(flat: FlatPlan) -> dict[Path, tuple[str, ...]]:
@@ -517,7 +517,7 @@ def _read_warm_file(file: Path) -> tuple[dict[str, Any], set[str]]:
             return {}, set()
         groups = {
             str(name): {
-                "level": int(each["level"]),
+                "level": Level(each["level"]),
                 "modules": [str(module) for module in each["modules"]],
                 "learns": bool(each["learns"]),
             }

@@ -10,7 +10,6 @@ from typing import Any
 
 from past_run_samples import settings
 
-from planner.planfile.file_writer import replace_file
 from planner.planfile.tree import load_tree
 from pytest_planverify.session.fork_server import ForkServer
 from pytest_planverify.session.records import WorkerRecord
@@ -103,7 +102,7 @@ class Bench:
     @property
     def _groups(self) -> list[dict[str, Any]]:
         assert self.pool is not None
-        self.pool.remember(replace_file)
+        self.pool.remember()
         file = self.root / ".planverify/warm.json"
         return list(json.loads(file.read_bytes())["groups"].values()) if file.exists() else []
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from planner.planfile.file_writer import replace_file
-from pytest_planverify.observe.spec import Start
-from pytest_planverify.session.fork_server import CannotFork, ForkServerDied
-from pytest_planverify.session.workers import IMPORTED, PARSED, STARTED, WarmPool
+from pytest_planverify.observe.spec import CannotServe, Level, Start
+from pytest_planverify.session.fork_server import ForkServerDied
+from pytest_planverify.session.workers import WarmPool
 
 START = Start(root="/r", options=("-q",))
 
@@ -55,46 +54,49 @@ def test_commands_that_start_alike_share_a_server(tmp_path: Path):
     base = Base()
     pool = pool_of(base, tmp_path)
 
-    first = pool.server(START, STARTED)
+    first = pool.server(START, Level.STARTED)
 
-    assert pool.server(Start(root="/r", options=("-q",), probe=("b.py",)), STARTED) is first
-    pool.server(Start(root="/r", options=("-v",)), PARSED)
-    assert [level for level, _ in base.asked] == [STARTED, PARSED]
+    assert pool.server(Start(root="/r", options=("-q",), probe=("b.py",)), Level.STARTED) is first
+    pool.server(Start(root="/r", options=("-v",)), Level.PARSED)
+    assert [level for level, _ in base.asked] == [Level.STARTED, Level.PARSED]
 
 
 def test_the_next_server_imports_what_workers_had_to_import_and_takes_over_when_it_is_ready(tmp_path: Path):
     base = Base(None, "late")
     pool = pool_of(base, tmp_path)
-    first = pool.server(START, STARTED)
+    first = pool.server(START, Level.STARTED)
 
     pool.learn(START, ["numpy", "yaml"])
     pool.learn(START, ["pandas"])
 
-    assert pool.server(START, STARTED) is first
+    assert pool.server(START, Level.STARTED) is first
     base.made[-1].late = False
-    assert pool.server(START, STARTED) is base.made[-1]
-    assert base.asked == [(STARTED, ()), (STARTED, ("numpy", "yaml"))]
+    assert pool.server(START, Level.STARTED) is base.made[-1]
+    assert base.asked == [(Level.STARTED, ()), (Level.STARTED, ("numpy", "yaml"))]
     pool.learn(START, ["yaml"])
     assert len(base.asked) == 2
 
 
 def test_a_module_that_must_not_be_imported_ahead_is_refused_with_all_below_its_package(tmp_path: Path):
-    base = Base(None, CannotFork(STARTED, "heavy.part: it starts a thread", "heavy.part"))
+    base = Base(None, CannotServe(Level.STARTED, "heavy.part: it starts a thread", "heavy.part"))
     pool = pool_of(base, tmp_path)
-    first = pool.server(START, STARTED)
+    first = pool.server(START, Level.STARTED)
     pool.learn(START, ["heavy", "heavy.part", "yaml"])
 
-    assert pool.server(START, STARTED) is first
+    assert pool.server(START, Level.STARTED) is first
     pool.learn(START, ["heavy", "yaml"])
-    assert base.asked[-1] == (STARTED, ("yaml",))
+    assert base.asked[-1] == (Level.STARTED, ("yaml",))
 
 
 @pytest.mark.parametrize(
     ("failures", "levels"),
     [
-        ([CannotFork(PARSED, "a plugin has started a thread", None)], [STARTED, PARSED]),
-        ([CannotFork(IMPORTED, "the session measures coverage", None)], [STARTED, IMPORTED]),
-        ([CannotFork(STARTED, "it did not come so far", None)], [STARTED, PARSED]),
+        ([CannotServe(Level.PARSED, "a plugin has started a thread")], [Level.STARTED, Level.PARSED]),
+        (
+            [CannotServe(Level.IMPORTED, "the session measures coverage")],
+            [Level.STARTED, Level.IMPORTED],
+        ),
+        ([CannotServe(Level.STARTED, "it did not come so far")], [Level.STARTED, Level.PARSED]),
     ],
 )
 def test_a_server_that_cannot_go_so_far_is_replaced_by_one_that_stops_earlier(
@@ -102,16 +104,16 @@ def test_a_server_that_cannot_go_so_far_is_replaced_by_one_that_stops_earlier(
 ):
     base = Base(*failures)
 
-    pool_of(base, tmp_path).server(START, STARTED)
+    pool_of(base, tmp_path).server(START, Level.STARTED)
 
     assert [level for level, _ in base.asked] == levels
 
 
 def test_a_server_that_cannot_even_begin_is_not_tried_for_ever(tmp_path: Path):
-    base = Base(*[CannotFork(IMPORTED, "the root is gone", None)] * 9)
+    base = Base(*[CannotServe(Level.IMPORTED, "the root is gone")] * 9)
 
     with pytest.raises(ForkServerDied, match="the root is gone"):
-        pool_of(base, tmp_path).server(START, PARSED)
+        pool_of(base, tmp_path).server(START, Level.PARSED)
     assert len(base.asked) == 2
 
 
@@ -120,54 +122,55 @@ def test_a_server_that_died_is_told_and_another_is_made_when_it_is_renewed(tmp_p
     pool = pool_of(base, tmp_path)
 
     with pytest.raises(ForkServerDied):
-        pool.server(START, STARTED)
+        pool.server(START, Level.STARTED)
     pool.renew(START)
-    assert pool.server(START, STARTED) is base.made[-1]
+    assert pool.server(START, Level.STARTED) is base.made[-1]
 
 
 def test_a_worker_that_asks_to_start_earlier_or_without_modules_gets_a_server_that_does(tmp_path: Path):
     base = Base()
     pool = pool_of(base, tmp_path)
-    pool.server(START, STARTED)
+    pool.server(START, Level.STARTED)
     pool.learn(START, ["numpy"])
-    pool.server(START, STARTED)
+    pool.server(START, Level.STARTED)
 
-    pool.replace(START, PARSED)
-    pool.server(START, STARTED)
-    pool.replace(START, STARTED)  # of a worker that was forked before: nothing is taken back
-    pool.server(START, STARTED)
+    pool.replace(START, Level.PARSED)
+    pool.server(START, Level.STARTED)
+    pool.replace(START, Level.STARTED)  # of a worker that was forked before: nothing is taken back
+    pool.server(START, Level.STARTED)
     pool.replace(START, None)
-    pool.server(START, STARTED)
+    pool.server(START, Level.STARTED)
     pool.learn(START, ["pandas"])
 
-    assert base.asked[2:] == [(PARSED, ("numpy",)), (PARSED, ("numpy",)), (PARSED, ())]
+    assert base.asked[2:] == [(Level.PARSED, ("numpy",)), (Level.PARSED, ("numpy",)), (Level.PARSED, ())]
 
 
 def test_the_next_run_begins_with_what_this_one_has_learned(tmp_path: Path):
-    base = Base(None, None, CannotFork(STARTED, "it warns", "old"))
+    base = Base(None, None, CannotServe(Level.STARTED, "it warns", "old"))
     pool = pool_of(base, tmp_path)
-    pool.server(START, STARTED)
-    pool.replace(START, PARSED)
+    pool.server(START, Level.STARTED)
+    pool.replace(START, Level.PARSED)
     pool.learn(START, ["numpy"])
-    pool.server(START, STARTED)
+    pool.server(START, Level.STARTED)
     pool.learn(START, ["old"])
-    pool.server(START, STARTED)
-    pool.remember(replace_file)
+    pool.server(START, Level.STARTED)
+    pool.remember()
 
     again = Base()
-    pool_of(again, tmp_path).server(START, STARTED)
-    assert again.asked == [(PARSED, ("numpy",))]
+    pool_of(again, tmp_path).server(START, Level.STARTED)
+    assert again.asked == [(Level.PARSED, ("numpy",))]
     assert json.loads((tmp_path / "warm.json").read_text())["refused"] == ["old"]
 
 
 def test_nothing_is_written_again_where_nothing_was_learned(tmp_path: Path):
-    written: list[Path] = []
+    written: list[int] = []
     for _ in range(2):
         pool = pool_of(Base(), tmp_path)
-        pool.server(START, STARTED)
-        pool.remember(lambda path, text: (written.append(path), replace_file(path, text)))
+        pool.server(START, Level.STARTED)
+        pool.remember()
+        written.append((tmp_path / "warm.json").stat().st_ino)
 
-    assert written == [tmp_path / "warm.json"]
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize(
@@ -189,15 +192,15 @@ def test_a_file_in_disorder_is_as_good_as_none(text: str, tmp_path: Path):
     (tmp_path / "warm.json").write_text(text)
     base = Base()
 
-    pool_of(base, tmp_path).server(START, STARTED)
+    pool_of(base, tmp_path).server(START, Level.STARTED)
 
-    assert base.asked == [(STARTED, ())]
+    assert base.asked == [(Level.STARTED, ())]
 
 
 def test_closing_lets_go_of_all_servers(tmp_path: Path):
     base = Base(None, "late")
     pool = pool_of(base, tmp_path)
-    pool.server(START, STARTED)
+    pool.server(START, Level.STARTED)
     pool.learn(START, ["numpy"])
 
     pool.close()

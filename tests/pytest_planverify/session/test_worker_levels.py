@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from worker_bench import Bench
 
+from pytest_planverify.observe.spec import Level
 from pytest_planverify.session.records import WorkerRecord
-from pytest_planverify.session.workers import IMPORTED, PARSED, STARTED
 
 TEST = "def test_it(request):\n    assert getattr(request.config, 'told', None) == {!r}\n"
 HOOK = "def pytest_{}: {}\n"
@@ -24,7 +24,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": "def test_it(five): assert five == 5\ndef test_red(five): assert five == 6\n",
         },
         "",
-        STARTED,
+        Level.STARTED,
     ),
     "pytest_configure": (
         {
@@ -32,7 +32,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": TEST.format("configure"),
         },
         "",
-        PARSED,
+        Level.PARSED,
     ),
     "pytest_sessionstart": (
         {
@@ -40,7 +40,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": TEST.format("start"),
         },
         "",
-        PARSED,
+        Level.PARSED,
     ),
     "pytest_addoption": (
         {
@@ -48,7 +48,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": "def test_it(request): assert request.config.option.shop == 'y'\n",
         },
         "--shop=y",
-        IMPORTED,
+        Level.IMPORTED,
     ),
     "a hook that the text of the conftest does not show": (
         {
@@ -58,7 +58,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": TEST.format(1),
         },
         "",
-        PARSED,
+        Level.PARSED,
     ),
     "an early hook that the text of the conftest does not show": (
         {
@@ -69,7 +69,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": "def test_it(request): assert request.config.option.shop == 'x'\n",
         },
         "",
-        IMPORTED,
+        Level.IMPORTED,
     ),
     "a conftest below that has pytest_configure": (
         {
@@ -78,17 +78,17 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": "def test_it(): pass\n",
         },
         "sub",
-        PARSED,
+        Level.PARSED,
     ),
     "a conftest that raises": (
         {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": "def test_it(): pass\n"},
         "",
-        IMPORTED,
+        Level.IMPORTED,
     ),
     "a plugin of the project that implements pytest_configure": (
         {"own.py": HOOK.format("configure(config)", "config.told = 1"), "test_x.py": TEST.format(1)},
         "-p own",
-        IMPORTED,
+        Level.IMPORTED,
     ),
     "a conftest that names a plugin of the project": (
         {
@@ -97,7 +97,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": TEST.format(1),
         },
         "",
-        PARSED,
+        Level.PARSED,
     ),
     "a conftest that looks at files beside the one that is named": (
         {
@@ -109,7 +109,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             ),
         },
         "sub/test_z.py",
-        STARTED,
+        Level.STARTED,
     ),
     "files in packages, one of them twice": (
         {
@@ -120,7 +120,7 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": "def test_it(): pass\n",
         },
         "sub/deep/test_y.py::TestIt::test_b test_x.py sub/deep/test_y.py::TestIt",
-        STARTED,
+        Level.STARTED,
     ),
     "an expression over a file and a folder": (
         {
@@ -128,17 +128,17 @@ FILES: dict[str, tuple[dict[str, str], str, int]] = {
             "test_x.py": "def test_it(): pass\ndef test_no(): assert 0\n",
         },
         "test_x.py sub -k it",
-        STARTED,
+        Level.STARTED,
     ),
     "a plugin that would start a thread for workers of pytest-xdist": (
         {"test_x.py": "runs = []\ndef test_it():\n    runs.append(1)\n    assert len(runs) == 2\n"},
         "-p pytest_rerunfailures -p xdist --reruns 1",
-        STARTED,
+        Level.STARTED,
     ),
     "an option that pytest does not know": (
         {"test_x.py": "def test_it(): pass\n"},
         "--frobnicate",
-        IMPORTED,
+        Level.IMPORTED,
     ),
 }
 PYTHONPATH = {"a plugin of the project that implements pytest_configure": "PYTHONPATH=. "}
@@ -180,7 +180,6 @@ def test_a_worker_says_what_plain_pytest_says_at_whatever_level(what: str, bench
     first, again = bench.run(command), bench.run(command)
 
     assert seen(first) == seen(again) == seen(bench.run(command, cold=True)) == expected
-    bench.pool._changed = True  # type: ignore[union-attr]  # also where nothing was learned
     assert bench.levels == {level}
 
 
