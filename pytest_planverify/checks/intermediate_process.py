@@ -12,6 +12,8 @@ import signal
 import sys
 from typing import NoReturn
 
+TOKEN_VARIABLE = "PLANVERIFY_PROCESS_TOKEN"
+"""Environment variable that marks all started processes, to find those that left the session."""
 _UNKNOWN = 70
 """Exit status if neither an exit status nor a signal can be passed on."""
 _IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM)

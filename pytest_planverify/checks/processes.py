@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from pytest_planverify.checks.intermediate_process import stand_between
+from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, stand_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,9 +59,6 @@ STREAM_SECONDS = 2.0
 
 WATCH_SECONDS = 0.1
 """Interval, in seconds, of calls to ``watch``."""
-
-TOKEN_VARIABLE = "PLANVERIFY_PROCESS_TOKEN"
-"""Environment variable that marks all started processes, to find those that left the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ has already called, the worker asks to be replaced by one that is forked earlier
 
 Both ways end in :class:`Session`, and both write the same records. Servers are forked in
 :mod:`pytest_planverify.session.fork_server`; a cold start, with an interpreter of its own, begins in
-:mod:`pytest_planverify.session.cold_worker`.
+:mod:`pytest_planverify.session.cold`.
 """
 
 from __future__ import annotations

@@ -1,28 +1,42 @@
-"""Cold workers: each in a new interpreter, as if its command were started from a shell."""
+"""Cold workers: each in a new interpreter, as if its command were started from a shell.
+
+:class:`ColdWorker` starts this module as a program. The session runs in a child of that process, which
+waits for it and reports its end on standard output; so tests may even kill their parent. On platforms
+without fork the child is another interpreter.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import queue
+import signal
 import subprocess
 import sys
 import threading
-import uuid
-from typing import IO, TYPE_CHECKING
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING, NoReturn
 
-from pytest_planverify.checks.processes import TOKEN_VARIABLE
-from pytest_planverify.session.cold_worker import TERMINAL
-from pytest_planverify.session.fork_server import Exited, ForkServerDied
+from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork, leave_as
+from pytest_planverify.session.fork_server import (
+    Exited,
+    ForkServerDied,
+    _become_subreaper,
+    _die_with,
+    _wait,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from queue import Queue
 
     from pytest_planverify.observe.spec import WorkerSpec
 
-
-_PROGRAM = "pytest_planverify.session.cold_worker"
+_PROGRAM = (sys.executable, "-P", "-m", "pytest_planverify.session.cold")
+_INNER = "--inner"
+"""Option: run the session in this process, as the child."""
+_TERMINAL = "--terminal"
+"""Option: the session owns the terminal; report its end by ending with the same status or signal."""
 
 
 class ColdWorker:
@@ -32,9 +46,12 @@ class ColdWorker:
         """``folder`` receives the file with the worker's spec."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._lines: queue.Queue[bytes] = queue.Queue()
+        # Imported here, as the started process imports this module: a project may have a queue.py.
+        from queue import Queue
+
+        self._lines: Queue[bytes] = Queue()
         """Lines that the interpreter prints: the session's process id, then how it ended."""
-        self.token: str | None = f"{os.getpid()}-{uuid.uuid4().hex}"
+        self.token: str | None = f"{os.getpid()}-{os.urandom(16).hex()}"
         """Token in the environment of all started processes, to find those that left the process tree."""
 
     @property
@@ -49,10 +66,10 @@ class ColdWorker:
             os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
         ) as file:
             file.write(spec.to_json())
-        stream, flags = (None, [TERMINAL]) if spec.log is None else (subprocess.PIPE, [])
+        stream, flags = (None, [_TERMINAL]) if spec.log is None else (subprocess.PIPE, [])
         try:
             process = self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _PROGRAM, *flags, str(path)],
+                [*_PROGRAM, *flags, str(path)],
                 cwd=spec.root,
                 env={**os.environ, **dict(spec.start.env), TOKEN_VARIABLE: self.token or ""},
                 stdin=stream,  # closed by the kernel when the parent dies
@@ -75,13 +92,14 @@ class ColdWorker:
         assert self._process is not None
         if self._process.stdout is None:  # the worker owns the terminal and reports by its exit status
             try:
-                code = self._process.wait(max(seconds, 0))
+                return Exited.of(self._process.wait(max(seconds, 0)), left_running=True)
             except subprocess.TimeoutExpired:
                 return None
-            return Exited(code, None, True) if code >= 0 else Exited(None, -code, True)
+        from queue import Empty
+
         try:
             line = self._lines.get(timeout=max(seconds, 0))
-        except queue.Empty:
+        except Empty:
             return None
         self._process.wait()
         if not line.strip():
@@ -96,10 +114,91 @@ class ColdWorker:
                     stream.close()
 
 
-def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
+def _read_lines(stream: IO[bytes], lines: Queue[bytes]) -> None:
     """Put the interpreter's two lines into the queue, an empty one for each that never comes."""
     with contextlib.suppress(OSError, ValueError):
         lines.put(stream.readline())
         lines.put(stream.readline())
         return
     lines.put(b"")
+
+
+# -- in the started process -------------------------------------------------------------------------------
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Run the session of the spec file in a child and report its end, or be that child."""
+    *flags, path = arguments
+    if _INNER in flags:
+        _run(path)
+    tells = _TERMINAL not in flags
+    # A test may signal its parent, and Ctrl-C reaches both; this process has to outlive the session.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    exited = (_guard_fork if can_fork() else _guard_process)(path, tells=tells)
+    if not tells:
+        leave_as(exited.code, exited.signal)
+    os.write(1, json.dumps(asdict(exited)).encode() + b"\n")
+    os._exit(0)
+
+
+def _guard_fork(path: str, *, tells: bool) -> Exited:
+    """Run the session in a forked child and return how that ended, as a keeper does for forked workers."""
+    _die_with(os.getppid())
+    _become_subreaper()
+    guard = os.getpid()
+    session = os.fork()
+    if session == 0:
+        _die_with(guard)
+        if tells:
+            os.setsid()
+            os.write(1, f"{os.getpid()}\n".encode())
+        _run(path)
+    return _wait(session, own_session=tells)
+
+
+def _guard_process(path: str, *, tells: bool) -> Exited:
+    """Run the session in another interpreter and return how that ended."""
+    stream = subprocess.DEVNULL if tells else None
+    process = subprocess.Popen([*_PROGRAM, _INNER, path], stdin=stream, stdout=stream)
+    if tells:
+        threading.Thread(target=_end_with_parent, args=(process.pid,), daemon=True).start()
+        os.write(1, f"{process.pid}\n".encode())
+    return Exited.of(process.wait(), left_running=True)
+
+
+def _end_with_parent(pid: int) -> None:
+    """Kill the session when standard input closes: the parent holds the other end until it dies."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 1):
+            pass
+    from pytest_planverify.checks.processes import end_process_tree
+
+    end_process_tree(pid, token=os.environ.get(TOKEN_VARIABLE), grace_seconds=0)
+    os._exit(1)
+
+
+def _run(path: str) -> NoReturn:
+    """Run the session of the spec file in this process and exit with its status."""
+    code = 70
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL if number is signal.SIGTERM else signal.default_int_handler)
+    try:
+        from pytest_planverify.observe.spec import WorkerSpec
+        from pytest_planverify.observe.worker import leave_interpreter, run_worker
+
+        with open(path, encoding="utf-8") as file:
+            spec = WorkerSpec.from_json(file.read())
+        os.unlink(path)  # tests must not read the key that signs the records
+        code = run_worker(spec)
+        leave_interpreter()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -77,6 +77,11 @@ class Exited:
     left_running: bool = field(default=False, compare=False)
     """Whether processes that the worker started may still be running."""
 
+    @classmethod
+    def of(cls, status: int, *, left_running: bool) -> Exited:
+        """Return the end for an exit status, which is negative for a signal, as in :mod:`subprocess`."""
+        return cls(status if status >= 0 else None, -status if status < 0 else None, left_running)
+
 
 class ForkServer:
     """The parent's handle on the base, which is forked when the handle is created."""
@@ -377,9 +382,8 @@ def _wait(pid: int, *, own_session: bool) -> Exited:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:  # else it is an orphan of the worker, which this subreaper has inherited
             break
-    code = os.waitstatus_to_exitcode(status)
     left_running = _has_left_processes(pid, own_session=own_session)
-    return Exited(code, None, left_running) if code >= 0 else Exited(None, -code, left_running)
+    return Exited.of(os.waitstatus_to_exitcode(status), left_running=left_running)
 
 
 def _has_left_processes(pid: int, *, own_session: bool) -> bool:
