@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from planner.catalog import parse_command
 from planner.errors import CommandSyntaxError
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from planner.model.outcome import Check, Failure, Outcome, OutcomeDocument
+    from planner.model.outcome import Failure, Outcome, OutcomeDocument
     from planner.model.plan import NegativeControl, Todo, ToolSpec
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
@@ -48,8 +47,7 @@ _UNRUNNABLE = frozenset({Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR})
 _ANSWERS = frozenset({Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckAnswer:
+class CheckAnswer(NamedTuple):
     """A check's result in one run."""
 
     verdict: Verdict
@@ -58,8 +56,7 @@ class CheckAnswer:
     """The diagnosed failure, if the check failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class Worth(NamedTuple):
     """Quality of a check, with reason and remedy."""
 
     quality: Quality
@@ -67,8 +64,7 @@ class Worth:
     remedy: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
+class _Subject(NamedTuple):
     """A criterion to qualify, with its own negative control or else that of its todo."""
 
     todo: Todo
@@ -149,21 +145,25 @@ def _qualified(
     the control could not be applied; ``None`` without a control.
     """
     todo, criterion = subject.todo, subject.criterion
-    answers = [_answer(document, subject) for document in as_is]
-    fault = tried if isinstance(tried, str) else None
-    broken = None if tried is None or isinstance(tried, str) else _answer(tried, subject)
-    to_be_written = _is_to_be_written(subject, flat)
-    worth = worth_of(answers, broken, control_fault=fault, to_be_written=to_be_written)
+    answers = [answer_of(document.outcome(todo.id), criterion.id) for document in as_is]
+    broken = None if tried is None or isinstance(tried, str) else tried.outcome(todo.id)
+    on_broken = None if broken is None else answer_of(broken, criterion.id)
+    worth = worth_of(
+        answers,
+        on_broken,
+        control_fault=tried if isinstance(tried, str) else None,
+        to_be_written=_is_to_be_written(subject, flat),
+    )
     runs = [_run_of("as_is", each) for each in answers]
+    if on_broken is not None:
+        runs.append(_run_of("broken", on_broken))
     return QualifiedCheck(
         todo_id=todo.id,
         check_id=criterion.id,
         kind=criterion.kind,
         cmd=criterion.spec.cmd if isinstance(criterion.spec, CommandSpec) else None,
-        quality=worth.quality,
-        because=worth.because,
-        remedy=worth.remedy,
-        runs=(*runs, *([_run_of("broken", broken)] if broken is not None else [])),
+        **worth._asdict(),
+        runs=tuple(runs),
         control=None if subject.control is None else _name_of(subject.control),
     )
 
@@ -188,15 +188,6 @@ def _undecided_by_chance(
         ):
             return True
     return False
-
-
-def _answer(document: OutcomeDocument, subject: _Subject) -> CheckAnswer:
-    """Return the result of a subject's check in one run; ``NOT_RUN`` if the run did not reach it."""
-    outcome = document.outcome(subject.todo.id)
-    check = next((each for each in outcome.checks if each.id == subject.criterion.id), None)
-    if check is None:
-        return CheckAnswer(verdict=Verdict.NOT_RUN, reason="it was not reached")
-    return answer_of(outcome, check)
 
 
 def _is_to_be_written(subject: _Subject, flat: FlatPlan) -> bool:
@@ -264,13 +255,7 @@ def _apply_patch(patch: Path, tree: Path) -> str | None:
         return f"the patch {patch.name} does not exist"
     repository = Repository.around(tree)
     top, prefix = (tree, "") if repository is None else (repository.top, repository.prefix)
-    argv = [
-        "git",
-        "apply",
-        "--whitespace=nowarn",
-        *([f"--directory={prefix}"] if prefix else []),
-        str(patch),
-    ]
+    argv = ["git", "apply", "--whitespace=nowarn", f"--directory={prefix}", str(patch)]
     try:
         done = subprocess.run(
             argv, cwd=top, capture_output=True, text=True, errors="replace", timeout=_CONTROL_SECONDS
@@ -315,15 +300,18 @@ def is_qualified(criterion: Criterion) -> bool:
     return criterion.kind is not CheckKind.MANUAL and criterion.id != STAY_GREEN
 
 
-def answer_of(outcome: Outcome, check: Check) -> CheckAnswer:
-    """Return a check's result from its todo's outcome.
+def answer_of(outcome: Outcome, check_id: str) -> CheckAnswer:
+    """Return a check's result from its todo's outcome; ``NOT_RUN`` if the run did not reach it.
 
     Its failure is its own, or else that of another check which one of its failing tests shows.
     """
+    check = next((each for each in outcome.checks if each.id == check_id), None)
+    if check is None:
+        return CheckAnswer(Verdict.NOT_RUN, "it was not reached")
     red = {test.nodeid for test in check.tests if test.outcome.is_red}
     own = next((each for each in outcome.failures if each.check_id == check.id), None)
     shared = next((each for each in outcome.failures if red & {*each.tests, *each.top_failing_tests}), None)
-    return CheckAnswer(verdict=check.verdict, reason=check.reason, failure=own or shared)
+    return CheckAnswer(check.verdict, check.reason, own or shared)
 
 
 def worth_of(
@@ -347,38 +335,33 @@ def worth_of(
     greens = sum(each.verdict is Verdict.PASSED for each in as_is)
     if any(each.verdict is Verdict.FLAKY for each in as_is) or 0 < greens < len(as_is):
         return Worth(
-            quality=Quality.UNSTABLE,
-            because=f"it passed {greens} of {len(as_is)} times on the same tree",
-            remedy="remove the dependence on chance, clock, network or order, and qualify it again",
+            Quality.UNSTABLE,
+            f"it passed {greens} of {len(as_is)} times on the same tree",
+            "remove the dependence on chance, clock, network or order, and qualify it again",
         )
-    return (
-        _of_passing(broken, control_fault, len(as_is))
-        if greens
-        else _of_failing(as_is[0], broken, to_be_written)
-    )
+    if greens:
+        return _of_passing(broken, control_fault, len(as_is))
+    return _of_failing(as_is[0], broken, to_be_written)
 
 
 def _of_passing(broken: CheckAnswer | None, control_fault: str | None, times: int) -> Worth:
     """Qualify a check that passes before the work, in ``times`` runs: it needs a negative control."""
     if control_fault is not None:
         return Worth(
-            quality=Quality.UNRUNNABLE,
-            because=f"its negative control cannot be applied: {control_fault}",
-            remedy="write the control again, so that it breaks the feature in the current tree",
+            Quality.UNRUNNABLE,
+            f"its negative control cannot be applied: {control_fault}",
+            "write the control again, so that it breaks the feature in the current tree",
         )
     if broken is None:
         often = "once" if times == 1 else f"{times} of {times} times"
         return Worth(
-            quality=Quality.VACUOUS,
-            because=f"it passes before the work ({often})",
-            remedy=(
-                "add a test that fails now, or name the tests under must_stay_green; if the work is "
-                "done, claim the todo, or declare a negative_control that breaks the feature"
-            ),
+            Quality.VACUOUS,
+            f"it passes before the work ({often})",
+            "add a test that fails now, or name the tests under must_stay_green; if the work is done, "
+            "claim the todo, or declare a negative_control that breaks the feature",
         )
     return _fault_on_broken(broken) or Worth(
-        quality=Quality.RED_OK,
-        because="it passes now, and fails with its negative control",
+        Quality.RED_OK, "it passes now, and fails with its negative control"
     )
 
 
@@ -388,28 +371,30 @@ def _of_failing(first: CheckAnswer, broken: CheckAnswer | None, to_be_written: b
     The reason of the failure decides: an environment problem or missing tests make it unrunnable.
     """
     failure = first.failure
+    head = (failure.stack_trace_head or "").strip() if failure is not None else ""
     if failure is not None and (failure.category in _UNRUNNABLE or failure.owner is Owner.ENVIRONMENT):
-        return _unrunnable(failure.stack_trace_head or str(failure.category), failure)
+        return _unrunnable(head or str(failure.category), failure)
     if failure is not None and failure.category is Category.TEST_NOT_FOUND:
-        if not to_be_written:
-            return Worth(
-                quality=Quality.UNRUNNABLE,
-                because=failure.stack_trace_head or "its tests do not exist",
-                remedy="name existing tests; if a todo is to write them, list them in its allowed_files or "
-                "expected_artifacts",
-            )
-        return Worth(quality=Quality.RED_OK, because="a todo has to write its tests first")
+        if to_be_written:
+            return Worth(Quality.RED_OK, "a todo has to write its tests first")
+        return Worth(
+            Quality.UNRUNNABLE,
+            head or "its tests do not exist",
+            "name existing tests; if a todo is to write them, list them in its allowed_files or "
+            "expected_artifacts",
+        )
     bad = None if broken is None else _fault_on_broken(broken)
-    return bad or Worth(quality=Quality.RED_OK, because=_with_head("it fails before the work", failure))
+    because = ": ".join(["it fails before the work", *head.splitlines()[:1]])
+    return bad or Worth(Quality.RED_OK, because)
 
 
 def _fault_on_broken(broken: CheckAnswer) -> Worth | None:
     """Return the qualification of a check that does not fail on the broken copy; ``None`` if it fails."""
     if broken.verdict is Verdict.PASSED:
         return Worth(
-            quality=Quality.VACUOUS,
-            because="it passes on the tree that its negative control broke",
-            remedy="let it assert the result of the feature, so that it fails without the feature",
+            Quality.VACUOUS,
+            "it passes on the tree that its negative control broke",
+            "let it assert the result of the feature, so that it fails without the feature",
         )
     if broken.verdict not in _ANSWERS:
         detail = broken.reason or f"it is {broken.verdict}"
@@ -421,13 +406,7 @@ def _unrunnable(because: str, failure: Failure | None) -> Worth:
     """Return the qualification of a check without a result; the diagnosis' suggestion is the remedy."""
     advice = failure.suggestion if failure is not None and failure.suggestion else None
     return Worth(
-        quality=Quality.UNRUNNABLE,
-        because=because,
-        remedy=advice or "make it run: fix its command, its data file or the environment",
+        Quality.UNRUNNABLE,
+        because,
+        advice or "make it run: fix its command, its data file or the environment",
     )
-
-
-def _with_head(text: str, failure: Failure | None) -> str:
-    """Return a text followed by the first line of the failure's stack trace head, if it has one."""
-    head = (failure.stack_trace_head or "").strip().splitlines() if failure is not None else []
-    return f"{text}: {head[0]}" if head else text

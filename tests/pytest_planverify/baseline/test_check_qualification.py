@@ -122,7 +122,7 @@ def test_the_failure_of_a_check_is_its_own_or_one_that_its_tests_share():
         failures=(own, shared),
     )
 
-    assert [answer_of(outcome, check).failure for check in outcome.checks] == [own, shared, None]
+    assert [answer_of(outcome, check.id).failure for check in outcome.checks] == [own, shared, None]
 
 
 def test_questions_to_people_and_what_must_stay_green_are_not_qualified():
