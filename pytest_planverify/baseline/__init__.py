@@ -8,7 +8,7 @@ Everything beyond this module is imported late, as most runs have no baseline.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.planfile.plan_folder import PLANS, PlanFolder
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
-
-__all__ = ["KeptBaseline", "below", "load_baseline"]
 
 _REFS = ("refs/planverify", "refs/worktree/planverify")
 """Prefixes of the git refs of baselines: in the main work tree, and in linked ones."""
@@ -49,12 +47,3 @@ def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:
         return nodeid.removeprefix("./")
     path, colons, rest = nodeid.partition("::")
     return f"{os.path.normpath(os.path.join(os.path.relpath(own, top), path))}{colons}{rest}"
-
-
-def __getattr__(name: str) -> Any:
-    # Imported late: most runs have no baseline.
-    if name == "KeptBaseline":
-        from pytest_planverify.baseline import kept_baseline
-
-        return kept_baseline.KeptBaseline
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

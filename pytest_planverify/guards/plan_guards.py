@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from planner.model.evidence import BudgetFact
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.baseline.work_tree import WorkTree
     from pytest_planverify.guards import Violation
     from pytest_planverify.guards.allowlist import Author, Ground

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from planner.model.baseline import SessionInventory
     from planner.model.outcome import Check
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.guards.hygiene import Grants
 

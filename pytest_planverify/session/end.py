@@ -22,8 +22,7 @@ from planner.text.sanitizing import clean
 from pytest_planverify.guards.plan_guards import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 from pytest_planverify.session.judge import DESELECTED, LEFT_OUT
-from pytest_planverify.session.opinions import Opinions
-from pytest_planverify.session.outcomes import find_outcomes, summary_of
+from pytest_planverify.session.outcomes import Opinions, find_outcomes, summary_of
 from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
 

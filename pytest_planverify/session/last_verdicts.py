@@ -18,7 +18,7 @@ from planner.planfile.latest_outcomes import PastRun, past_runs
 from planner.planfile.project_files import digest_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
-from pytest_planverify.session.run_journal import TREE, check_run_of, conditions
+from pytest_planverify.session.run_folder import TREE, check_run_of, conditions
 from pytest_planverify.session.tree_state import Difference, TreeState, difference
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.model.journal import RestsOn
     from planner.model.outcome import PlanRef
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.result import CheckRun
     from pytest_planverify.options import Settings
     from pytest_planverify.session.records import WorkerRecord

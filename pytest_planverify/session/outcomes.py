@@ -1,4 +1,8 @@
-"""Assembly of outcomes: state of each todo, its diagnosed failures, root causes, and the summary."""
+"""Assembly of outcomes: state of each todo, its diagnosed failures, root causes, and the summary.
+
+Failures are diagnosed by :class:`Opinions`: plugins are asked first, then the rules, then people's
+corrections apply.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,11 @@ import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from planner.model.outcome import (
-    Check,
-    Diagnosis,
-    Failure,
-    Outcome,
-    OutcomeMetrics,
-    Summary,
-)
+from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
 from planner.model.plan import MetricSpec, TodoStatus
 from planner.model.verdicts import CheckKind, Side, Since, TodoState, Verdict
 from planner.planfile.tree import SEPARATOR
@@ -29,6 +27,7 @@ from planner.policy.outcomes import (
     sub_plan_verdict,
     verdict_of,
 )
+from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
 
@@ -36,14 +35,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    import pytest
+
     from planner.model.evidence import ChangedFile, Evidence, Hunk
     from planner.model.outcome import Cause
+    from planner.model.past import Correction
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.changes import Changes, GreenRevisions
     from pytest_planverify.baseline.comparison import BaselineComparison
-    from pytest_planverify.session.opinions import Opinions
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.session.run import SessionRun
 
 TOP_TESTS = 10
@@ -275,8 +276,16 @@ def _own_first(todo: Todo, outcome: Outcome) -> Outcome:
         return outcome
     from planner.policy.since import is_preexisting
 
-    failures = tuple(sorted(outcome.failures, key=lambda each: is_preexisting(todo, outcome, each)))
-    return outcome.model_copy(update={"failures": failures, "failure_evidence": failures[0]})
+    return _with_failures(
+        outcome, sorted(outcome.failures, key=lambda each: is_preexisting(todo, outcome, each))
+    )
+
+
+def _with_failures(outcome: Outcome, failures: Iterable[Failure]) -> Outcome:
+    """Return the outcome with these failures, of which the first one decides the route."""
+    ordered = tuple(failures)
+    deciding = ordered[0] if ordered else None
+    return outcome.model_copy(update={"failures": ordered, "failure_evidence": deciding})
 
 
 def todo_state(todo: Todo, verdicts: Sequence[Verdict], *, blocked: bool) -> TodoState:
@@ -430,13 +439,8 @@ def _with_places(result: Assembled, best: Mapping[tuple[Path, str], Diagnosis]) 
             return failure
         return failure.model_copy(update={"location": shown.location, "candidates": shown.candidates})
 
-    deciding = outcome.failure_evidence
-    changes = {
-        "failures": tuple(map(placed, outcome.failures)),
-        "failure_evidence": None if deciding is None else placed(deciding),
-    }
     return result._replace(
-        outcome=outcome.model_copy(update=changes),
+        outcome=_with_failures(outcome, map(placed, outcome.failures)),
         diagnosed=tuple((evidence, placed(diagnosis)) for evidence, diagnosis in result.diagnosed),
     )
 
@@ -463,12 +467,7 @@ def _without_wrong_suggestions(result: Assembled) -> Assembled:
             return failure
         return failure.model_copy(update={"suggestion": None})
 
-    deciding = outcome.failure_evidence
-    changes = {
-        "failures": tuple(map(checked, outcome.failures)),
-        "failure_evidence": None if deciding is None else checked(deciding),
-    }
-    return result._replace(outcome=outcome.model_copy(update=changes))
+    return result._replace(outcome=_with_failures(outcome, map(checked, outcome.failures)))
 
 
 def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | None:
@@ -540,3 +539,96 @@ def _remove_report(result: Assembled) -> None:
 
 def _report_name(outcome: Outcome) -> str:
     return outcome.todo_id.replace(SEPARATOR, "__")
+
+
+# -- diagnoses -----------------------------------------------------------------------------------------
+
+
+HOOK = "pytest_planverify_diagnose"
+FILE = "corrections.jsonl"
+"""File of people's corrections in the ``.planverify`` folder."""
+
+MOST = 500
+"""Number of newest corrections that are read."""
+
+_LONGEST = 200
+
+
+class Opinions:
+    """Diagnoses the failures of a run, and collects notes about plugins and stores that failed."""
+
+    def __init__(self, pluginmanager: pytest.PytestPluginManager) -> None:
+        self._plugins = pluginmanager
+        self._notes: dict[str, None] = {}
+        self._now = datetime.now(UTC)
+        self._corrections: dict[Path, tuple[Correction, ...]] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One line each on plugins that raised or returned nonsense, and on unreadable stores."""
+        return tuple(self._notes)
+
+    def below(self, home: Path) -> Callable[[Evidence], Diagnosis]:
+        """Return the function that diagnoses failures of the plan with that ``.planverify`` folder."""
+        return lambda evidence: self._ask_plugins(evidence) or self._apply_rules(evidence, home)
+
+    def _apply_rules(self, evidence: Evidence, home: Path) -> Diagnosis:
+        from pytest_planverify.diagnosis import diagnose  # imported late: a passing run needs no rules
+        from pytest_planverify.diagnosis.corrections import learned, may_learn
+
+        diagnosis = diagnose(evidence)
+        if not may_learn(diagnosis):
+            return diagnosis
+        return learned(diagnosis, self.corrections(home))
+
+    def corrections(self, home: Path) -> tuple[Correction, ...]:
+        """Return people's corrections, newest first; read once per run.
+
+        An unreadable log counts as empty and becomes a note; it never fails a run.
+        """
+        file = home / FILE
+        if home not in self._corrections:
+            self._corrections[home] = ()
+            if os.path.lexists(file):  # else spare the imports
+                from planner.errors import LogError
+                from planner.store.corrections import read_corrections
+
+                try:
+                    self._corrections[home] = read_corrections(file, self._now, MOST)
+                except LogError as error:
+                    self._notes[f"corrections were not used: {error}"] = None
+        return self._corrections[home]
+
+    def _ask_plugins(self, evidence: Evidence) -> Diagnosis | None:
+        """Return the first diagnosis of a plugin; one that raises or returns nonsense is skipped.
+
+        Implementations are called one by one, as pluggy would not tell which one raised.
+        """
+        for each in reversed(getattr(self._plugins.hook, HOOK).get_hookimpls()):
+            if each.wrapper or each.hookwrapper:
+                continue
+            try:
+                answer = each.function(*(evidence for _ in each.argnames))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # SystemExit of a plugin would lose the failure
+                text = clean(f"{type(error).__name__}: {error}", limit=_LONGEST)
+                self._note(each.plugin, f"raised {' '.join(text.split())}")
+                continue
+            if answer is None:
+                continue
+            if not isinstance(answer, Diagnosis):
+                kind = clean(type(answer).__name__, limit=_LONGEST)
+                self._note(each.plugin, f"returned {kind}, which is not a Diagnosis")
+                continue
+            try:
+                return Diagnosis.model_validate(answer.model_dump(warnings=False))
+            except (ValueError, TypeError, AttributeError):
+                self._note(each.plugin, "returned a Diagnosis with invalid fields")
+        return None
+
+    def _note(self, plugin: object, what: str) -> None:
+        name = clean(self._plugins.get_name(plugin) or "", limit=_LONGEST)
+        self._notes[
+            f"the plugin {name} {what} in {HOOK} and was ignored; fix it, or disable it with -p no:{name}"
+        ] = None

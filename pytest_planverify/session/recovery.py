@@ -28,15 +28,14 @@ from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.check_runs import PlanResult
 from pytest_planverify.session.exit_status import ExitStatus
 from pytest_planverify.session.outcomes import Assembled, Assembler, root_causes, summary_of, write_reports
-from pytest_planverify.session.run_folder import RunFolder, keep_outcomes
-from pytest_planverify.session.run_journal import baseline_digest, check_run_of
+from pytest_planverify.session.run_folder import RunFolder, baseline_digest, check_run_of, keep_outcomes
 from pytest_planverify.session.schedule import run_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from planner.planfile.loader import LoadedPlan
-    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
 KILLED = "not reached: the run was killed before"
 

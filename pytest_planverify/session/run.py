@@ -34,7 +34,13 @@ from pytest_planverify.session.check_runs import (
     quarantined,
     skipped,
 )
-from pytest_planverify.session.confirm import confirm, is_worth_confirming
+from pytest_planverify.session.confirm import (
+    Executed,
+    choose_recorded_tests,
+    confirm,
+    is_worth_confirming,
+    with_executed,
+)
 from pytest_planverify.session.interrupts import raise_if_requested
 from pytest_planverify.session.judge import (
     LEFT_OUT,
@@ -50,9 +56,8 @@ from pytest_planverify.session.last_verdicts import (
     verdicts_to_keep,
 )
 from pytest_planverify.session.plans import reference_of, todos_in_scope
-from pytest_planverify.session.run_journal import RunJournal
+from pytest_planverify.session.run_folder import RunJournal
 from pytest_planverify.session.schedule import Job, Schedule, run_order
-from pytest_planverify.session.spectrum import Executed, choose_recorded_tests, with_executed
 from pytest_planverify.session.tree_state import TreeWatch, read_tree
 from pytest_planverify.session.workers import file_part, line_of, planned_paths
 
@@ -67,8 +72,8 @@ if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
     from planner.policy.criteria import Criterion
-    from pytest_planverify.baseline import KeptBaseline
     from pytest_planverify.baseline.demands import Demands
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.checks.manual import AnswersOnFile
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.guards import Violation

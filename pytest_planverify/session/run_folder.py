@@ -1,24 +1,39 @@
-"""The ``.planverify`` folder below a plan's root, and the folder of one run in it."""
+"""The folder of one run below ``.planverify``, and the parent's records in its journal."""
 
 from __future__ import annotations
 
-import contextlib
 import os
+import platform
 import secrets
 import shutil
 import stat
+import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from json import dumps
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from planner.catalog.pytest_arguments import split_options
 from planner.planfile.file_writer import replace_file
-from planner.planfile.latest_outcomes import JOURNAL
+from planner.planfile.latest_outcomes import JOURNAL, JOURNAL_VERSION, PARENT
 from planner.planfile.plan_folder import HOME, LATEST, make_home
 from planner.planfile.record_files import outcomes_text
+from pytest_planverify.checks.result import CheckRun
+from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from planner.model.outcome import OutcomeDocument
+    from planner.model.base import ReadValue
+    from planner.model.journal import CheckJudged
+    from planner.model.outcome import OutcomeDocument, PlanRef
+    from planner.model.plan import Todo
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
+    from pytest_planverify.options import Settings
+    from pytest_planverify.session.tree_state import TreeWatch
 
 KEPT_RUNS = 20
 _ABANDONED_SECONDS = 600
@@ -48,7 +63,7 @@ class RunFolder:
         self.path.mkdir(parents=True, mode=0o700)
         ages: dict[Path, float] = {}
         for entry in self.path.parent.iterdir():
-            with contextlib.suppress(OSError):  # another run may remove it concurrently
+            with suppress(OSError):  # another run may remove it concurrently
                 if entry.is_dir():
                     ages[entry] = entry.stat().st_mtime
         for entry in sorted(ages, key=lambda each: ages[each])[:-KEPT_RUNS]:
@@ -56,7 +71,7 @@ class RunFolder:
                 shutil.rmtree(entry, ignore_errors=True)
         # Temporary files of killed runs, never renamed to their final name.
         for temporary in (*self.home.glob(".*.tmp"), *self.home.glob("plans/*/.*.tmp")):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 if time.time() - temporary.stat().st_mtime > _ABANDONED_SECONDS:
                     temporary.unlink()
 
@@ -84,7 +99,7 @@ def clear_path(file: Path) -> None:
         if HOME in folder.parts and os.path.lexists(folder) and not folder.is_dir():
             _set_aside(folder)
     file.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):
         if not stat.S_ISREG(file.lstat().st_mode):
             _set_aside(file)
 
@@ -96,3 +111,176 @@ def _set_aside(path: Path) -> None:
 def new_run_id() -> str:
     """Return a run id that sorts by time and is unique."""
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + f"-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+# -- the parent's records in the journal ---------------------------------------------------------------
+
+
+TREE = "tree.json"
+"""File in the run's folder with the state of the tree at the run's start."""
+
+
+class RunJournal:
+    """The parent's writer for the journal of one plan.
+
+    Each record reopens the file, as tests may have removed or replaced it; a replacement is not written
+    to.
+    """
+
+    def __init__(self, path: Path, plan_id: str, tree: TreeWatch | None = None) -> None:
+        """``tree`` is written beside the journal before the first verdict, which needs it to be reused."""
+        self._path = path
+        self._plan_id = plan_id
+        self._tree = tree
+
+    def open(
+        self,
+        run_id: str,
+        reference: PlanRef,
+        settings: Settings,
+        todos: Iterable[Todo],
+        *,
+        boundary: Path | None = None,
+        baseline: KeptBaseline | None = None,
+        remarks: Sequence[str] = (),
+    ) -> None:
+        """Write the first record, which identifies run and plan. Raises ``OSError``."""
+        journal = JournalWriter(self._path, PARENT)
+        journal.write(
+            "run_started",
+            version=JOURNAL_VERSION,
+            run_id=run_id,
+            plan=reference.path,
+            digest=reference.digest,
+            python=platform.python_version(),
+            pytest=pytest.__version__,
+            argv=sys.argv[1:],
+            pid=os.getpid(),
+            reference=_data(reference),
+            todos=[todo.id for todo in todos],
+            scope=settings.scope,
+            keep_going=settings.keep_going,
+            verifies=not settings.collect_only and not settings.recording,
+            boundary=None if boundary is None else str(boundary),
+            conditions=dict(conditions(settings, baseline)),
+            remarks=list(remarks),
+        )
+        journal.close()
+
+    def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
+        """Record a verdict."""
+        if self._tree is not None:
+            tree, self._tree = self._tree, None
+            tree.keep(self._path.with_name(TREE))
+        self.append(
+            "check_judged",
+            plan=self._plan_id,
+            todo_id=todo_id,
+            final=final,
+            check=_data(run.check),
+            evidence=[_data(each) for each in run.evidence],
+            properties=run.properties,
+            rests_on=None if run.rests_on is None else _data(run.rests_on),
+        )
+
+    def append(self, record: str, **facts: Any) -> None:
+        """Append a record, unless the journal's path is not a regular file.
+
+        A full disk costs the record, not the run.
+        """
+        with suppress(OSError):
+            if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
+                return
+            journal = JournalWriter(self._path, PARENT)
+            try:
+                journal.write(record, **facts)
+            finally:
+                journal.close()
+
+    def close(self, document: OutcomeDocument) -> None:
+        """Write the last records: state of each todo and exit status.
+
+        The outcome file beside the journal is written before.
+        """
+        plan, run = self._plan_id, document.run
+        for each in document.outcomes:
+            if each.plan == plan:
+                facts = {"todo_id": each.todo_id, "state": each.state, "blocked_by": each.blocked_by}
+                self.append("todo_judged", plan=plan, **facts)
+        end = {"run_id": run.run_id, "exit_status": run.exit_status, "interrupted": run.interrupted}
+        self.append("run_finished", plan=plan, **end)
+
+
+def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str, str]:
+    """Return the conditions that a verdict depends on besides the plan and the files, by name.
+
+    A later run may keep a verdict only if all its conditions are equal.
+    """
+    words: dict[str, Any] = {
+        "isolate": settings.isolate,
+        "every worker": [
+            word
+            for option in split_options(settings.worker_args)
+            if option.name not in _DISPLAY_OPTIONS
+            for word in option.words
+        ],
+        "confirmations": settings.confirmations,
+    }
+    followed = ("PYTHON", "PYTEST_")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(followed) and name not in _PROCESS_VARIABLES
+    }
+    return {
+        "interpreter": f"{sys.implementation.name} {sys.version}",
+        "pytest": pytest.__version__,
+        "installed packages": _packages(),
+        "options": dumps(words),
+        "environment": dumps(environment, sort_keys=True),
+        "baseline": "" if baseline is None else baseline_digest(baseline),
+    }
+
+
+_DISPLAY_OPTIONS = frozenset(
+    {"-v", "-q", "--verbose", "--quiet", "--no-header", "--no-summary", "-l", "--showlocals", "-r", "--tb"}
+    | {"--color", "--durations", "--show-capture", "--pdb", "--trace", "--full-trace"}
+)
+"""Options that only affect output or debugging."""
+
+
+def baseline_digest(baseline: KeptBaseline) -> str:
+    """Return a digest of a baseline's contents."""
+    from hashlib import sha256
+
+    return sha256(dumps(_data(baseline.document)).encode()).hexdigest()
+
+
+_PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
+
+
+def _packages() -> str:
+    """Return a digest of the installed distributions and their versions."""
+    from hashlib import sha256
+
+    names: set[str] = set()
+    for entry in sys.path:
+        with suppress(OSError):
+            names |= {
+                name for name in os.listdir(entry or ".") if name.endswith((".dist-info", ".egg-info"))
+            }
+    return sha256("\n".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _data(value: ReadValue) -> Any:
+    return value.model_dump(mode="json")
+
+
+def check_run_of(judged: CheckJudged) -> CheckRun:
+    """Return the check of a journal's verdict, with its evidence."""
+    return CheckRun(
+        check=judged.check,
+        evidence=judged.evidence,
+        properties=list(judged.properties),
+        rests_on=judged.rests_on,
+    )

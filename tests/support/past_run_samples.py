@@ -11,12 +11,11 @@ from planner.model.evidence import Evidence
 from planner.model.journal import RestsOn
 from planner.model.outcome import Check
 from planner.model.verdicts import CheckKind, EvidenceKind, Verdict
-from pytest_planverify.baseline import KeptBaseline
+from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument, Settings
 from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
-from pytest_planverify.session.run_folder import RunFolder
-from pytest_planverify.session.run_journal import RunJournal
+from pytest_planverify.session.run_folder import RunFolder, RunJournal
 from pytest_planverify.session.tree_state import TreeWatch
 
 PLAN = "killed"

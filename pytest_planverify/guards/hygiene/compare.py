@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from planner.model.plan import Plan
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.baseline.work_tree import Snapshot
 
 MOST_SIGNALS = 50

@@ -17,8 +17,8 @@ from planner.model.plan import Todo
 from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.tree import FlatPlan, load_tree
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
-from pytest_planverify.baseline import KeptBaseline
 from pytest_planverify.baseline.demands import NO_BASELINE, Demands
+from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.checks.result import CheckRun, Judgement
 
 AT_BASE = {

@@ -14,7 +14,7 @@ from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify import hookspecs
-from pytest_planverify.session.opinions import Opinions
+from pytest_planverify.session.outcomes import Opinions
 
 PAGE = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 PROJECT = {

@@ -22,7 +22,7 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_outcomes
 from planner.planfile.schemas import schema
-from pytest_planverify.baseline import KeptBaseline
+from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.journal import JournalWriter
 from pytest_planverify.session.check_runs import is_settled
 from pytest_planverify.session.last_verdicts import LastVerdicts, Present, last_verdicts

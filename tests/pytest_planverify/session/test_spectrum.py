@@ -15,7 +15,7 @@ from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.observe import spectrum as module
-from pytest_planverify.session.spectrum import MOST_GREEN, choose_recorded_tests, with_executed
+from pytest_planverify.session.confirm import MOST_GREEN, choose_recorded_tests, with_executed
 
 PRODUCT = """\
 def total(items):
