@@ -149,13 +149,10 @@ class Demands:
             elif now[nodeid].outcome not in GREEN:
                 idle.append(nodeid)
         if lost:
-            return _failed(run, lost, f"{listed(lost)}: passed at the baseline, but missing now")
+            missing = [Selector(text=name, problem="missing_id") for name in lost]
+            return _failed(run, lost, f"{listed(lost)}: passed at the baseline, but missing now", missing)
         if idle:
-            return _failed(
-                run,
-                idle,
-                f"{listed(idle)}: passed at the baseline, but not now",
-            )
+            return _failed(run, idle, f"{listed(idle)}: passed at the baseline, but not now")
         if not count:
             return _inconclusive(run, "none of its tests passed at the baseline")
         return run
@@ -237,15 +234,14 @@ class Demands:
 _NOT_EXECUTED = (Verdict.NOT_RUN, Verdict.BLOCKED)
 
 
-def _failed(run: CheckRun, tests: Sequence[str], reason: str) -> CheckRun:
+def _failed(run: CheckRun, tests: Sequence[str], reason: str, missing: Sequence[Selector] = ()) -> CheckRun:
     """Return the result as failed, with evidence that names the tests, missing ones as selectors."""
-    gone = [Selector(text=name, problem="missing_id") for name in tests if reason.endswith("any more")]
     evidence = Evidence(
         kind=EvidenceKind.SELECTION,
         check_id=run.check.id,
         phase=Phase.COLLECT,
         headline=reason,
-        selectors=tuple(gone),
+        selectors=tuple(missing),
         tests=tuple(tests),
     )
     check = run.check.model_copy(update={"verdict": Verdict.FAILED, "reason": reason})
