@@ -13,7 +13,7 @@ import argparse
 import math
 import os
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -165,7 +165,7 @@ def add_options(parser: pytest.Parser) -> None:
         default=DEFAULT_CONFIRMATIONS,
         help=(
             "Run a failing check once more, or up to N times if its code uses random numbers or time, "
-            "to tell flaky from deterministic; 0 disables it (default: {DEFAULT_CONFIRMATIONS})."
+            f"to tell flaky from deterministic; 0 disables it (default: {DEFAULT_CONFIRMATIONS})."
         ),
     )
     group.addoption(
@@ -262,42 +262,43 @@ def read_settings(config: pytest.Config) -> Settings:
     from pytest_planverify.reports.choice import parse_report
 
     given = config.stash[GIVEN]
+    option = given.options
     directory = config.invocation_params.dir
     try:
         typed = sort_words(config.invocation_params.args, directory, given.positional)
     except CommandSyntaxError as error:
         raise pytest.UsageError(str(error)) from None
-    confirmations = given.options["planverify_confirm"]
+    confirmations = option["planverify_confirm"]
     if not 0 <= confirmations <= MAX_CONFIRMATIONS:
         raise pytest.UsageError(
             f"--planverify-confirm: {confirmations} is not a number from 0 to {MAX_CONFIRMATIONS}"
         )
-    seconds = given.options["planverify_confirm_seconds"]
+    seconds = option["planverify_confirm_seconds"]
     if not 0 <= seconds < math.inf:
         raise pytest.UsageError(f"--planverify-confirm-seconds: {seconds} is not a number of seconds")
-    outcomes = given.options["planverify_outcomes"]
+    outcomes = option["planverify_outcomes"]
     plans = _plans(typed.plan_words, config)
     try:
-        reports = tuple(parse_report(text, directory) for text in given.options["planverify_report"])
+        reports = tuple(parse_report(text, directory) for text in option["planverify_report"])
     except ValueError as error:
         raise pytest.UsageError(f"--planverify-report: {error}") from None
     return Settings(
         plans=plans,
         invocation_dir=directory,
-        isolate=given.options["planverify_isolate"] or not can_fork(),
-        keep_going=given.options["planverify_keep_going"],
-        scope=given.options["planverify_scope"],
+        isolate=option["planverify_isolate"] or not can_fork(),
+        keep_going=option["planverify_keep_going"],
+        scope=option["planverify_scope"],
         # "-" is standard output, not a path.
         outcomes=None if outcomes is None else Path(outcomes) if outcomes == "-" else directory / outcomes,
         reports=reports,
         confirmations=confirmations,
         confirmation_seconds=seconds,
-        resume=given.options["planverify_resume"],
-        baseline=given.options["planverify_baseline"],
-        recording=given.options["planverify_recording"],
-        baseline_file=given.options["planverify_baseline_file"],
-        worked=tuple(filter(None, given.options["planverify_worked"].split(","))),
-        verbosity=int(given.options["verbose"]),
+        resume=option["planverify_resume"],
+        baseline=option["planverify_baseline"],
+        recording=option["planverify_recording"],
+        baseline_file=option["planverify_baseline_file"],
+        worked=tuple(filter(None, option["planverify_worked"].split(","))),
+        verbosity=int(option["verbose"]),
         **{each.name: getattr(typed, each.name) for each in fields(typed)},
     )
 
@@ -338,21 +339,19 @@ def spare_required_plugins(config: pytest.Config | None) -> None:
     pytest would stop the parent before the plan is read, without any diagnosis. ``config`` is ``None`` if
     pytest has not registered it.
     """
-    words = () if config is None else config.invocation_params.args
-    if config is not None and "--planverify" in words:
+    if config is not None and "--planverify" in config.invocation_params.args:
         config._validate_plugins = lambda: None  # type: ignore[method-assign]
 
 
 def _plans(words: Sequence[str], config: pytest.Config) -> tuple[PlanArgument, ...]:
     """Return the plans that were named, else those of the ini file or of a usual name."""
     directory = config.invocation_params.dir
+    from planner.planfile.discovery import PLAN_NAMES, parse_choice, usual_plans
+
     if words:
-        from planner.planfile.discovery import parse_choice
-
-        return tuple(_plan_argument(parse_choice(word, directory), config) for word in words)
-    from planner.planfile.discovery import PLAN_NAMES, usual_plans
-
-    found = usual_plans(directory, config.rootpath, config.getini("planverify_plan"), config.inipath)
+        found = [parse_choice(word, directory) for word in words]
+    else:
+        found = usual_plans(directory, config.rootpath, config.getini("planverify_plan"), config.inipath)
     if found:
         return tuple(_plan_argument(choice, config) for choice in found)
     raise pytest.UsageError(
@@ -421,43 +420,45 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     """
     from planner.catalog.pytest_arguments import split_options
 
-    found = CommandLine()
+    plans: list[str] = []
+    passed: list[str] = []
+    more: dict[str, Any] = {"deselect": ()}
     may_be_value = False
     given = split_options(map(str, words))
     for option in given:
         name, taken, value = option.name, option.words, option.value
         if taken[:-1] == ("--cov",) and value in positional and looks_like_plan(taken[-1]):
-            found = replace(found, plan_words=(*found.plan_words, taken[-1]))  # its value is optional
+            plans.append(taken[-1])  # the value of --cov is optional
             taken, value = (name,), None
         match name:
             case "":
                 (word,) = taken
                 if may_be_value and not (word in positional and looks_like_plan(word)):
-                    found = replace(found, worker_args=(*found.worker_args, word))
+                    passed.append(word)
                 elif word != "--":
                     _require_plan(word, directory)
-                    found = replace(found, plan_words=(*found.plan_words, word))
+                    plans.append(word)
             case _ if name.startswith("--planverify"):
                 if name not in _OWN_FLAGS and value is None:
                     next(given, None)  # its value is the next word
             case "-x" | "--exitfirst":
-                found = replace(found, maxfail=1)
+                more["maxfail"] = 1
             case "--maxfail":
                 if value is None or not value.isdecimal():
                     raise pytest.UsageError(f"--maxfail: {value!r} is not a number")
-                found = replace(found, maxfail=int(value))
+                more["maxfail"] = int(value)
             case "-n" | "--numprocesses":
-                found = replace(found, workers=worker_count(str(value)))
+                more["workers"] = worker_count(str(value))
             case "--lf" | "--last-failed":
-                found = replace(found, last_failed=True)
+                more["last_failed"] = True
             case "--co" | "--collect-only" | "--collectonly":
-                found = replace(found, collect_only=True)
+                more["collect_only"] = True
             case "-k":
-                found = replace(found, keyword=_expression(name, value))
+                more["keyword"] = _expression(name, value)
             case "-m":
-                found = replace(found, markexpr=_expression(name, value))
+                more["markexpr"] = _expression(name, value)
             case "--deselect":
-                found = replace(found, deselect=(*found.deselect, str(value)))
+                more["deselect"] += (str(value),)
             case _ if name in _XDIST_OPTIONS:
                 raise pytest.UsageError(
                     f"{name}: --planverify runs criteria only on this machine; set the number of "
@@ -470,19 +471,17 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                     # Sessions run in the plan's root, so relative paths become absolute.
                     path = str(directory / str(value))
                     taken = (f"{name}={path}",) if name.startswith("--") else (name, path)
-                debugs = name in ("--pdb", "--trace")
-                shows = debugs or name == "-s" or (name, value) == ("--capture", "no")
-                found = replace(
-                    found,
-                    worker_args=(*found.worker_args, *taken),
-                    debugger=found.debugger or debugs,
-                    interactive=found.interactive or shows,
-                )
+                passed += taken
+                if name in ("--pdb", "--trace"):
+                    more |= {"debugger": True, "interactive": True}
+                elif name == "-s" or (name, value) == ("--capture", "no"):
+                    more["interactive"] = True
         # An unknown option may take the next word as its value, which is then passed on with it.
         is_unknown = name.startswith("--") and not option.known
         may_be_value = is_unknown and value is None and not name.startswith("--planverify")
-    # Concurrent workers cannot share the terminal.
-    return replace(found, workers=1) if found.interactive else found
+    if more.get("interactive"):  # concurrent workers cannot share the terminal
+        more["workers"] = 1
+    return CommandLine(plan_words=tuple(plans), worker_args=tuple(passed), **more)
 
 
 def looks_like_plan(word: str) -> bool:
@@ -496,10 +495,8 @@ def worker_count(text: str) -> int:
     ``auto`` is the number of usable processors. Raises :class:`pytest.UsageError`.
     """
     if text in ("auto", "logical"):
-        return min(
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-            MOST_WORKERS,
-        )
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(usable, MOST_WORKERS)
     if not text.isdecimal() or int(text) > MOST_WORKERS:
         raise pytest.UsageError(f"-n {text}: it is neither a number from 0 to {MOST_WORKERS} nor auto")
     return max(int(text), 1)
@@ -520,6 +517,5 @@ def _require_plan(word: str, directory: Path) -> None:
     if not path.exists():
         raise pytest.UsageError(
             f"{word}: there is no such plan; --planverify takes plan files (.yaml, .yml, .json), or one "
-            "todo "
-            "of a plan as plan.yaml::todo_id"
+            "todo of a plan as plan.yaml::todo_id"
         )
