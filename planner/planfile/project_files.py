@@ -92,7 +92,9 @@ def source_files(root: Path | str) -> Iterator[str]:
 def is_cache_or_report(path: str) -> bool:
     """Return whether a file, or a folder given with a trailing slash, is not part of the project."""
     folder, _, name = path.rpartition("/")
-    if name.endswith((".pyc", ".pyo")) or (name.startswith(".coverage") and name != ".coveragerc"):
+    if name.endswith((".pyc", ".pyo", "pyvenv.cfg")) or (
+        name.startswith(".coverage") and name != ".coveragerc"
+    ):
         return True
     parts = folder.split("/")
     return parts[0] == OWN_REPORTS or path == OWN_REPORTS or not CACHES.isdisjoint(parts)

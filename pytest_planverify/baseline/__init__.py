@@ -18,22 +18,23 @@ if TYPE_CHECKING:
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
 
-_REFS = ("refs/planverify", "refs/worktree/planverify")
-"""Prefixes of the git refs of baselines: in the main work tree, and in linked ones."""
+REFS = ("refs/planverify", "refs/worktree/planverify")
+"""Prefixes of the git refs of baselines: in the main work tree, and in linked ones.
+
+Refs below ``refs/worktree`` are not shared between work trees.
+"""
 
 
 def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     """Return the baseline of a plan; ``None`` if there is none.
 
-    If git has a copy, the copy is used: a file that differs from it is recorded as a doubt, a missing file
-    is accepted. Without any baseline below the root or in its repository, git is not started. Raises
-    :class:`planner.errors.BaselineError` if the baseline is unreadable or of another plan.
+    See :func:`~pytest_planverify.baseline.kept_baseline.find_baseline`.
     """
-    from pytest_planverify.baseline.repository import may_keep
+    from pytest_planverify.baseline.repository import has_refs
 
     exists = os.path.lexists(PlanFolder(root, plan_id).baseline)
     exists = exists or any((root / PLANS).glob("*/baseline.json"))  # may be of a parent of a sub-plan
-    if not exists and not any(may_keep(root, names) for names in _REFS):
+    if not exists and not has_refs(root, *REFS):
         return None
     from pytest_planverify.baseline.kept_baseline import find_baseline
 

@@ -20,9 +20,10 @@ from planner.model.baseline import Acceptance, JudgeKind, Remake
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
+from pytest_planverify.baseline import REFS
 from pytest_planverify.baseline.kinds import Judges, judges_of
 from pytest_planverify.baseline.record import now, user
-from pytest_planverify.baseline.repository import GitFailed, Repository, may_keep
+from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.work_tree import WorkTree
 
 if TYPE_CHECKING:
@@ -36,12 +37,9 @@ if TYPE_CHECKING:
 OBJECTS = "baseline/objects"
 """Folder of file contents that no commit contains, named by SHA-256."""
 
-REFS = "refs/planverify"
-"""Prefix of the refs of baselines in the main work tree."""
 REVISION_REFS = "refs/planverify-revisions"
 """Prefix of the refs of cached baselines of revisions."""
-_LINKED_REFS = "refs/worktree/planverify"
-"""Prefix for linked work trees: refs below ``refs/worktree`` are not shared between work trees."""
+_REFS, _LINKED_REFS = REFS
 
 
 @dataclass(frozen=True)
@@ -173,8 +171,7 @@ def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     plan.
     """
     path = PlanFolder(root, plan_id).baseline
-    repository = Repository.around(root) if may_keep(root, REFS) or may_keep(root, _LINKED_REFS) else None
-    ref, copy = _copy_in_git(repository, plan_id)
+    ref, copy = _copy_in_git(Repository.around(root), plan_id)
     exists = os.path.lexists(path)
     if not exists and copy is None:
         return _part_of_parent(root, plan_id)
@@ -295,7 +292,7 @@ def _copy_in_git(repository: Repository | None, plan_id: str) -> tuple[str, byte
     if repository is None:
         return "", None
     own = _ref(repository, plan_id)
-    refs = [own, own.replace(_LINKED_REFS, REFS)] if repository.linked else [own]
+    refs = [own, own.replace(_LINKED_REFS, _REFS)] if repository.linked else [own]
     for ref in refs:
         copy = repository.kept(ref)
         if copy is not None:
@@ -305,7 +302,7 @@ def _copy_in_git(repository: Repository | None, plan_id: str) -> tuple[str, byte
 
 def _ref(repository: Repository, plan_id: str) -> str:
     """Return the ref of a plan's baseline: unique by plan and root, and separate for linked work trees."""
-    names = _LINKED_REFS if repository.linked else REFS
+    names = _LINKED_REFS if repository.linked else _REFS
     # Several roots of one repository may have plans of the same id.
     place = hashlib.sha256(os.fsencode(repository.prefix)).hexdigest()[:8]
     return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")

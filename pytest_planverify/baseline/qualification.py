@@ -25,6 +25,7 @@ from pytest_planverify.baseline.record import now, verify_apart
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.worktrees import copy_as_is, counterpart, environment_for
 from pytest_planverify.checks.chance import test_depends_on_chance
+from pytest_planverify.checks.result import file_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -195,7 +196,7 @@ def _is_to_be_written(subject: _Subject, flat: FlatPlan) -> bool:
     command = subject.criterion.command
     if command is None or command.pytest is None:
         return False
-    files = [text.partition("[")[0].partition("::")[0] for text in command.pytest.selections]
+    files = list(map(file_of, command.pytest.selections))
     return bool(files) and all(any(_makes(todo, file) for todo in flat.loaded.plan.items) for file in files)
 
 

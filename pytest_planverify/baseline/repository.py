@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -166,20 +167,12 @@ def surroundings() -> dict[str, str]:
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
-def may_keep(folder: Path, names: str) -> bool:
-    """Return whether the repository may have refs below ``names``, judged by its files alone.
-
-    Starts no process, as most runs have no baseline and need not wait for git. Refs in the reftable format
-    are not read: the presence of that format counts.
-    """
-    for place in _git_folders(folder):
-        if (place / names).is_dir() or (place / "reftable").is_dir():
-            return True
-        try:
-            if names.encode() + b"/" in (place / "packed-refs").read_bytes():
-                return True
-        except OSError:
-            continue
+def has_refs(folder: Path, *prefixes: str) -> bool:
+    """Return whether the repository of a folder has refs below one of the prefixes."""
+    if top_of(folder) is None:  # git need not be started
+        return False
+    with suppress(GitFailed):
+        return bool(git(folder, "for-each-ref", "--count=1", *prefixes))
     return False
 
 
@@ -201,24 +194,6 @@ def head_of(folder: Path) -> tuple[str, str] | None:
     except (GitFailed, ValueError):
         return "", ""
     return branch, commit
-
-
-def _git_folders(folder: Path) -> Iterator[Path]:
-    """Yield the work tree's own git folder and, for a linked work tree, the common one."""
-    top = top_of(folder)
-    if top is None:
-        return
-    place = top / ".git"
-    try:
-        if place.is_file():  # in linked work trees and submodules, with the path of the git folder
-            target = place.read_text("utf-8", "surrogateescape").partition("gitdir:")[2].strip()
-            place = place.parent / target
-        yield place
-        common = place / "commondir"
-        if common.is_file():
-            yield place / common.read_text("utf-8", "surrogateescape").strip()
-    except OSError:
-        return
 
 
 def _entries(listing: bytes, kind: bytes) -> Iterator[tuple[str, str]]:

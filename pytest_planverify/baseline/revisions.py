@@ -18,11 +18,7 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, read_baseline
 from planner.planfile.tree import load_tree
-from pytest_planverify.baseline.kept_baseline import (
-    REVISION_REFS,
-    KeptBaseline,
-    keep_contents,
-)
+from pytest_planverify.baseline.kept_baseline import REVISION_REFS, KeptBaseline, keep_contents
 from pytest_planverify.baseline.record import look, make_baseline, verify_often
 from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
@@ -74,7 +70,7 @@ def baseline_at(
     if cached is not None and cached.document.runs >= runs:
         return cached
     try:
-        document, contents = _record_at(commit, flat, directory, runs, say)
+        document, contents = _record_at(repository, commit, flat, directory, runs, say)
     except PlannerError as error:
         raise BaselineError(f"{option} {revision}: {error}") from None
     data = baseline_bytes(document)
@@ -99,11 +95,16 @@ def _read_cache(path: Path, repository: Repository, ref: str, root: Path) -> Kep
 
 
 def _record_at(
-    commit: str, flat: FlatPlan, directory: Path, runs: int, say: Callable[[str], None]
+    repository: Repository,
+    commit: str,
+    flat: FlatPlan,
+    directory: Path,
+    runs: int,
+    say: Callable[[str], None],
 ) -> tuple[Baseline, dict[str, bytes]]:
     """Record the baseline of a commit; return it with its uncommitted contents by SHA-256."""
     root = flat.loaded.root
-    with checkout(root, commit) as tree:
+    with checkout(repository, commit) as tree:
         plan = _copy_plans(flat, tree)
         inside = counterpart(directory, tree, root)
         # The revision may lack the folder in which the run was started.

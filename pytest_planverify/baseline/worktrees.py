@@ -41,21 +41,13 @@ _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", re.MULTILINE 
 
 
 @contextmanager
-def checkout(root: Path, revision: str) -> Generator[Path]:
-    """Check out a revision into a temporary work tree, and yield the root in it; deleted afterwards.
+def checkout(repository: Repository, commit: str) -> Generator[Path]:
+    """Check out a commit into a temporary work tree, and yield the repository's folder in it.
 
-    Submodules are checked out as well, and ignored build products of the current tree are copied. Raises
-    :class:`planner.errors.BaselineError` without git, if the revision does not exist or lacks the root's
+    The work tree is deleted afterwards. Submodules are checked out as well, and ignored build products of
+    the current tree are copied. Raises :class:`planner.errors.BaselineError` if the commit lacks the
     folder, or if git cannot check it out.
     """
-    repository = Repository.around(root)
-    if repository is None:
-        raise BaselineError(f"{root} is not in a git repository, so it has no revision '{revision}'")
-    commit = repository.commit(revision)
-    if commit is None:
-        raise BaselineError(
-            f"unknown revision '{revision}' in {repository.top}; name a commit, a tag or a branch"
-        )
     with _temporary_folder() as folder, ExitStack() as added:
         tree = folder / repository.top.name
         try:
@@ -63,9 +55,7 @@ def checkout(root: Path, revision: str) -> Generator[Path]:
             _add_submodules(repository.top, tree, commit, added)
             inside = tree / repository.prefix
             if not inside.is_dir():
-                raise BaselineError(
-                    f"'{revision}' has no folder {repository.prefix}; name a later revision"
-                )
+                raise BaselineError(f"there is no folder {repository.prefix}; name a later revision")
             _copy_build_products(repository, tree)
             yield inside
         finally:

@@ -34,7 +34,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
     A metric without a record fails, as does any value that is not a finite number (booleans are not
     numbers). ``==`` and ``!=`` compare floats exactly.
     """
-    strange = [value for value in recorded if not _is_number(value)]
+    strange = [value for value in recorded if not is_number(value)]
     if not recorded:
         problem, reason = "not_recorded", f"no test recorded {spec.name}"
     elif strange:
@@ -64,7 +64,7 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
     return Judgement(verdict=Verdict.FAILED, reason=reason, evidence=(evidence,))
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value is a finite number; ``bool`` is a subclass of ``int``, but not one."""
     if isinstance(value, bool):
         return False

@@ -262,6 +262,14 @@ def _belongs(process: psutil.Process, pid: int, token: str | None) -> bool:
     return False
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs, as opposed to being a zombie."""
+    try:
+        return _is_alive(psutil.Process(pid))
+    except psutil.Error:
+        return False
+
+
 def _is_alive(process: psutil.Process) -> bool:
     """Return whether a process runs; a zombie does not, nor does another process with the same id."""
     try:

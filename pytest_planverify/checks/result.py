@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,11 @@ def title_of(criterion: Criterion) -> str:
             return f"{name} {operator} {value:.12g}"
         case path:
             return path
+
+
+def file_of(selection: str) -> str:
+    """Return the normalized path of a positional argument of pytest, without test names and parameters."""
+    return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace("\\", "/"))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -31,7 +31,7 @@ modules.
 
 
 class Level(IntEnum):
-    """How far a server prepares pytest before it forks workers."""
+    """The point up to which a server prepares pytest before it forks workers."""
 
     IMPORTED = 0
     """pytest and its plugins are imported; the worker runs ``pytest.main``."""

@@ -10,7 +10,6 @@ The second half builds the evidence for each way of failing.
 from __future__ import annotations
 
 import difflib
-import posixpath
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
 from planner.text.display import counted
 from pytest_planverify.checks.processes import signal_name
-from pytest_planverify.checks.result import JudgedCommand, Judgement
+from pytest_planverify.checks.result import JudgedCommand, Judgement, file_of
 from pytest_planverify.session.records import GREEN, PROVING
 
 if TYPE_CHECKING:
@@ -42,11 +41,6 @@ def expression_of(invocation: PytestInvocation) -> str:
     given = (("-k", invocation.keyword), ("-m", invocation.markexpr))
     texts = [f"{option} {text!r}" for option, text in given if text and text.strip()]
     return " ".join([*texts, *(f"--deselect {prefix}" for prefix in invocation.deselect)])
-
-
-def file_of(selection: str) -> str:
-    """Return the normalized path of a positional argument of pytest, without test names and parameters."""
-    return posixpath.normpath(selection.partition("[")[0].split("::")[0].replace("\\", "/"))
 
 
 def judge(command: JudgedCommand, record: WorkerRecord) -> Judgement:

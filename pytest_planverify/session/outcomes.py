@@ -28,6 +28,7 @@ from planner.policy.outcomes import (
     verdict_of,
 )
 from planner.text.sanitizing import clean
+from pytest_planverify.checks.metric import is_number
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.session.check_runs import PlanResult, blocked_reason, recorded_values
 
@@ -221,7 +222,7 @@ class Assembler:
         }
         found: dict[str, tuple[float | str, ...]] = {}
         for name, values in recorded_values(runs).items():
-            kept = [_plain(value) for value in values if name in asked or _is_number(value)]
+            kept = [_plain(value) for value in values if name in asked or is_number(value)]
             if kept:
                 found[name] = tuple(kept)
         return found
@@ -333,14 +334,9 @@ def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool
     return bool(commands) and all(commands)
 
 
-def _is_number(value: Any) -> bool:
-    """Return whether a recorded value is a finite number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
-
-
 def _plain(value: Any) -> float | str:
     try:
-        return float(value) if _is_number(value) else str(value)
+        return float(value) if is_number(value) else str(value)
     except OverflowError:  # an integer beyond the range of floats
         return str(value)
 

@@ -44,7 +44,7 @@ def supervise(config: pytest.Config) -> int:
     _move_to_end(paths)
     try:
         apart = None if settings.collect_only else settings.outcomes
-        with stop_in_order(), _rare_collections(), stdout_redirected(apart):
+        with stop_in_order(), _without_collections(), stdout_redirected(apart):
             try:
                 return _verify(config, settings, server, paths)
             finally:
@@ -117,21 +117,22 @@ def _verify(
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Generator[None]:
-    """Make garbage collections rare while the parent runs: its imports and records hardly contain cycles.
+def _without_collections() -> Generator[None]:
+    """Disable garbage collection while the parent runs: its imports and records hardly contain cycles.
 
-    These objects are spared later as well, even by the interpreter's last collection when it exits, which
-    would take as long as many tests.
+    These objects are spared later as well, by the interpreter's last collection when it exits, which would
+    take as long as many tests.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, *before[1:])
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()  # all objects are in the oldest generation now: their number triggers nothing
-        gc.set_threshold(*before)
+        if was_enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # all objects are in the oldest generation now: their number triggers nothing
+            gc.enable()
         atexit.register(gc.freeze)
 
 

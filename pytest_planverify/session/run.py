@@ -23,7 +23,7 @@ from planner.model.plan import Budget
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict, Witness
 from planner.planfile.project_files import OWN_REPORTS
 from pytest_planverify.baseline.changes import Changes
-from pytest_planverify.checks.result import CheckRun, JudgedCommand
+from pytest_planverify.checks.result import CheckRun, JudgedCommand, file_of
 from pytest_planverify.guards.budget import BudgetExceeded, BudgetWatch
 from pytest_planverify.guards.plan_guards import Guards
 from pytest_planverify.session.check_runs import (
@@ -59,7 +59,7 @@ from pytest_planverify.session.plans import reference_of, todos_in_scope
 from pytest_planverify.session.run_folder import RunJournal
 from pytest_planverify.session.schedule import Job, Schedule, run_order
 from pytest_planverify.session.tree_state import TreeWatch, read_tree
-from pytest_planverify.session.workers import file_part, line_of, planned_paths
+from pytest_planverify.session.workers import line_of, planned_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -467,7 +467,7 @@ class SessionRun:
         from pytest_planverify.observe.selection import alike_paths
 
         root = job.plan.root
-        paths = ((text, root / file_part(text)) for text in command.pytest.selections)
+        paths = ((text, root / file_of(text)) for text in command.pytest.selections)
         return [(text, alike_paths(path)) for text, path in paths if not os.path.lexists(path)]
 
     def _command(self, job: Job) -> JudgedCommand:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
-from planner.planfile.project_files import CACHES, GONE, digest_of, is_code, walk
+from planner.planfile.project_files import GONE, digest_of, is_cache_or_report, is_code, walk
 from pytest_planverify.baseline.repository import GitFailed, git, top_of
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 VERSION = 1
 MOST_FILES = 5_000
 """Limit of compared files; under git only files that differ from the commit count."""
-
-_CACHES = CACHES - {"site-packages"}
-_OWN_REPORTS = ("diagnostics", "_failure_report.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ def read_tree(roots: Sequence[Path], apart: Sequence[Path] = ()) -> TreeState | 
                 return None
             head, names = found
         else:
-            names = dict.fromkeys(islice(walk(top, _is_cache), MOST_FILES + 1), True)
+            names = dict.fromkeys(islice(walk(top), MOST_FILES + 1), True)
         if len(names) > MOST_FILES:
             return None
         if head is not None:
@@ -165,7 +162,7 @@ def _between_commits(
         words = os.fsdecode(output).split("\0")
         for status, name in zip(words[::2], words[1::2], strict=False):
             path = folder / name
-            if not _is_cache(name) and not _lies_in(path, apart):
+            if not is_cache_or_report(name) and not _lies_in(path, apart):
                 found[os.path.relpath(path, root)] = status == "A"
     return found
 
@@ -233,24 +230,13 @@ def _under_git(top: Path) -> tuple[str, dict[str, bool]] | None:
             continue
         name = entry.split(" ", place)[place]
         # Of ignored files only code counts; the rest are artifacts of builds and tests.
-        if not _is_cache(name) and (entry[0] != "!" or (is_code(name) and not name.endswith("/"))):
+        if not is_cache_or_report(name) and (entry[0] != "!" or (is_code(name) and not name.endswith("/"))):
             names[name] = entry[0] in "?!"
     return head, names
 
 
 _FIELDS_BEFORE_PATH = {"1 ": 8, "u ": 10, "? ": 1, "! ": 1}
 """Number of fields before the path, by kind of entry in ``git status --porcelain=v2``."""
-
-
-def _is_cache(name: str) -> bool:
-    """Return whether a path is a cache, coverage data, or a failure report of this plugin."""
-    parts = name.rstrip("/").split("/")
-    if not _CACHES.isdisjoint(parts) or parts[-1].endswith((".pyc", ".pyo", "pyvenv.cfg")):
-        return True
-    folder, suffix = _OWN_REPORTS
-    if parts[-1].startswith(".coverage"):
-        return parts[-1] != ".coveragerc"
-    return len(parts) > 1 and parts[-2] == folder and parts[-1].endswith(suffix)
 
 
 def _is_outcome_file(path: Path) -> bool:

@@ -34,7 +34,8 @@ from _pytest.config.findpaths import determine_setup
 from planner.catalog.pytest_arguments import parse_pytest_arguments
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
-from pytest_planverify.checks.processes import AwakeClock
+from pytest_planverify.checks.processes import AwakeClock, is_alive
+from pytest_planverify.checks.result import file_of
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.journal import JournalTail, is_signed
 from pytest_planverify.observe.spec import (
@@ -424,18 +425,13 @@ def sandboxes(*plans: LoadedPlan) -> tuple[Sandbox, ...]:
 # -- rootdir, ini file and conftests as pytest would find them ----------------------------------------
 
 
-def file_part(selection: str) -> str:
-    """Return the path that a positional argument of pytest names, without test names and parameters."""
-    return selection.partition("[")[0].split("::")[0] or "."
-
-
 def _folders_of(root: str, selections: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({_folder_of(root, text) for text in selections}))
 
 
 def _folder_of(root: str, selection: str) -> str:
     """Return the folder of a selection, the only part of it that pytest's search for the rootdir uses."""
-    full = os.path.join(root, file_part(selection))
+    full = os.path.join(root, file_of(selection))
     return full if os.path.isdir(full) else os.path.dirname(full)
 
 
@@ -703,7 +699,7 @@ class Watcher:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGABRT)
         deadline = time.monotonic() + DUMP_SECONDS
-        while time.monotonic() < deadline and _is_alive(pid):
+        while time.monotonic() < deadline and is_alive(pid):
             time.sleep(0.02)
 
     def _wait_for_end(self) -> Exited:
@@ -729,10 +725,10 @@ class Watcher:
 
         The worker is ended then: xdist would replace the process again and again, and each would die.
         """
-        if not self.record.has_lost_process(_is_alive):
+        if not self.record.has_lost_process(is_alive):
             return False
         self._drain()  # records that it wrote before it died may not have been read yet
-        return self.record.has_lost_process(_is_alive)
+        return self.record.has_lost_process(is_alive)
 
     def _death(self, exited: Exited, running: RunningTest | None, *, timed_out: bool) -> Death:
         """Return the worker's death, attributed to the running test or the file that was being imported.
@@ -787,18 +783,3 @@ def _tail_of(path: Path) -> str:
             return stream.read().decode("utf-8", "replace").strip()
     except OSError:
         return ""
-
-
-def _is_alive(pid: int) -> bool:
-    """Return whether a process exists and, where ``/proc`` shows that, is no zombie."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return True

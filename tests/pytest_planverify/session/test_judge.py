@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from record_samples import FAILURE, Told, command
 
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
-from pytest_planverify.session.judge import file_of, judge, judge_missing_files
+from pytest_planverify.checks.result import file_of
+from pytest_planverify.session.judge import judge, judge_missing_files
 from pytest_planverify.session.records import WorkerRecord
 
 

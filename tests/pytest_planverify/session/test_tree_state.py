@@ -70,7 +70,7 @@ def test_a_tree_that_is_as_it_was_has_no_difference(project: Path):
 
     assert changed(then, project) is None
     write(project, "__pycache__/x.pyc", ".planverify/outcomes.json", ".pytest_cache/v", "a/.coverage.1")
-    write(project, "diagnostics/a_failure_report.json", "venv/pyvenv.cfg", "venv/lib.txt")
+    write(project, "venv/pyvenv.cfg", "venv/lib.txt")
     (project / "venv" / ".gitignore").write_text("*\n")
     if (project.parent / ".git").exists():
         write(project, "run.log", "build/lib.py")  # ignored, and no code that Python finds by its place
