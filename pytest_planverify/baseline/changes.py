@@ -10,12 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import threading
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.errors import FileWriteError
@@ -28,6 +26,7 @@ from pytest_planverify.baseline.repository import GitFailed, Repository, git, to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from planner.model.evidence import Hunk
     from planner.model.verdicts import Side
@@ -36,13 +35,11 @@ if TYPE_CHECKING:
 
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", ".")
 _DIFF = (
-    "--no-ext-diff", "--no-textconv", "--binary", "--no-color", "--unified=3", "--src-prefix=a/",
+    "--no-ext-diff", "--no-textconv", "--no-color", "--unified=3", "--src-prefix=a/",
     "--dst-prefix=b/", "--relative",
 )  # fmt: skip
 _OWN = (".planverify/", "diagnostics/")
 """Folders of the verifier's own records, which are never changes."""
-_LARGEST_HASHED = 1 << 20
-"""Limit in bytes; of larger files only the name is part of the digest."""
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 _NAMES_PLAN = re.compile(rb"^\W*todo_list_id\W*:", re.MULTILINE)
 """The key that identifies a plan file."""
@@ -54,7 +51,8 @@ _HEAD_BYTES = 1 << 16
 class Changes:
     """Changed files below a root, and a digest of the changes.
 
-    Starts git in background threads on creation; properties and methods wait for the results they need.
+    Starts ``git status`` in a background thread on creation, as the run can start meanwhile; properties and
+    methods wait for it if they need its result.
     """
 
     def __init__(self, root: Path, apart: Sequence[Path] = (), *, revision: str = "HEAD") -> None:
@@ -65,17 +63,12 @@ class Changes:
         self._root = root
         self._revision = revision
         self._given_apart = apart
-        self._apart: tuple[str, ...] = ()
-        self._status: Callable[[], bytes | None] | None = None
-        self._diff: Callable[[], bytes | None] | None = None
-        if top_of(root) is not None and shutil.which("git") is not None:
-            self._apart = tuple(sorted(_below(root, apart)))
-            self._status = self._start(*_STATUS)
-            excluded = (f":(exclude,literal){name}" for name in self._apart)
-            self._diff = self._start("diff", revision, *_DIFF, "--", ".", *excluded)
-        self._found: tuple[tuple[str, ...], bytes] | None = None  # changed files and diff, by git
+        self._status: bytes | GitFailed | None = None  # ``None`` without a repository
+        self._thread = threading.Thread(target=self._read_status, name="planverify-git", daemon=True)
+        if top_of(root) is not None:
+            self._thread.start()
         self._given: tuple[str, ...] | None = None  # changed files, by the caller
-        self._digest_without_git: str | None = None
+        self._digest: str | None = None
 
     def at(self, revision: str) -> Changes:
         """Return the changes below the same root since another revision."""
@@ -84,17 +77,12 @@ class Changes:
     @property
     def under_git(self) -> bool:
         """Return whether the root is in a repository that git can read. Waits for git."""
-        return self._status is not None and self._status() is not None
+        return isinstance(self._awaited_status(), bytes)
 
     def refusal(self) -> str | None:
         """Return git's error message if it refuses to read the root's repository, else ``None``."""
-        if top_of(self._root) is None or self.under_git:
-            return None
-        try:
-            git(self._root, *_STATUS)
-        except GitFailed as failed:
-            return str(failed)
-        return None
+        status = self._awaited_status()
+        return str(status) if isinstance(status, GitFailed) else None
 
     def of(self, allowed_files: Sequence[str] | None) -> tuple[tuple[str, ...], str | None]:
         """Return the changed files that a todo may touch, and a digest of the tree.
@@ -102,30 +90,27 @@ class Changes:
         All changed files if ``allowed_files`` is ``None``. The digest is of all changes of the product,
         whatever the todo may touch; ``None`` for a tree without git that is too large.
         """
-        files, diff = self._read()
-        kept = files if self._given is None else self._given
+        kept = self._changed if self._given is None else self._given
         if allowed_files is not None:
             kept = tuple(file for file in kept if allowed(file, allowed_files))
-        if not self.under_git:
-            if self._digest_without_git is None:
-                self._digest_without_git = self._digest_of_code()
-            return kept, self._digest_without_git
-        product = tuple(file for file in files if not self._is_apart(file))
-        return kept, "sha256:" + _digest(diff, product, str(self._root))
+        if self._digest is None:
+            changed = self._changed if self.under_git else self._all_code()
+            if changed is not None:
+                self._digest = self._digest_of(changed, lambda path: digest_of(self._root / path))
+        return kept, self._digest
 
     def files(self) -> tuple[str, ...] | None:
         """Return all changed files; ``None`` if there is no commit to compare with."""
         if self._given is not None:
             return self._given
         # ``HEAD:./`` resolves only if the commit contains the root's folder.
-        if self._status is None or not self._start("rev-parse", "--verify", "--quiet", "HEAD:./")():
+        if not self.under_git or not self._ask("rev-parse", "--verify", "--quiet", "HEAD:./"):
             return None
         if self._revision != "HEAD":
             repository = Repository.around(self._root)
             changed, added = ((), ()) if repository is None else repository.differing(self._revision)
             return tuple(file for file in sorted({*changed, *added}) if not file.startswith(_OWN))
-        files, _ = self._read()
-        return None if self._status() is None else files
+        return self._changed
 
     @property
     def since(self) -> str:
@@ -136,10 +121,10 @@ class Changes:
 
     def new_files(self) -> tuple[str, ...]:
         """Return the untracked files as they are now; git is asked anew."""
-        if self._status is None:
+        if top_of(self._root) is None:
             return ()
-        entries = (self._start(*_STATUS)() or b"").split(b"\0")
-        return tuple(self._paths(b"\0".join(entry for entry in entries if entry.startswith(b"??"))))
+        entries = self._ask(*_STATUS).split(b"\0")
+        return tuple(self._paths(entry for entry in entries if entry.startswith(b"??")))
 
     def files_of_work(self) -> tuple[str, ...] | None:
         """Return the changed files without plans and earlier reports; ``None`` as for :meth:`files`."""
@@ -160,7 +145,9 @@ class Changes:
         known: Mapping[str, str] = {}
         if before is not None and self._given is not None:
             known = before.digests()
-        diffs = hunks.parts_of_diff(self._read()[1]) if self._status is not None else {}
+        under_git = self.under_git
+        diff = self._ask("diff", self._revision, *_DIFF, "--", ".") if under_git else b""
+        diffs = hunks.parts_of_diff(diff)
         found: list[Hunk] = []
         for path, side in sides.items():
             text = _text_of(self._root / path, hunks.LARGEST)
@@ -168,25 +155,23 @@ class Changes:
             # Of a file that is binary or too large now, not every former line was removed.
             is_comparable = text is not None or not (self._root / path).exists()
             if is_comparable and then is not None and len(then) <= hunks.LARGEST and b"\0" not in then:
-                diff = hunks.compare(then.decode("utf-8", "replace"), text or "")
+                lines = hunks.compare(then.decode("utf-8", "replace"), text or "")
             elif path in diffs:
-                diff = diffs[path]
+                lines = diffs[path]
             # Neither in the baseline nor in git's diff, so the whole file is new.
-            elif text is not None and (path not in known if known else self._status is not None):
-                diff = hunks.new_file(text)
+            elif text is not None and (path not in known if known else under_git):
+                lines = hunks.new_file(text)
             else:
                 continue
-            found += hunks.hunks_of(path, diff, text or "", side)
+            found += hunks.hunks_of(path, lines, text or "", side)
             if len(found) >= hunks.MOST_HUNKS:
                 break
         return tuple(found[: hunks.MOST_HUNKS])
 
-    @property
+    @cached_property
     def apart(self) -> tuple[str, ...]:
         """Files and folders below the root, relative to it, that do not count as changes of the product."""
-        if not self._apart:
-            self._apart = tuple(sorted(_below(self._root, self._given_apart)))
-        return self._apart
+        return tuple(sorted(_below(self._root, self._given_apart)))
 
     def are(self, files: Collection[str]) -> None:
         """Set the changed files, for a caller that knows an earlier state than the last commit."""
@@ -195,25 +180,20 @@ class Changes:
     def compare(self, before: Mapping[str, str], now: Mapping[str, str]) -> None:
         """Set changed files and digest by the SHA-256 of all files, ``before`` and ``now``, by path.
 
-        For roots without a repository; otherwise does nothing.
+        For roots that are not under git.
         """
-        if self._status is not None:
-            return
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
         # ``../conftest.py`` and the like influence results, but lie outside of the root.
         self.are([path for path in differing if not path.startswith("../")])
-        self._digest_without_git = self._digest_of(differing, lambda path: now.get(path, ""))
+        self._digest = self._digest_of(differing, lambda path: now.get(path, ""))
 
-    def _digest_of_code(self) -> str | None:
-        """Return a digest of all code, if there is neither repository nor baseline.
+    def _all_code(self) -> list[str] | None:
+        """Return all code, if there is neither repository nor baseline; ``None`` if it is too much.
 
-        It distinguishes attempts that changed something from those that did not. ``None`` for more than
-        ``MOST_FILES`` files.
+        Its digest distinguishes attempts that changed something from those that did not.
         """
         paths = sorted(islice((path for path in walk(self._root) if is_code(path)), MOST_FILES + 1))
-        if len(paths) > MOST_FILES:
-            return None
-        return self._digest_of(paths, lambda path: digest_of(self._root / path))
+        return None if len(paths) > MOST_FILES else paths
 
     def _digest_of(self, paths: Iterable[str], content_of: Callable[[str], str]) -> str:
         """Return a digest of the paths and of what ``content_of`` returns for each."""
@@ -226,38 +206,38 @@ class Changes:
     def _is_apart(self, file: str) -> bool:
         return any(file == name or file.startswith(name + "/") for name in self.apart)
 
-    def _start(self, *words: str) -> Callable[[], bytes | None]:
-        """Start git in a thread, as the run can start meanwhile.
+    def _read_status(self) -> None:
+        try:
+            self._status = self._git(*_STATUS)
+        except GitFailed as failed:
+            self._status = failed
 
-        The returned function waits for git and returns its output, or ``None`` if it failed.
-        """
-        outputs: list[bytes] = []
+    def _awaited_status(self) -> bytes | GitFailed | None:
+        if self._thread.ident is not None:
+            self._thread.join()
+        return self._status
 
-        def run_git() -> None:
-            with suppress(GitFailed):
-                outputs.append(git(self._root, "-c", "core.quotePath=false", *words))
+    def _git(self, *words: str) -> bytes:
+        return git(self._root, "-c", "core.quotePath=false", *words)
 
-        def wait() -> bytes | None:
-            thread.join()
-            return outputs[0] if outputs else None
+    def _ask(self, *words: str) -> bytes:
+        """Return git's output, empty if it fails."""
+        with suppress(GitFailed):
+            return self._git(*words)
+        return b""
 
-        thread = threading.Thread(target=run_git, name="planverify-git", daemon=True)
-        thread.start()
-        return wait
+    @cached_property
+    def _changed(self) -> tuple[str, ...]:
+        """The changed files by git; none without git."""
+        status = self._awaited_status()
+        return tuple(self._paths(status.split(b"\0"))) if isinstance(status, bytes) else ()
 
-    def _read(self) -> tuple[tuple[str, ...], bytes]:
-        """Return the changed files and the diff by git, both empty without git; waits for it once."""
-        if self._found is None:
-            status, diff = (b"" if each is None else each() or b"" for each in (self._status, self._diff))
-            self._found = (tuple(self._paths(status)), diff)
-        return self._found
-
-    def _paths(self, status: bytes) -> list[str]:
-        """Return the paths of ``git status`` relative to the root, without the verifier's own records."""
+    def _paths(self, entries: Iterable[bytes]) -> list[str]:
+        """Return the paths in entries of ``git status`` relative to the root, without our own records."""
         # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
-        names = [entry[3:].decode("utf-8", "replace") for entry in status.split(b"\0") if len(entry) > 3]
+        names = [entry[3:].decode("utf-8", "replace") for entry in entries if len(entry) > 3]
         relative = [name.removeprefix(prefix) for name in names]
         return sorted(name for name in relative if not name.startswith(_OWN))
 
@@ -297,24 +277,6 @@ def _text_of(path: Path, largest: int) -> str | None:
     except OSError:
         return None
     return None if b"\0" in data else data.decode("utf-8", "replace")
-
-
-@lru_cache(maxsize=8)
-def _digest(diff: bytes, files: tuple[str, ...], root: str) -> str:
-    """Return a SHA-256 of a diff and of the changed files' current contents.
-
-    The contents are included because the diff lacks untracked files.
-    """
-    digest = hashlib.sha256(diff)
-    for name in files:
-        path = Path(root) / name
-        digest.update(name.encode("utf-8", "replace") + b"\0")
-        try:
-            if path.is_file() and path.stat().st_size <= _LARGEST_HASHED:
-                digest.update(path.read_bytes())
-        except OSError:
-            continue
-    return digest.hexdigest()
 
 
 # -- when todos were green last ----------------------------------------------------------------------

@@ -54,12 +54,7 @@ def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Jud
     One faulty match is enough for ``failed``. Faults that only consist in unreadable files are
     ``inconclusive``.
     """
-    try:
-        faults = _faults(spec, root)
-    except OSError as error:
-        faults = [_Fault("unreadable", spec.path, actual=_os_reason(error))]
-    except RecursionError:  # the validator descends into the document
-        faults = [_Fault("schema", spec.path, actual="nested too deeply to be checked")]
+    faults = _faults(spec, root)
     evidence = tuple(fault.evidence(check_id) for fault in faults[:MAX_FAULTS])
     if not faults:
         return Judgement(verdict=Verdict.PASSED)
@@ -145,6 +140,8 @@ def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
         paths = _paths(spec.path, root)
     except _Fault as fault:
         return [fault]
+    except OSError as error:
+        return [_Fault("unreadable", spec.path, actual=_os_reason(error))]
     faults: list[_Fault] = []
     for path in paths:
         try:
@@ -153,6 +150,8 @@ def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
             faults.append(fault)
         except OSError as error:
             faults.append(_Fault("unreadable", path, actual=_os_reason(error)))
+        except RecursionError:  # the validator descends into the document
+            faults.append(_Fault("schema", path, actual="nested too deeply to be checked"))
     return faults
 
 

@@ -82,7 +82,7 @@ def run_foreign(
         if result.exit_code != USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
             break
     assert result is not None
-    return _judge(judged, result, _report_judgement((), (), [])), Witness.EXIT_CODE
+    return _judge(judged, result, Judgement(verdict=Verdict.FAILED)), Witness.EXIT_CODE
 
 
 def _judge(judged: JudgedCommand, result: ProcessResult, reported: Judgement) -> Judgement:
@@ -210,13 +210,6 @@ def read_json_report(file: Path, judged: JudgedCommand) -> Judgement:
     ]
     if "summary" not in data:
         raise ValueError("no report of pytest-json-report")
-    return _report_judgement(tests, evidence, properties)
-
-
-def _report_judgement(
-    tests: Sequence[TestResult], evidence: Sequence[Evidence], properties: list[tuple[str, Any]]
-) -> Judgement:
-    """Return the judgement by a report alone, before the end of the command is considered."""
     return Judgement(
         verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties
     )
@@ -344,7 +337,9 @@ def read_junit(file: Path, judged: JudgedCommand) -> Judgement:
             kind = EvidenceKind.COLLECTION if phase is Phase.COLLECT else EvidenceKind.TEST
             entry = {"longrepr": found.text, "crash": crash}
             evidence.append(_reported(judged, kind, phase or Phase.CALL, nodeid, entry))
-    return _report_judgement(tests, evidence, properties)
+    return Judgement(
+        verdict=Verdict.FAILED, tests=tuple(tests), evidence=tuple(evidence), properties=properties
+    )
 
 
 def _nodeid(case: ET.Element) -> str:

@@ -406,10 +406,13 @@ class SessionRun:
             else:
                 from pytest_planverify.checks.command import run_command
 
-                command, limit, root = job.criterion.command, job.spec.timeout_seconds, job.plan.root
-                assert command is not None
-                watch = self.budget.check
-                found = run_command(command, root, limit, check_id=job.criterion.id, watch=watch)
+                found = run_command(
+                    job.command,
+                    job.plan.root,
+                    job.spec.timeout_seconds,
+                    check_id=job.criterion.id,
+                    watch=self.budget.check,
+                )
                 self._add(job.todo, check_run(job.todo, job.criterion, found, isolation=Isolation.SPAWNED))
         finally:
             self._progress.worker_finished(job.key)
@@ -421,19 +424,15 @@ class SessionRun:
         """
         from pytest_planverify.checks.foreign_pytest import run_foreign
 
-        command = job.criterion.command
-        assert command is not None
-        invocation = command.pytest
-        assert invocation is not None
         witnesses: list[Witness] = []
 
         def run() -> Judgement:
             judgement, witness = run_foreign(
                 self._command(job),
                 job.launcher,
-                invocation.args,
+                job.invocation.args,
                 root=job.plan.root,
-                env={**os.environ, **dict(command.env)},
+                env={**os.environ, **dict(job.command.env)},
                 folder=self.folder.path,
                 watch=self.budget.check,
             )
@@ -459,29 +458,25 @@ class SessionRun:
         Empty where a selection may be no path: with ``--pyargs``, which names modules, or if an unknown
         option makes it a guess which words are selections.
         """
-        command = job.criterion.command
-        assert command is not None
-        assert command.pytest is not None
-        if command.pytest.guessed or "--pyargs" in (*command.pytest.args, *self._settings.worker_args):
+        invocation = job.invocation
+        if invocation.guessed or "--pyargs" in (*invocation.args, *self._settings.worker_args):
             return []
         from pytest_planverify.observe.selection import alike_paths
 
         root = job.plan.root
-        paths = ((text, root / file_of(text)) for text in command.pytest.selections)
+        paths = ((text, root / file_of(text)) for text in invocation.selections)
         return [(text, alike_paths(path)) for text, path in paths if not os.path.lexists(path)]
 
     def _command(self, job: Job) -> JudgedCommand:
         """Return the facts about a command that its judgement needs."""
-        command = job.criterion.command
-        assert command is not None
-        invocation = command.pytest
+        line = line_of(job.plan.path, job.spec.cmd)
         return JudgedCommand(
             check_id=job.criterion.id,
             limit_seconds=job.spec.timeout_seconds,
-            args=() if invocation is None else invocation.args,
-            place=f"{job.plan.path.name}:{line}" if (line := line_of(job.plan.path, job.spec.cmd)) else "",
-            selections=() if invocation is None else invocation.selections,
-            expression="" if invocation is None else expression_of(invocation),
+            args=job.invocation.args,
+            place=f"{job.plan.path.name}:{line}" if line else "",
+            selections=job.invocation.selections,
+            expression=expression_of(job.invocation),
             contract_path=job.todo.contract_path,
             view=None if self._demands is None else self._demands.view(job.todo, job.criterion.id),
         )

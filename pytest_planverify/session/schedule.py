@@ -14,6 +14,7 @@ from planner.policy.dependencies import dependency_order
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from planner.catalog import Command, PytestInvocation
     from planner.model.plan import Todo
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import FlatPlan
@@ -44,6 +45,18 @@ class Job:
         return self.criterion.spec
 
     @property
+    def command(self) -> Command:
+        """The parsed command."""
+        assert self.criterion.command is not None
+        return self.criterion.command
+
+    @property
+    def invocation(self) -> PytestInvocation:
+        """The arguments of a pytest command."""
+        assert self.command.pytest is not None
+        return self.command.pytest
+
+    @property
     def is_pytest(self) -> bool:
         """Return whether the command runs in a worker, with this plugin loaded."""
         return self.not_observed is None
@@ -64,13 +77,10 @@ class Job:
     @property
     def launcher(self) -> tuple[str, ...]:
         """Words that start pytest in a new process, with this interpreter or the one that it names."""
-        command = self.criterion.command
-        assert command is not None
-        assert command.pytest is not None
-        if command.pytest.foreign:
-            return command.pytest.launcher
+        if self.invocation.foreign:
+            return self.invocation.launcher
         script = Path(sys.executable).with_name("pytest")
-        as_module = command.pytest.as_module or not script.exists()
+        as_module = self.invocation.as_module or not script.exists()
         return (sys.executable, "-m", "pytest") if as_module else (sys.executable, str(script))
 
 

@@ -307,12 +307,10 @@ class Workers:
         with self._lock:
             self._count = number = self._count + 1
         name = f"w{number}"
-        command = job.criterion.command
-        assert command is not None
-        assert command.pytest is not None
+        invocation = job.invocation
         settings, root, fixture = self._settings, job.plan.root, job.spec.fixture
-        args, env, relay = self._arguments(job, command.pytest, name, confirming=confirming)
-        given = parse_pytest_arguments((), args, foreign=False, as_module=command.pytest.as_module)
+        args, env, relay = self._arguments(job, invocation, name, confirming=confirming)
+        given = parse_pytest_arguments((), args, foreign=False, as_module=invocation.as_module)
         folders = _folders_of(str(root), given.selections)
         rootdir, inifile, _ = _find_setup(str(root), folders, given.options)
         interactive = settings.interactive and not confirming
@@ -325,7 +323,7 @@ class Workers:
                 probe=given.selections[:1],
                 rootdir=rootdir,
                 inifile=inifile,
-                env=command.env,
+                env=job.command.env,
                 as_module=given.as_module,
                 script_paths=self._facts.script_paths,
                 unwarmed=given.alone,
