@@ -7,16 +7,15 @@ import the copy's modules, even if the original is installed in editable mode.
 
 from __future__ import annotations
 
-import ast
+import json
 import os
-import re
 import shutil
-import site
+import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from planner.errors import BaselineError
 from planner.planfile.project_files import OWN_REPORTS, walk
@@ -33,11 +32,17 @@ MOST_BYTES = 2 << 30
 _BUILT = frozenset({".so", ".pyd", ".dylib", ".py", ".pyi"})
 """Suffixes of ignored build products that imports need, such as extension modules and ``_version.py``."""
 
+_PLACES_SECONDS = 60
 _LINKED_FOLDER = "node_modules"
 """Folder that is linked instead of copied because of its size."""
 
-_MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]+)?\s*=\s*(\{.*?\})", re.MULTILINE | re.DOTALL)
-"""Assignment in a finder module of setuptools' editable installs, which maps packages to folders."""
+_ASK_FOR_PLACES = """
+import json, sys
+finders = [vars(each) for name, each in sys.modules.items() if name.startswith("__editable__")]
+print(json.dumps([sys.path, [each.get("MAPPING", {}) for each in finders]]))
+"""
+"""Program that prints the search path of a new interpreter, and the packages of setuptools' editable
+installs, whose finders map them to folders."""
 
 
 @contextmanager
@@ -254,42 +259,20 @@ def _link_node_modules(top: Path, tree: Path) -> None:
 
 def _import_places() -> Iterator[str]:
     """Yield the folders from which a new process of this interpreter imports modules."""
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # This process was started in or with these folders; another process has its own instead.
-    started = {"", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0] if sys.argv else ""))}
-    yield from (entry for entry in sys.path if entry and (entry in given or entry not in started))
-    sites = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
-    for folder in dict.fromkeys([*sites, *site.getsitepackages()]):
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            continue
-        for name in names:
-            if name.endswith(".pth"):
-                yield from _folders_of_pth(Path(folder) / name)
-            elif name.startswith("__editable__") and name.endswith("_finder.py"):
-                yield from _folders_of_finder(Path(folder) / name)
-
-
-def _folders_of_pth(file: Path) -> Iterator[str]:
-    """Yield the folders that a ``.pth`` file adds to ``sys.path``; its ``import`` lines are skipped."""
-    with suppress(OSError, UnicodeDecodeError):
-        for line in file.read_text("utf-8").splitlines():
-            if line.strip() and not line.startswith(("#", "import ", "import\t")):
-                yield os.path.join(file.parent, line.strip())
-
-
-def _folders_of_finder(file: Path) -> Iterator[str]:
-    """Yield the folders that contain the packages of a setuptools editable install."""
-    with suppress(OSError, UnicodeDecodeError, ValueError, SyntaxError):
-        found = _MAPPING.search(file.read_text("utf-8"))
-        mapping = cast("dict[object, object]", ast.literal_eval(found[1]) if found is not None else {})
+    # -P: neither this folder nor that of a script; another process has its own instead.
+    command = [sys.executable, "-P", "-c", _ASK_FOR_PLACES]
+    try:
+        found = subprocess.run(command, capture_output=True, check=True, timeout=_PLACES_SECONDS)
+        entries: list[str]
+        mappings: list[dict[str, str]]
+        entries, mappings = json.loads(found.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):  # a broken installation: the run will show it
+        return
+    yield from entries
+    for mapping in mappings:
         for name, place in mapping.items():
             # The location of package ``a.b`` is ``.../a/b``; its import location is the folder above ``a``.
-            folder = Path(str(place))
-            for _ in str(name).split("."):
-                folder = folder.parent
-            yield str(folder)
+            yield str(Path(place).parents[name.count(".")])
 
 
 def _is_installed(path: Path, original: Path) -> bool:

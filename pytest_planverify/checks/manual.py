@@ -6,37 +6,30 @@ An answer belongs to one wording of its question: after the question has changed
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import ValidationError
-
-from planner.model.answers import Answer, Answers
+from planner.errors import FileWriteError
 from planner.model.evidence import Evidence
 from planner.model.verdicts import EvidenceKind, Verdict
 from planner.planfile.loader import shown_path
+from planner.planfile.plan_folder import HOME
+from planner.planfile.record_files import ANSWERS, load_answers
 from planner.text.sanitizing import clean
-from pytest_planverify.checks.paths import OutsideRoot, is_regular_file, resolve_under
+from pytest_planverify.checks.paths import OutsideRoot, resolve_under
 from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from planner.model.answers import Answer
     from planner.model.plan import ManualSpec
     from planner.planfile.loader import LoadedPlan
 
-ANSWERS_FILE = ".planverify/answers.json"
-"""File of answers, relative to the plan's root."""
 
-MAX_BYTES = 16 * 1024 * 1024
-"""Size of the file above which it is not read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswersOnFile:
+class AnswersOnFile(NamedTuple):
     """The recorded answers."""
 
-    answers: Answers = field(default_factory=Answers)
+    answers: tuple[Answer, ...] = ()
     problem: str | None = None
     """Why the file is unusable, which leaves all questions open."""
 
@@ -44,22 +37,12 @@ class AnswersOnFile:
 def read_answers(root: Path) -> AnswersOnFile:
     """Read the answers below the root; a missing file has none. Never raises."""
     try:
-        file = resolve_under(root, ANSWERS_FILE)
-        if not file.exists():
-            return AnswersOnFile()
-        if not is_regular_file(file) or file.stat().st_size > MAX_BYTES:
-            return AnswersOnFile(problem=f"{ANSWERS_FILE} is not a file of at most {MAX_BYTES} bytes")
-        return AnswersOnFile(answers=Answers.model_validate_json(file.read_bytes()))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return AnswersOnFile(
-            problem=f"{ANSWERS_FILE} cannot be used: {place or 'the file'}: {first['msg']}"
-        )
+        resolve_under(root, f"{HOME}/{ANSWERS}")
+        return AnswersOnFile(load_answers(root))
     except OutsideRoot:
-        return AnswersOnFile(problem=f"{ANSWERS_FILE} is outside of the plan's root")
-    except OSError as error:
-        return AnswersOnFile(problem=f"{ANSWERS_FILE} cannot be read: {error.strerror or error}")
+        return AnswersOnFile(problem=f"{HOME}/{ANSWERS} is outside of the plan's root")
+    except (FileWriteError, OSError) as error:
+        return AnswersOnFile(problem=str(error))
 
 
 def check_manual(
@@ -80,7 +63,7 @@ def check_manual(
     question = clean(spec.question, limit=500)
     given = [
         answer
-        for answer in answers.answers.answers
+        for answer in answers.answers
         if (answer.plan, answer.todo_id, answer.check_id) == (loaded.plan.todo_list_id, todo_id, check_id)
     ]
     # Answers to an earlier wording do not count, but they are reported.
