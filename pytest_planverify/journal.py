@@ -6,9 +6,10 @@ in ``session``; the first one of a run has the version of the format. Readers ig
 keys.
 
 The file is written in the processes of tests, which may close descriptors, truncate the file or write to
-it. So a writer keeps its descriptor out of the range that programs use, a reader detects changes of what
-it has read, and records that decide verdicts are signed with a key that only the parent and the worker
-know. Records that later runs read are modelled in :mod:`planner.model.journal`.
+it. So a writer keeps its descriptor out of the range that programs use and reopens the file if that was
+closed, a reader detects changes of what it has read, and records that decide verdicts are signed with a key
+that only the parent and the worker know. Records that later runs read are modelled in
+:mod:`planner.model.journal`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from errno import EEXIST
 from hashlib import blake2b
 from itertools import count
 from json import dumps  # bound early: tests may monkeypatch these modules
+from os import fstat as file_facts
 from os import getpid
 from os import write as write_bytes
 from typing import TYPE_CHECKING, Any
@@ -66,13 +68,18 @@ class JournalWriter:
 
         Raises ``OSError``, also if the path is not a regular file.
         """
-        # Readable, too: the last byte shows whether the last line is complete.
-        self._descriptor = _moved_to_high_number(_open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
+        self._path = path
+        self._open()
         self._session = dumps(session)
         self._key = key.encode()
         self._pid = self._numbered_in = os.getpid()
         self._written = 0
         self._pen = f"{self._pid}.{next(_PENS)}"
+
+    def _open(self) -> None:
+        # Readable, too: the last byte shows whether the last line is complete.
+        self._descriptor = _moved_to_high_number(_open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT))
+        self._file_id = _identity(self._descriptor)
         if _ends_within_line(self._descriptor):
             write_bytes(self._descriptor, b"\n")
 
@@ -101,14 +108,13 @@ class JournalWriter:
             line += f', "pen": "{self._pen}", "number": {self._written}'
             # Last, so that a reader can split it off without parsing the line.
             line += f', "mac": "{_mac(line.encode("utf-8", "backslashreplace"), self._key)}"'
+        if (
+            _identity(self._descriptor) != self._file_id
+        ):  # a test has closed it, and perhaps reused its number
+            self._open()
         rest = (line + "}\n").encode("utf-8", "backslashreplace")
         while rest:  # a write may be partial, as after a signal
             rest = rest[write_bytes(self._descriptor, rest) :]
-
-    @property
-    def descriptor(self) -> int:
-        """The open file descriptor; tests may have closed it, or reused its number."""
-        return self._descriptor
 
     def close(self) -> None:
         """Close the file; further writes are errors."""
@@ -252,6 +258,14 @@ def _moved_to_high_number(descriptor: int) -> int:
         os.close(descriptor)
         return high
     return descriptor
+
+
+def _identity(descriptor: int) -> tuple[int, ...]:
+    """Return inode and device behind a descriptor; empty if it is closed."""
+    try:
+        return file_facts(descriptor)[1:3]
+    except OSError:
+        return ()
 
 
 def _ends_within_line(descriptor: int) -> bool:

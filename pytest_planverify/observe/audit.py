@@ -12,7 +12,6 @@ and of this package are neither recorded nor refused.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 import threading
@@ -222,7 +221,9 @@ def _event_recorder(
     The file of the access is recorded outside of tests and in fixtures of a wider scope only; otherwise the
     node id leads to it.
     """
-    journal, pid = _Journal(spec), os.getpid
+    # Unsigned, as forked children of tests write here, too: a forged record could only incriminate its
+    # author.
+    journal, pid = JournalWriter(spec.journal, spec.worker_id), os.getpid
     counts: dict[Key, int] = {}
     repeated: set[Key] = set()
 
@@ -241,7 +242,7 @@ def _event_recorder(
 
     def write(key: Key) -> None:
         facts = dict(zip(("event", "target", "nodeid", "path", "phase", "denied"), key, strict=True))
-        journal.write(worker=audit.worker, pid=pid(), **facts, count=counts[key])
+        journal.write("audit_event", worker=audit.worker, pid=pid(), **facts, count=counts[key])
 
     def flush() -> None:
         while repeated:
@@ -249,34 +250,6 @@ def _event_recorder(
 
     audit.flush = flush
     return note
-
-
-class _Journal:
-    """The run's journal for audit events, reopened if tests closed its descriptor.
-
-    Unsigned, as forked children of tests write here, too. A forged record could only incriminate
-    its author.
-    """
-
-    def __init__(self, spec: WorkerSpec) -> None:
-        self._open = lambda: JournalWriter(spec.journal, spec.worker_id)
-        self._dumps, self._fstat = json.dumps, os.fstat
-        self._writer = self._open()
-        self._file_id = self._identity()
-
-    def write(self, **facts: object) -> None:
-        """Append one ``audit_event`` record."""
-        if self._identity() != self._file_id:
-            self._writer = self._open()
-            self._file_id = self._identity()
-        self._writer.write_raw("audit_event", self._dumps(facts, default=str)[1:-1])
-
-    def _identity(self) -> tuple[int, ...]:
-        """Return inode and device behind the descriptor; empty if it is closed."""
-        try:
-            return self._fstat(self._writer.descriptor)[1:3]
-        except OSError:
-            return ()
 
 
 def spec_for_workers(spec: WorkerSpec) -> str:

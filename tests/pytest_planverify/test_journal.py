@@ -179,6 +179,6 @@ def test_a_journal_that_was_cut_is_noticed_even_if_it_has_grown_again(grown: str
 @pytest.mark.skipif(os.name != "posix", reason="descriptors have no numbers elsewhere")
 def test_the_journal_is_out_of_the_way_of_other_files(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path / "journal.jsonl", "s1")
-    assert writer.descriptor >= 200
-    assert not os.get_inheritable(writer.descriptor)
+    assert writer._descriptor >= 200
+    assert not os.get_inheritable(writer._descriptor)
     writer.close()
