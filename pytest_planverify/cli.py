@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +32,7 @@ from planner.cli.arguments import (
 from planner.cli.exits import Status, UsageMistake, as_called, call_program, complain, guarded, say
 from planner.cli.screen import Screen
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
+from pytest_planverify import verify_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,11 +150,7 @@ def verify(
     Without a plan the one of the ini file or of a usual name is verified: planverify.yaml, plan.yaml or
     todo.yaml. All options of pytest work: planverify verify plan.yaml -x -n 4 --planverify-scope claimed.
     """
-    # -P: a pytest.py in the project must not shadow the real one.
-    command = [sys.executable, "-P", "-m", "pytest", "--planverify", *(words or ())]
-    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
-        command += ["-p", "pytest_planverify.plugin"]
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(verify_command(*(words or ())))
 
     # The child decides how to end; this process waits for it in any case.
     def pass_on(number: int, frame: object) -> None:

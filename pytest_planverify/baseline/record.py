@@ -12,7 +12,6 @@ import hashlib
 import math
 import os
 import platform
-import sys
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +34,7 @@ from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome, TodoState, Verdict
 from planner.planfile.record_files import read_outcomes
 from planner.policy.since import GREEN
+from pytest_planverify import verify_command
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.kinds import judges_of
 from pytest_planverify.baseline.repository import Repository
@@ -353,13 +353,10 @@ def verify_apart(
     """
     with tempfile.TemporaryDirectory(prefix="planverify-") as folder:
         outcomes = Path(folder) / "outcomes.json"
-        # -P: a pytest.py in the project must not shadow the real one.
-        argv = [sys.executable, "-P", "-m", "pytest", "--planverify", os.path.relpath(plan, directory)]
-        argv += ["--planverify-recording", "--planverify-keep-going", "--color=no"]
+        argv = verify_command(os.path.relpath(plan, directory), "--planverify-recording")
+        argv += ["--planverify-keep-going", "--color=no"]
         argv += ["--planverify-outcomes", str(outcomes), *options]
         environment = {**os.environ, **(env or {})}
-        if environment.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
-            argv += ["-p", "pytest_planverify.plugin"]
         result = run_process(
             argv, cwd=directory, env=environment, timeout_seconds=math.inf, grace_seconds=_GRACE_SECONDS
         )

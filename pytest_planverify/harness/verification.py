@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +21,7 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.record_files import baseline_bytes, read_baseline, read_outcomes
 from planner.planfile.tree import load_flat
 from planner.text.redaction import redact
+from pytest_planverify import verify_command
 from pytest_planverify.baseline import load_baseline
 from pytest_planverify.baseline.kept_baseline import keep_contents, keep_outcomes, outcomes_of
 from pytest_planverify.baseline.record import look, make_baseline, verify_often
@@ -97,9 +97,7 @@ def verify(
     only need to know whether everything passes.
     """
     target = f"{plan}::{','.join(todo_ids)}" if todo_ids else str(plan)
-    # -P: a pytest.py in the project must not shadow the real one.
-    command = [sys.executable, "-P", "-m", "pytest", "--planverify", target]
-    command += [f"--planverify-outcomes={outcomes}", "-q"]
+    command = verify_command(target, f"--planverify-outcomes={outcomes}", "-q")
     if worked:
         command.append(f"--planverify-worked={','.join(worked)}")
     if baseline is not None:
@@ -108,8 +106,6 @@ def verify(
         command.append("--planverify-isolate")
     if not confirms:
         command.append("--planverify-confirm=0")
-    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
-        command += ["-p", "pytest_planverify.plugin"]
     # A verifier that crashes must not leave the outcomes of the previous run in place.
     outcomes.unlink(missing_ok=True)
     ended = run_process(command, cwd=Path.cwd(), env=os.environ, timeout_seconds=LIMIT_SECONDS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.catalog.pytest_arguments import known_options, split_options
 from planner.model.evidence import Evidence, HygieneSignal, ProcessEnd, Selector
@@ -23,7 +23,7 @@ from pytest_planverify.checks.result import JudgedCommand, Judgement, file_of
 from pytest_planverify.session.records import GREEN, PROVING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from planner.catalog import PytestInvocation
     from pytest_planverify.session.records import Death, TestRecord, WorkerRecord
@@ -60,9 +60,10 @@ def judge_missing_files(command: JudgedCommand, missing: Sequence[tuple[str, lis
     pytest would reject such a command before it loads a test. ``missing`` holds these selections, each with
     similar paths that do exist.
     """
-    problems = [{"text": text, "problem": "missing_file", "nearest": near} for text, near in missing]
-    evidence = tuple(selection_evidence(command, problems))
-    return Judgement(verdict=Verdict.FAILED, evidence=evidence, exit_code=4)
+    selectors = (Selector(text=text, problem="missing_file", nearest=tuple(near)) for text, near in missing)
+    return Judgement(
+        verdict=Verdict.FAILED, evidence=(selection_evidence(command, selectors),), exit_code=4
+    )
 
 
 def _without_records(command: JudgedCommand, record: WorkerRecord, judgement: Judgement) -> Judgement:
@@ -193,18 +194,18 @@ _UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
 _COMPLAINT = re.compile(r"(\S+: )?error: ")
 
 
-def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evidence]:
+def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> Evidence | None:
     """Return evidence of the command's options that belong neither to pytest nor to any known plugin.
 
-    Such an option is a mistake of the plan, not of the environment.
+    ``None`` if it has none. Such an option is a mistake of the plan, not of the environment.
     """
     complaint = next((found for text in record.usage_errors if (found := _UNRECOGNIZED.search(text))), None)
     if complaint is None:
-        return []
+        return None
     own = {option.words[0] for option in split_options(command.args) if not option.known}
     unknown = [word for word in complaint["options"].split() if word in own]
     if not unknown:
-        return []
+        return None
     selectors = tuple(
         Selector(
             text=word,
@@ -215,7 +216,7 @@ def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> list[Evide
     )
     at = f"{command.place}: " if command.place else ""
     headline = f"{at}pytest does not know {', '.join(unknown)}"
-    return [command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.SESSION, selectors=selectors)]
+    return command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.SESSION, selectors=selectors)
 
 
 def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
@@ -224,27 +225,24 @@ def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     The first explanation that applies counts: unknown options, errors while pytest started or collected,
     the exception that stopped the session, selections that were not found, and last its exit status.
     """
-    if unknown_options := _unknown_options(command, record):
-        return Judgement(
-            verdict=Verdict.FAILED, evidence=tuple(unknown_options), exit_code=record.exit_status
-        )
+    if (unknown := _unknown_options(command, record)) is not None:
+        return Judgement(verdict=Verdict.FAILED, evidence=(unknown,), exit_code=record.exit_status)
     evidence = [command.read_back(raw) for raw in record.startup_failures]
     evidence += collection_evidence(command, record)
     if not evidence and record.stopped_by is not None:
         evidence.append(command.read_back(record.stopped_by))
-    problems = [
-        {
-            "text": text,
-            "problem": "missing_id",
-            "nearest": [f"{file_of(text)}::{name}" for name in record.not_found[argument]],
-        }
+    missing = [
+        Selector(
+            text=text,
+            problem="missing_id",
+            nearest=tuple(f"{file_of(text)}::{name}" for name in record.not_found[argument]),
+        )
         for text in command.selections
         for argument in _argument_not_found(text, record)
     ]
     if not evidence:
-        evidence += selection_evidence(command, problems)
-    if not evidence:
-        evidence.append(session_evidence(command, record))
+        found = selection_evidence(command, missing) if missing else session_evidence(command, record)
+        evidence.append(found)
     return Judgement(verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status)
 
 
@@ -342,16 +340,11 @@ def how_it_ended(death: Death) -> str:
     return f"exit status {death.exited.code}"
 
 
-def selection_evidence(command: JudgedCommand, problems: Sequence[dict[str, Any]]) -> list[Evidence]:
-    """Return the evidence of selections that do not exist; empty without ``problems``.
-
-    Each problem holds the fields of a :class:`~planner.model.evidence.Selector`.
-    """
-    if not problems:
-        return []
-    selectors = tuple(Selector.model_validate(problem) for problem in problems)
+def selection_evidence(command: JudgedCommand, missing: Iterable[Selector]) -> Evidence:
+    """Return the evidence of selections that do not exist."""
+    selectors = tuple(missing)
     headline = "; ".join(f"{each.text} {_PROBLEMS[each.problem]}" for each in selectors)
-    return [command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.COLLECT, selectors=selectors)]
+    return command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.COLLECT, selectors=selectors)
 
 
 _PROBLEMS = {
