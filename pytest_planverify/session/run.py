@@ -461,7 +461,7 @@ class SessionRun:
         invocation = job.invocation
         if invocation.guessed or "--pyargs" in (*invocation.args, *self._settings.worker_args):
             return []
-        from pytest_planverify.observe.selection import alike_paths
+        from pytest_planverify.observe.recorder import alike_paths
 
         root = job.plan.root
         paths = ((text, root / file_of(text)) for text in invocation.selections)
