@@ -53,12 +53,13 @@ from pytest_planverify.session.last_verdicts import (
     FileDigests,
     LastVerdicts,
     Present,
+    TreeWatch,
+    read_tree,
     verdicts_to_keep,
 )
 from pytest_planverify.session.plans import reference_of, todos_in_scope
 from pytest_planverify.session.run_folder import RunJournal
 from pytest_planverify.session.schedule import Job, Schedule, run_order
-from pytest_planverify.session.tree_state import TreeWatch, read_tree
 from pytest_planverify.session.workers import line_of, planned_paths
 
 if TYPE_CHECKING:

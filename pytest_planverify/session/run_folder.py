@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from planner.model.plan import Todo
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.options import Settings
-    from pytest_planverify.session.tree_state import TreeWatch
+    from pytest_planverify.session.last_verdicts import TreeWatch
 
 KEPT_RUNS = 20
 _ABANDONED_SECONDS = 600

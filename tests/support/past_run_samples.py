@@ -14,9 +14,9 @@ from planner.model.verdicts import CheckKind, EvidenceKind, Verdict
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.checks.result import CheckRun
 from pytest_planverify.options import PlanArgument, Settings
+from pytest_planverify.session.last_verdicts import TreeWatch
 from pytest_planverify.session.plans import ChosenPlan, load_plans, reference_of
 from pytest_planverify.session.run_folder import RunFolder, RunJournal
-from pytest_planverify.session.tree_state import TreeWatch
 
 PLAN = "killed"
 ITEMS = (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from planner.planfile import project_files
 from planner.planfile.project_files import digest_of
 from pytest_planverify.baseline import repository
-from pytest_planverify.session import tree_state
-from pytest_planverify.session.tree_state import TreeState, TreeWatch, difference, read_tree
+from pytest_planverify.session import last_verdicts
+from pytest_planverify.session.last_verdicts import TreeState, TreeWatch, difference, read_tree
 
 
 def git(folder: Path, *args: str) -> None:
@@ -180,7 +180,7 @@ def test_links_large_files_and_other_things_have_a_state(tmp_path: Path, monkeyp
 
 def test_more_files_than_can_be_compared_are_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path, "a", "b")
-    monkeypatch.setattr(tree_state, "MOST_FILES", 1)
+    monkeypatch.setattr(last_verdicts, "MOST_FILES", 1)
 
     assert read_tree([tmp_path]) is None
     git(tmp_path, "init", "-q")
