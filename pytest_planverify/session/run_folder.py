@@ -145,8 +145,7 @@ class RunJournal:
         remarks: Sequence[str] = (),
     ) -> None:
         """Write the first record, which identifies run and plan. Raises ``OSError``."""
-        journal = JournalWriter(self._path, PARENT)
-        journal.write(
+        self._write(
             "run_started",
             version=JOURNAL_VERSION,
             run_id=run_id,
@@ -165,7 +164,6 @@ class RunJournal:
             conditions=dict(conditions(settings, baseline)),
             remarks=list(remarks),
         )
-        journal.close()
 
     def check_judged(self, todo_id: str, run: CheckRun, *, final: bool) -> None:
         """Record a verdict."""
@@ -184,18 +182,16 @@ class RunJournal:
         )
 
     def append(self, record: str, **facts: Any) -> None:
-        """Append a record, unless the journal's path is not a regular file.
-
-        A full disk costs the record, not the run.
-        """
+        """Append a record; a full disk, or another thing in the journal's place, costs it, not the run."""
         with suppress(OSError):
-            if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
-                return
-            journal = JournalWriter(self._path, PARENT)
-            try:
-                journal.write(record, **facts)
-            finally:
-                journal.close()
+            self._write(record, **facts)
+
+    def _write(self, record: str, **facts: Any) -> None:
+        journal = JournalWriter(self._path, PARENT)
+        try:
+            journal.write(record, **facts)
+        finally:
+            journal.close()
 
     def close(self, document: OutcomeDocument) -> None:
         """Write the last records: state of each todo and exit status.
