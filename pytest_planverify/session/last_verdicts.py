@@ -273,21 +273,14 @@ class FileDigests:
         for name in difference.added:
             return f"{name} is new"
         for name in difference.changed:
-            if basis is None or name.rpartition("/")[2] in _CONFIG_FILES or name.endswith(_LIBRARIES):
+            # Native code may have read any file but Python's.
+            may_be_read = basis is None or (basis.native and not name.endswith(_PYTHON))
+            if may_be_read or name.rpartition("/")[2] in _CONFIG_FILES or name.endswith(_LIBRARIES):
                 return f"{name} has changed"
-        if basis is None:
-            return None
-        for name, digest in basis.files.items():
+        for name, digest in () if basis is None else basis.files.items():
             if self.of(name) != digest:
                 return f"{name} has changed"
-        return next(
-            (
-                f"{name} has changed"
-                for name in difference.changed
-                if basis.native and not name.endswith(_PYTHON)
-            ),
-            None,
-        )
+        return None
 
 
 def _is_complete(record: WorkerRecord) -> bool:
