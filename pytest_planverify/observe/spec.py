@@ -55,6 +55,10 @@ class CannotServe(Exception):
         return str(self.args[1])
 
 
+HARNESS_EXIT = 70
+"""Exit status of a worker that failed before it called pytest."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
     """The user's selection for this run: tests outside of it are not run, neither passed nor failed."""

@@ -33,7 +33,14 @@ from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
-from pytest_planverify.observe.spec import HARMLESS_PLUGINS, CannotServe, Level, Start, WorkerSpec
+from pytest_planverify.observe.spec import (
+    HARMLESS_PLUGINS,
+    HARNESS_EXIT,
+    CannotServe,
+    Level,
+    Start,
+    WorkerSpec,
+)
 from pytest_planverify.observe.spectrum import SpectrumRecorder
 from pytest_planverify.observe.supervision import board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
@@ -41,8 +48,6 @@ from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-HARNESS_EXIT = 70
-"""Exit status of a worker that failed before it called pytest."""
 RESTART_EXIT = 71
 """Exit status of a worker that asks to be replaced."""
 
@@ -250,7 +255,7 @@ class _Steps:
         capture.suspend_global_capture()
         reporter: Any = config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None:
-            reporter._tw._file = sys.stdout
+            reporter._tw._file = sys.stdout  # it was made for the stream of the server
         if self._level is Level.STARTED:
             # In the server both hooks were called without a spec, hence without effect.
             self.recorder.pytest_configure(config)

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, NoReturn
 
 from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork, leave_as
+from pytest_planverify.observe.spec import HARNESS_EXIT
 from pytest_planverify.session.fork_server import (
     Exited,
     ForkServerDied,
@@ -180,7 +181,7 @@ def _end_with_parent(pid: int) -> None:
 
 def _run(path: str) -> NoReturn:
     """Run the session of the spec file in this process and exit with its status."""
-    code = 70
+    code = HARNESS_EXIT
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL if number is signal.SIGTERM else signal.default_int_handler)
     try:

@@ -33,7 +33,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_planverify.observe.spec import CannotServe, Level
+from pytest_planverify.observe.spec import HARNESS_EXIT, CannotServe, Level
 
 if TYPE_CHECKING:
     from pytest_planverify.observe.spec import Start, WorkerSpec
@@ -311,7 +311,7 @@ def _serve_group(start: Start, level: Level, connection: socket.socket, group: i
     from pytest_planverify.observe.worker import leave_interpreter, session_of_group
 
     server = os.getpid()
-    code = 70
+    code = HARNESS_EXIT
     try:
         with session_of_group(start, level, lambda: _fork_workers(connection, group)) as session:
             session.status = int(pytest.main(session.args, plugins=[session.steps]))

@@ -605,7 +605,8 @@ class Watcher:
         self._drain()
         if record.restart is not None:
             return
-        # The session ended properly only if its process exits with the status that the session recorded.
+        # The session ended properly only if its process exits with the status that the session recorded,
+        # of which the system keeps eight bits.
         in_order = record.exit_status is not None and exited == Exited(record.exit_status & 0xFF, None)
         if not in_order or timed_out or exited.left_running:
             self._end_tree()
