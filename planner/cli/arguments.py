@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,8 @@ from planner.text.display import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from planner.model.plan import Todo
 
 MOST_OFFERED = 500
 """The most completions that are returned to the shell."""
@@ -51,19 +54,23 @@ def complete_todo(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
     Nothing is returned where no plan can be read: completion must not print errors.
     """
-    from planner.errors import PlannerError
-    from planner.planfile.tree import load_flat
     from planner.text.sanitizing import clean
 
     # ``planner explain`` calls its plan argument ``word``.
     named = None if ctx is None else ctx.params.get("plan") or ctx.params.get("word")
-    try:
-        path = Path(named) if named else next(each.path for each in find_plans(Path.cwd()))
-        todos = load_flat(path).loaded.plan.items
-    except (PlannerError, OSError, StopIteration):
-        return []
+    todos = _todos_of(Path(named) if named else usual_plan())
     found = [(todo.id, clean(todo.title, limit=80)) for todo in todos if todo.id.startswith(incomplete)]
     return found[:MOST_OFFERED]
+
+
+def _todos_of(plan: Path | None) -> tuple[Todo, ...]:
+    """Return the todos of a plan and its sub-plans; none if it cannot be read."""
+    from planner.errors import PlannerError
+    from planner.planfile.tree import load_flat
+
+    with suppress(PlannerError, OSError):
+        return () if plan is None else load_flat(plan).loaded.plan.items
+    return ()
 
 
 def complete_word(ctx: Any, incomplete: str) -> list[str]:
@@ -140,13 +147,17 @@ def choose_plan(plan: Path | None) -> PlanChoice:
 def choose_todos(plan: Path | None) -> PlanChoice:
     """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan.
 
-    A word with the ending of a plan file is always a plan, so that a mistyped path is reported as such.
+    A word with the ending of a plan file is always a plan, so that a mistyped path is reported as such. A
+    folder is none, so the id of a todo that is also the name of a folder means the todo.
     """
-    if plan is not None and not os.path.lexists(plan):
-        usual = None if str(plan).partition(SEPARATOR)[0].endswith(PLAN_ENDINGS) else usual_plan()
-        if usual is not None:
-            return PlanChoice(path=usual, todo_ids=(str(plan),))
-    return choose_plan(plan)
+    word = str(plan)
+    is_plan = plan is None or word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
+    usual = None if is_plan else usual_plan()
+    if usual is not None and os.path.isdir(word):
+        is_plan = not any(f"/{todo.id}".endswith(f"/{word}") for todo in _todos_of(usual))
+    elif usual is not None:
+        is_plan = os.path.lexists(word)
+    return choose_plan(plan) if usual is None or is_plan else PlanChoice(path=usual, todo_ids=(word,))
 
 
 def plan_or_usual(plan: Path | None) -> Path:

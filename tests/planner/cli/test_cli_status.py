@@ -138,6 +138,16 @@ def test_hostile_titles_are_cleaned(command: Command) -> None:
         assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)
 
 
+def test_the_id_of_a_todo_goes_before_a_folder_of_that_name(verified: Command) -> None:
+    shown = verified("status", "buffer-impl").out
+    (verified.folder / "buffer-impl").mkdir()
+    (verified.folder / "notes").mkdir()
+
+    assert "buffer-impl" in shown
+    assert verified("status", "buffer-impl").out == shown
+    assert "notes: this is a directory" in verified("status", "notes").err
+
+
 def test_a_todo_of_the_usual_plan_may_be_named_alone(verified: Command) -> None:
     assert verified("status", "b").out == verified("status", "plan.yaml", "b").out
     unknown = verified("status", "a_branch_1")
