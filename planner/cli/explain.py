@@ -180,7 +180,7 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
     if todo is not None and todo not in state.records:
         complain(f"the run has no todo '{todo}'; {nearest(todo, sorted(state.records), 'the todos are')}")
         return Status.FOUND
-    screen.line(f"{'now':<{_TIME_ROOM}}the plan is {PLAN_STATES[state.plan_state][0]}")
+    screen.line(f"{'now':<{_TIME_ROOM}}the plan is {PLAN_STATES[run.state_name(state)][0]}")
     screen.line()
     screen.paragraph(f"{program()} explain RULE explains a rule in brackets.")
     if plan is not None:

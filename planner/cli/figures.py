@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.actions import AskHuman, Halt, Implement, PublishPlan, QuestionKind, Verify
+from planner.model.actions import AskHuman, Halt, Implement, QuestionKind, Verify
 from planner.model.base import qualified
-from planner.model.edits import AddBranch
 from planner.model.events import (
     ApprovalGiven,
     BudgetSpent,
     Decision,
     PlanRevised,
+    PlanSubmitted,
     QuestionAnswered,
     StopRequested,
     SubPlanLoaded,
@@ -81,8 +81,8 @@ class Figures:
     resolutions: list[tuple[bool, float]] = field(default_factory=list[tuple[bool, float]])
     """For each branch that ended: whether it passed, and the seconds since it was created."""
     repairs: int = 0
-    """Verifications of retried todos and of branches that passed or failed (not inconclusive ones)."""
-    passed_repairs: int = 0
+    """Repairs whose result is known, as ``planner history`` counts them."""
+    fixed_repairs: int = 0
     tokens: int = 0
     """As drivers reported them; 0 where none did."""
     cycles: int = 0
@@ -119,18 +119,28 @@ def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:
 
     ``steps`` must not be empty. Errors of reading the log are raised by its iterator, and pass through.
     """
-    count, after = _Count(), None
-    for event, actions, before, after in steps:
+    from planner.store.run_rows import PASSED, RunRows  # SQLAlchemy takes long to import
+
+    count, rows, after = _Count(), None, None
+    for step in steps:
+        event, actions, before, after = step
+        if rows is None:
+            assert isinstance(event, PlanSubmitted)  # a run begins with its submission
+            rows = RunRows(event, "")
+        rows.add(step)
         count.add_event(event, before, after)
         for action in actions:
             count.add_action(action, before, after)
-        for name in list(count.opened):
-            record = after.records.get(name)
-            if record is not None and record.life.is_final:
-                took = after.now - count.opened.pop(name)
-                count.figures.resolutions.append((record.life is TodoLife.DONE, took))
-    assert after is not None  # a run begins with its submission
-    return count.finish(after), after
+    assert rows is not None
+    assert after is not None
+    figures = count.finish(after)
+    branches = [row for row in rows.repairs if "branch_id" in row]
+    ended = [row for row in branches if "closed" in row]
+    decided = [row["fixed"] for row in rows.repairs if row.get("fixed") is not None]
+    figures.branches = len(branches)
+    figures.resolutions = [(row["outcome"] == PASSED, row["duration_seconds"]) for row in ended]
+    figures.repairs, figures.fixed_repairs = len(decided), sum(decided)
+    return figures, after
 
 
 class _Count:
@@ -138,7 +148,6 @@ class _Count:
 
     def __init__(self) -> None:
         self.figures = Figures(levels=1)
-        self.opened: dict[str, float] = {}  # when each branch that is still open was created
         self._failed: set[str] = set()
         self._helped: set[str] = set()  # todos in whose repair a person took part, or was asked to
         self._red: dict[str, bool] = {}  # whether the last verification of a todo had a failed check
@@ -220,10 +229,6 @@ class _Count:
                     self._help(action.todo_id, after)
             case AskHuman(kind=QuestionKind.REVIEW):
                 self._help(action.todo_id, after)
-            case PublishPlan():
-                made = [edit.todo.id for edit in action.edits if isinstance(edit, AddBranch)]
-                figures.branches += len(made)
-                self.opened |= {qualified(action.within, name): after.now for name in made}
             case Halt():
                 figures.halts[action.rule] += 1
             case _:
@@ -255,9 +260,6 @@ class _Count:
         record = None if before is None else before.records.get(name)
         if record is None:
             return
-        if (record.is_branch or record.retries) and (verdict is Verdict.PASSED or verdict.is_red):
-            figures.repairs += 1
-            figures.passed_repairs += verdict is Verdict.PASSED
         # Failures that existed before the work began are not counted against the todo.
         if verdict.is_red and not record.is_branch and sorted_failures(record.todo, outcome)[0]:
             self._failed.add(name)
@@ -305,7 +307,7 @@ class _Limit(NamedTuple):
 
 
 LIMITS: Mapping[str, _Limit] = {
-    "recovery-rate": _Limit("passed_repairs", "repairs", "at least", 0.5, "repairs that passed"),
+    "recovery-rate": _Limit("fixed_repairs", "repairs", "at least", 0.5, "repairs that fixed the failure"),
     "verification-time": _Limit(
         "verification_seconds", "work_seconds", "at most", 0.3, "seconds of verification per second of work"
     ),

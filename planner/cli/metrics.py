@@ -25,6 +25,7 @@ from planner.model.verdicts import PlanState, TodoLife
 from planner.planfile.file_writer import READABLE, write_file
 from planner.planfile.loader import collector_paused
 from planner.policy.limits import left
+from planner.store.run_log import INTERRUPTED
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -87,11 +88,11 @@ class PlanMetrics:
     latest: State | None = None
     """The last state of the run with the latest event."""
 
-    def add(self, figures: Figures, state: State) -> None:
-        """Add a run with its figures and its last state."""
+    def add(self, figures: Figures, state: State, name: str) -> None:
+        """Add a run with its figures, its last state, and the name of that state."""
         self.figures.add(figures)
-        self.runs[state.plan_state] += 1
-        if not state.plan_state.is_final:
+        self.runs[name] += 1
+        if name != INTERRUPTED and not state.plan_state.is_final:
             self.blocked["person" if state.questions else "failure" if state.blocked() else ""] += 1
         if self.latest is None or self.latest.now <= state.now:
             self.latest = state
@@ -148,7 +149,7 @@ def count_runs(runs: Iterable[RecordedRun]) -> tuple[dict[str, PlanMetrics], int
             complain(str(error))
             continue
         name = one_line(state.plan_id, limit=1_000)[:_LONGEST_LABEL] or "_"
-        plans.setdefault(name, PlanMetrics()).add(figures, state)
+        plans.setdefault(name, PlanMetrics()).add(figures, state, run.state_name(state))
         for remark in run.remarks:
             complain(remark)
     return plans, unreadable
@@ -183,7 +184,7 @@ def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
 def _of_plan(plan: PlanMetrics) -> Iterator[tuple[Any, ...]]:
     """Yield the metrics that add up over the runs of a plan: name, value, labels."""
     figures = plan.figures
-    yield from (("runs", plan.runs[state], state.value) for state in PlanState)
+    yield from (("runs", plan.runs[state], state) for state in (*map(str, PlanState), INTERRUPTED))
     yield from (("blocked_workflows", plan.blocked[cause], cause) for cause in ("person", "failure"))
     yield from (("halts", count, rule) for rule, count in sorted(figures.halts.items()))
     yield "branches", figures.branches

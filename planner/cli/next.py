@@ -32,7 +32,7 @@ from planner.cli.arguments import (
 from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.runs import known_todo, readiness, words_of
 from planner.cli.screen import PLAN_STATES, Screen, print_json, write
-from planner.engine.progress import shown_state
+from planner.engine.progress import repair_turn, shown_state
 from planner.engine.requests import brief_of
 from planner.engine.state import revised_plans
 from planner.errors import PlannerError
@@ -383,9 +383,7 @@ class _NextScreen:
         about = f"{_about(failure)}; for the {action.role}" if failure is not None else ""
         self._title(screen.glyphs.failed, primary.id, about, "bad")
         self._failure(failure, primary)
-        what = "another turn"
-        if record.retries:
-            what = f"retry {record.retries} of {record.todo.max_retries}"
+        what = repair_turn(record)
         if record.is_branch:
             allowed = record.todo.max_debug_attempts
             what = f"{record.todo.id}, attempt {action.attempt}{f' of {allowed}' if allowed else ''}"

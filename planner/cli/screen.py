@@ -35,8 +35,9 @@ PLAN_STATES = {
     "awaiting_review": ("waiting for a person", "warn"),
     "completed": ("completed", "good"),
     "halted": ("halted", "bad"),
+    "interrupted": ("interrupted", "quiet"),
 }
-"""For each state of a plan, the words that are shown and their style."""
+"""For each state of a plan, the words that are shown and their style. Only runs can be ``interrupted``."""
 
 TODO_STATES = {
     "done": ("done", "done", "good"),

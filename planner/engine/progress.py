@@ -140,8 +140,8 @@ def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> 
     question = state.questions.get(record.question or "")
     if question is not None:
         return f"for a person: {question.question}"
-    if record.life is TodoLife.ACTIVE and record.retries and not state.policy.driven:
-        return f"retry {record.retries} of {record.todo.max_retries}, by the {record.todo.agent_role}"
+    if record.life is TodoLife.ACTIVE and (record.retries or record.by_person) and not state.policy.driven:
+        return f"{repair_turn(record)}, by the {record.todo.agent_role}"
     if record.life is TodoLife.TESTING:
         return "the last run was inconclusive" if record.waited else "to be verified"
     if record.behind is not None:
@@ -150,6 +150,13 @@ def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> 
     if red:
         return f"{listed(red, 3)} failed"
     return None
+
+
+def repair_turn(record: TodoRecord) -> str:
+    """Return what the current turn of work on a failed todo is: ``retry 1 of 2``."""
+    if record.by_person:
+        return "another turn, granted by a person"
+    return f"retry {record.retries} of {record.todo.max_retries}" if record.retries else "another turn"
 
 
 def _progress(nodes: Sequence[StatusNode]) -> tuple[int, int]:

@@ -14,7 +14,6 @@ import re
 import stat
 import time
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,12 +25,11 @@ from planner.errors import PlannerError, StoreError
 from planner.planfile.plan_folder import HOME, PLANS, make_home
 from planner.store.chain import one_line
 from planner.store.corrections import CORRECTIONS
-from planner.store.run_log import FOLDER
+from planner.store.run_log import FOLDER, is_superseded
 from planner.store.run_rows import (
     INDEX,
     METADATA,
     OF_SOURCES,
-    RUNS,
     SOURCES,
     VERSION,
     rows_of_corrections,
@@ -40,7 +38,7 @@ from planner.store.run_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from sqlalchemy import Connection, Table
 
@@ -54,43 +52,29 @@ OUTCOMES = "outcomes.json"
 BUSY_SECONDS = 30.0
 """Seconds that SQLite waits for another writer."""
 
-ALL_SECONDS = 30.0
-"""Interval, in seconds, at which an open index checks the logs of finished runs, which rarely change."""
-
 _MOST_TRIES = 40
 """Attempts to create tables while other processes create them, too."""
+
+_AT_ONCE = 250
+"""Limit of the files whose rows are replaced in one transaction: each transaction waits for the disk, and
+holds all of its rows in memory."""
 
 _CREATED_MEANWHILE = ("already exists", "duplicate key")
 """Parts of the error messages of SQLite and PostgreSQL if another process created a table first."""
 
 
 class Index:
-    """One database. Its methods raise a :class:`planner.errors.StoreError` with a one-line message.
-
-    An index that stays open remembers the file states of its rows between calls of :meth:`sync`. It reads
-    them from the database again only if another process has written since.
-    """
+    """One database. Its methods raise a :class:`planner.errors.StoreError` with a one-line message."""
 
     def __init__(self, name: str, engine: Engine, *, is_shared: bool) -> None:
         """Create the tables if missing. Raises ``StoreError`` if they have another version."""
         self.name = name
         """Name in messages."""
+        self.remarks: list[str] = []
+        """Remarks for people on the files that the last :meth:`sync` read, sorted by file."""
         self._engine = engine
         self._is_shared = is_shared
         """Whether it may have rows of other checkouts, whose files may be missing here."""
-        self._unread: dict[str, list[str]] = {}
-        """Remarks for people by file."""
-        self._stamps: dict[str, str] = {}
-        """Size and time of each file when its rows were derived, valid while the database's count of
-        changes equals ``_changes``."""
-        self._over: set[str] = set()
-        """Names of those files that are logs of finished runs."""
-        self._changes = 0
-        """Count of changes in the database that ``_stamps`` belongs to."""
-        self._checked_at = -ALL_SECONDS
-        """Monotonic time of the last check of all files."""
-        self._folder_changed = 0
-        """Time in ns at which a log was last added or removed; 0 if uncertain."""
         try:
             for left in reversed(range(_MOST_TRIES)):
                 try:
@@ -113,20 +97,13 @@ class Index:
                 found = connection.execute(select(INDEX.c.version)).scalar()
             if found is None:
                 METADATA.create_all(connection)
-                connection.execute(INDEX.delete())
-                # The count starts at the current time, so that an open index notices if its database was
-                # deleted and built again: with an equal count it would keep outdated stamps.
-                connection.execute(INDEX.insert().values(version=VERSION, changes=time.time_ns()))
+                connection.execute(INDEX.delete())  # of a process that was killed, or created them, too
+                connection.execute(INDEX.insert().values(version=VERSION))
             elif found != VERSION:
                 raise StoreError(
                     f"{self.name}: the tables have version {found}, but this planner uses {VERSION}; "
                     "update the older planner, or drop the planverify_ tables and import the logs again"
                 )
-
-    @property
-    def remarks(self) -> list[str]:
-        """Remarks for people on unreadable files, sorted by file."""
-        return [remark for name in sorted(self._unread) for remark in self._unread[name]]
 
     @classmethod
     def open(cls, url_or_path: str | Path, *, create: bool = True) -> Self:
@@ -174,79 +151,44 @@ class Index:
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
             raise StoreError(_error_message(self.name, cause)) from error
 
-    def sync(self, root: Path, logs: Iterable[Path] = ()) -> bool:
-        """Update the rows of a project from its files; return whether any file had changed.
+    def sync(self, root: Path, logs: Iterable[Path] = ()) -> None:
+        """Update the rows of a project from its files.
 
-        ``logs`` are read in addition to the project's. A file with unchanged size and time is not read
-        again; logs of finished runs are checked every :data:`ALL_SECONDS` only. Afterwards
-        :attr:`remarks` names the unreadable files.
+        ``logs`` are read in addition to the project's. A file with an unchanged stamp is not read again, an
+        unreadable one each time.
         """
         # In a database of several checkouts, rows are identified by machine and folder, too.
         origin = f"{os.uname().nodename}:{os.path.realpath(root)}" if self._is_shared else ""
         with self.reading() as connection:
-            changes = connection.execute(select(INDEX.c.changes)).scalar_one()
-            if changes != self._changes:
-                wanted = select(SOURCES.c.name, SOURCES.c.stamp, SOURCES.c.is_over)
-                found = connection.execute(wanted.where(SOURCES.c.origin == origin)).all()
-                self._stamps = {name: stamp for name, stamp, _ in found}
-                self._over = {name for name, _, is_over in found if is_over}
-                self._changes = changes
-        stamps, over = self._stamps, self._over
-        if time.monotonic() - self._checked_at >= ALL_SECONDS:
-            self._checked_at, over = time.monotonic(), set[str]()
-        expected, moved = stamps.keys(), _time_of_change(root / FOLDER)
-        # While no log was added or removed, the folder need not be listed.
-        if over and moved and moved == self._folder_changed:
-            expected = expected - over
-            logs = [*logs, *(root / name for name in expected if name.endswith(".jsonl"))]
-            files = _files(root, logs, None)
-        else:
-            files = _files(root, logs, {name: stamps[name] for name in over})
-        stale = sorted(name for name, stamp in files.items() if stamps.get(name) != stamp)
+            wanted = select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
+            known = {row.name: row.stamp for row in connection.execute(wanted)}
+        files = source_files(root, logs)
+        stale = sorted(name for name, stamp in files.items() if known.get(name) != stamp)
         # A shared database keeps the rows of removed files.
-        removed = [] if self._is_shared else sorted(expected - files.keys())
-        # Hundreds of files share a transaction, as each transaction waits for the disk.
-        for names in (*batched(removed), *batched(stale)):
-            made: dict[str, Rows] = {}
-            for name in names:
-                self._unread[name] = []
-                if name in files and (rows := _rows(root / name, self._unread[name])) is not None:
-                    is_over = any(run["closed"] is not None for run in rows.get(RUNS, ()))
-                    source = {"origin": origin, "name": name, "stamp": files[name], "is_over": is_over}
+        removed = [] if self._is_shared else sorted(known.keys() - files.keys())
+        self.remarks = []
+        changed = [*removed, *stale]
+        for at in range(0, len(changed), _AT_ONCE):
+            made: dict[str, Rows | None] = dict.fromkeys(changed[at : at + _AT_ONCE])
+            for name in made:
+                if name in files and (rows := _rows(root / name, self.remarks)) is not None:
+                    source = {"origin": origin, "name": name, "stamp": files[name]}
                     made[name] = rows | {SOURCES: [source]}
-            self._replace({name: _key(origin, name) for name in names}, made)
-            for name in names:
-                self._over.discard(name)
-                self._stamps.pop(name, None)
-                if name in files:
-                    self._stamps[name] = files[name]
-                if name in made and made[name][SOURCES][0]["is_over"]:
-                    self._over.add(name)
-        self._folder_changed = moved
-        self._unread = {name: lines for name, lines in self._unread.items() if name in stamps and lines}
-        return bool(stale or removed)
+            self._replace({_key(origin, name): rows or {} for name, rows in made.items()})
 
-    def _replace(self, keys: Mapping[str, str], made: Mapping[str, Rows]) -> None:
-        """Replace the rows of files in one transaction.
-
-        ``keys`` maps each name to the value of its ``source`` column. Names that are not in ``made`` only
-        lose their rows.
-        """
+    def _replace(self, made: Mapping[str, Rows]) -> None:
+        """Replace the rows of files, by the value of their ``source`` column, in one transaction."""
         with self.reading() as connection:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
-            connection.execute(INDEX.update().values(changes=INDEX.c.changes + 1))
-            changes = connection.execute(select(INDEX.c.changes)).scalar_one()
-            known = select(SOURCES.c.source).where(SOURCES.c.source.in_(keys.values()))
+            connection.execute(INDEX.update().values(version=VERSION))
+            known = select(SOURCES.c.source).where(SOURCES.c.source.in_(made))
             if old := connection.execute(known).scalars().all():
                 for table in (*OF_SOURCES, SOURCES):
                     connection.execute(table.delete().where(table.c.source.in_(old)))
             for table in (*OF_SOURCES, SOURCES):
-                rows = [{"source": keys[name], **row} for name in made for row in made[name].get(table, ())]
+                rows = [{"source": key, **row} for key in made for row in made[key].get(table, ())]
                 if rows:
                     connection.execute(table.insert(), _storable(table, rows))
-        # If another process has written, too, the old count stays, and the next sync reads all stamps.
-        if changes == self._changes + 1:
-            self._changes = changes
 
 
 def open_index(root: Path, url: str | None = None, *, rebuild: bool = False) -> Index:
@@ -282,59 +224,23 @@ def _up_to_date(index: Index, root: Path) -> Index:
     return index
 
 
-def _time_of_change(folder: Path) -> int:
-    """Return when a folder's entries last changed, in ns; 0 if a later change may be indistinguishable."""
-    with suppress(OSError):
-        changed = folder.stat().st_mtime_ns
-        # Some file systems have a resolution of two seconds: a later change could have the same time.
-        return changed if time.time_ns() - changed > 2_500_000_000 else 0
-    return 0
+def source_files(root: Path, logs: Iterable[Path] = ()) -> dict[str, str]:
+    """Return the stamps of the files that rows are derived from, by name relative to the root.
 
-
-def _files(root: Path, logs: Iterable[Path], known: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the files that rows are derived from, as stamp (size and time) by name relative to the root.
-
-    Logs with a stamp in ``known`` keep it while they exist, without a stat call. With ``None``, the folder
-    of logs is not listed: only ``logs``, outcomes and corrections are returned.
+    Equal stamps (size, time, and whether a later log exists) mean equal rows. ``logs`` are further files.
     """
     base = os.path.realpath(root)
+    globs = (CORRECTIONS, f"{FOLDER}/*.jsonl", f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
     files: dict[str, str] = {}
-
-    # Cached, as thousands of logs share a folder.
-    @cache
-    def name_of(folder: str) -> str:
-        below = os.path.relpath(os.path.realpath(folder), base).replace(os.sep, "/")
-        return f"{below}/".removeprefix("./")
-
-    def add(name: str, facts: os.stat_result) -> None:
-        # Skip links, and empty files, which a kill may leave.
-        if stat.S_ISREG(facts.st_mode) and facts.st_size:
-            files[name] = f"{facts.st_size} {facts.st_mtime_ns}"
-
-    outcomes = (f"{HOME}/runs/*/{OUTCOMES}", f"{PLANS}/*/{OUTCOMES}")
-    for path in (root / CORRECTIONS, *logs, *(each for glob in outcomes for each in root.glob(glob))):
+    for path in (*logs, *(each for glob in globs for each in root.glob(glob))):
         with suppress(OSError):
-            add(name_of(str(path.parent)) + path.name, path.lstat())
-    if known is None:
-        return files
-    folder = root / FOLDER
-    below = name_of(str(folder))
-    with suppress(OSError), os.scandir(folder) as entries:
-        # For ten thousand logs, listing takes 3 ms, and stat calls 25 ms or more.
-        for entry in entries:
-            name = below + entry.name
-            if name in known:
-                files[name] = known[name]
-            elif name.endswith(".jsonl"):
-                with suppress(OSError):
-                    add(name, entry.stat(follow_symlinks=False))
+            facts = path.lstat()
+            # Skip links, and empty files, which a kill may leave.
+            if stat.S_ISREG(facts.st_mode) and facts.st_size:
+                name = os.path.relpath(os.path.realpath(path), base).replace(os.sep, "/")
+                later = " superseded" if is_superseded(path) else ""
+                files[name] = f"{facts.st_size} {facts.st_mtime_ns}{later}"
     return files
-
-
-def batched(names: list[str], most: int = 250) -> Iterator[list[str]]:
-    """Yield a list in chunks."""
-    for at in range(0, len(names), most):
-        yield names[at : at + most]
 
 
 def _key(origin: str, name: str) -> str:

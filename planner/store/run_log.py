@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 FOLDER = f"{HOME}/logs"
 """Folder of a plan's logs, below the plan's root."""
 
+INTERRUPTED = "interrupted"
+"""State that is shown of a run without an end, in whose place another one has begun."""
+
 _FIRST_BYTES = b'{"n":0,"event":'
 """Beginning of every log of a run."""
 _TAIL_BYTES = 4 * 1024 * 1024
@@ -107,6 +110,13 @@ class RecordedRun(NamedTuple):
     steps: Iterator[Step]
     """Raises :class:`planner.errors.LogError` if the log cannot be read or folded further."""
     remarks: list[str]
+    is_superseded: bool = False
+    """Whether a later log of the same plan exists, so that nobody continues the run."""
+
+    def state_name(self, last: State) -> str:
+        """Return the state after the run, :data:`INTERRUPTED` if it has no end and gets none any more."""
+        is_left = self.is_superseded and not last.plan_state.is_final
+        return INTERRUPTED if is_left else last.plan_state.value
 
 
 def run_of_log(path: Path) -> RecordedRun:
@@ -131,7 +141,7 @@ def run_of_log(path: Path) -> RecordedRun:
             if log.count == 0:
                 raise LogError(f"{name}: the file is empty; name the log of a run")
 
-    return RecordedRun(name, steps(), remarks)
+    return RecordedRun(name, steps(), remarks, is_superseded(path))
 
 
 class ReplayDifference(NamedTuple):
@@ -261,6 +271,14 @@ def next_log(loaded: LoadedPlan) -> Path:
     """Return the path for the log of a new run, which does not exist yet."""
     logs = plan_logs(loaded)
     return logs[0].with_name(f"{logs[0].stem}.{len(logs) + 1}.jsonl")
+
+
+def is_superseded(log: Path) -> bool:
+    """Return whether a later log of the same plan or run exists: only the newest one is continued."""
+    stem, _, number = log.stem.rpartition(".")
+    if not (number.isdecimal() and log.with_name(f"{stem}.jsonl").exists()):
+        stem, number = log.stem, "1"
+    return log.with_name(f"{stem}.{int(number) + 1}.jsonl").exists()
 
 
 def is_over(log: Path) -> bool:

@@ -2,7 +2,7 @@
 
 Tables are portable between databases. Every row belongs to one source file (column ``source``) and can be
 derived again. Times are RFC 3339 in UTC with microseconds, so that text order is time order. The rows of a
-log are derived while it is folded: :class:`_RunRows` compares the states before and after each event.
+log are derived while it is folded: :class:`RunRows` compares the states before and after each event.
 :mod:`.index` stores the rows, :mod:`.questions` queries them.
 """
 
@@ -46,7 +46,7 @@ from planner.planfile.loader import collector_paused
 from planner.planfile.record_files import read_outcomes
 from planner.policy.outcomes import failures_of
 from planner.store.corrections import corrections_of
-from planner.store.run_log import run_of_log
+from planner.store.run_log import INTERRUPTED, run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from planner.model.outcome import Failure, Outcome
     from planner.model.plan import Plan
     from planner.model.taxonomy import Role
-    from planner.store.run_log import Step
+    from planner.store.run_log import RecordedRun, Step
 
-VERSION = 9
+VERSION = 10
 """Version of the tables; a project's index with another version is rebuilt, other databases are refused."""
 
 PASSED = "passed"
@@ -99,14 +99,11 @@ INDEX = Table(
     "planverify_index",
     METADATA,
     Column("version", Integer, primary_key=True),
-    Column("changes", BigInteger, nullable=False),
 )
-"""One row: the version of the tables, and a counter that each write increments."""
+"""One row: the version of the tables."""
 
-SOURCES = _table("sources", "origin:text name:text stamp:word is_over:bool")
-"""The files that the rows were derived from, with their stamps (size and time) at that moment.
-
-``is_over`` marks the logs of finished runs."""
+SOURCES = _table("sources", "origin:text name:text stamp:word")
+"""The files that the rows were derived from, with their stamps at that moment."""
 
 RUNS = _table(
     "runs",
@@ -213,20 +210,22 @@ def rows_of_log(path: Path, remarks: list[str]) -> Rows:
     Raises :class:`planner.errors.LogError` if the log cannot be folded.
     """
     run = run_of_log(path)
-    rows: _RunRows | None = None
+    rows: RunRows | None = None
     with collector_paused():
         for step in run.steps:
             if rows is None:
                 assert isinstance(step.event, PlanSubmitted)  # the log refuses any other first line
-                rows = _RunRows(step.event, os.path.realpath(path))
+                rows = RunRows(step.event, os.path.realpath(path))
             rows.add(step)
     assert rows is not None  # a log without a line cannot be folded
     remarks += run.remarks
-    return rows.finish()
+    return rows.finish(run)
 
 
-class _RunRows:
+class RunRows:
     """Collector of the rows of one run, fed step by step.
+
+    ``log`` is the path that the row of the run names.
 
     A repair is opened by a branch or by a turn of work after a failure. It is closed by the next
     verification of its todo that can decide it: fixed if the todo is done or its deciding failure has
@@ -287,16 +286,23 @@ class _RunRows:
         is_blocked = not after.plan_state.is_final and (after.questions or after.blocked())
         self._run["blocked_since"] = (self._run["blocked_since"] or self._at) if is_blocked else None
 
-    def finish(self) -> Rows:
-        """Return the rows after the last step."""
-        after = self._step.after
+    @property
+    def repairs(self) -> list[Row]:
+        """The rows of the repairs so far; columns that are not known yet are missing."""
+        return self._rows[REPAIRS]
+
+    def finish(self, run: RecordedRun) -> Rows:
+        """Return the rows after the last step of the run."""
+        after, state = self._step.after, run.state_name(self._step.after)
+        is_over = after.plan_state.is_final or state == INTERRUPTED
         plan = current_plan(after) if after.plan_state is PlanState.COMPLETED else self._plan
         self._run |= {
-            "state": after.plan_state.value,
+            "state": state,
             "changed": self._at,
             "events": after.events,
             "blocked": sorted(after.blocked()),
-            "closed": self._at if after.plan_state.is_final else None,
+            "closed": self._at if is_over else None,
+            "blocked_since": None if is_over else self._run["blocked_since"],
             "document": _without_branches(plan).model_dump_json(exclude_unset=True),
         }
         return {**self._rows, RUNS: [self._run]}

@@ -1,8 +1,7 @@
 """Web application of ``planner serve``: pages for people, and an interface for programs below ``/api/``.
 
-:class:`AccessGuard` checks each request first. Runs are read from the index, which :class:`LiveIndex` keeps
-open; open questions are read from the run itself, as the command line does. Decisions are recorded by the
-function that the command line uses, too.
+:class:`AccessGuard` checks each request first. Runs are read from the index, open questions from the run
+itself, as the command line does. Decisions are recorded by the function that the command line uses, too.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,23 +26,18 @@ from fastapi.responses import (
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.exc import SQLAlchemyError
 
-from planner.errors import PlannerError, StoreError
+from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.planfile.writer import plain, yaml_text
 from planner.store import questions
-from planner.store.index import open_index
+from planner.store.index import open_index, source_files
 from planner.store.plan_run import PlanRun
 from planner.text.display import moment
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping
-
-    from sqlalchemy import Connection
-
-    from planner.store.index import Index
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
 HERE = Path(__file__).parent
 PER_PAGE = 50
@@ -62,8 +54,7 @@ HEADERS = {
 }
 
 LOOK_SECONDS = 0.5
-"""Age in seconds up to which pages use the index without checking files, and interval at which the stream
-of changes checks them."""
+"""Interval in seconds at which the stream of changes checks the files."""
 QUIET = 30
 """Number of checks without a change after which a comment is sent, which keeps the connection open."""
 
@@ -148,7 +139,6 @@ def create_app(
         openapi_url="/api/openapi.json",
     )
     guard = AccessGuard(token, hosts)
-    live = LiveIndex(root)
     app.middleware("http")(guard)
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     pages = Environment(
@@ -160,11 +150,6 @@ def create_app(
         lstrip_blocks=True,
     )
     pages.filters["moment"] = moment
-
-    def decided(question_id: str, form: Mapping[str, str]) -> list[str]:
-        messages = record(plan, question_id, form)
-        live.expire()  # so that the next page shows the decision
-        return messages
 
     def page(name: str, status: int = 200, **shown: Any) -> HTMLResponse:
         text = pages.get_template(name).render(csrf=guard.csrf, plan=str(plan), **shown)
@@ -179,7 +164,7 @@ def create_app(
     @app.get("/", include_in_schema=False)
     def dashboard(at: int = 1) -> Response:
         at = min(max(at, 1), MOST_PAGES)
-        with live.reading() as rows:
+        with open_index(root) as index, index.reading() as rows:
             total, blocked = questions.count_runs(rows)
             shown = questions.runs(rows, limit=PER_PAGE, offset=(at - 1) * PER_PAGE)
             branches = questions.branches(rows, shown)
@@ -195,12 +180,12 @@ def create_app(
             rates=rates,
             at=at,
             last=max(1, -(-total // PER_PAGE)),
-            remarks=live.remarks,
+            remarks=index.remarks,
         )
 
     @app.get("/events", include_in_schema=False)
     def events() -> Response:
-        return StreamingResponse(changes(live, plan), media_type="text/event-stream")
+        return StreamingResponse(changes(root, plan), media_type="text/event-stream")
 
     @app.get("/questions", include_in_schema=False)
     def waiting() -> Response:
@@ -217,7 +202,7 @@ def create_app(
     @app.get("/api/runs")
     def api_runs(limit: int = Query(PER_PAGE, ge=1, le=1000), offset: int = Query(0, ge=0)) -> list[RunRow]:
         """Return the runs of the engine, the newest first."""
-        with live.reading() as rows:
+        with open_index(root) as index, index.reading() as rows:
             found = questions.runs(rows, limit=limit, offset=offset)
         return [RunRow.model_validate(each) for each in found]
 
@@ -230,9 +215,9 @@ def create_app(
     def api_decide(question_id: str, decision: DecisionForm) -> Response:
         """Answer a question, or decide on a branch or an edit; 409 and why if nothing was recorded."""
         try:
-            messages = decided(question_id, decision.as_form())
+            messages = record(plan, question_id, decision.as_form())
         except (PlannerError, ValueError) as error:
-            why = [*_decided(live, question_id, decision.digest), str(error)]
+            why = [*_decided(root, question_id, decision.digest), str(error)]
             return JSONResponse({"messages": [clean(each) for each in why]}, 409)
         return JSONResponse({"messages": [clean(each) for each in messages]})
 
@@ -244,9 +229,9 @@ def create_app(
             return page("message.html", 403, title="Nothing was recorded", messages=messages)
         name = form.get("id", "")
         try:
-            messages = decided(name, form)
+            messages = record(plan, name, form)
         except (PlannerError, ValueError) as error:
-            messages = [*_decided(live, name, form.get("digest", "")), str(error)]
+            messages = [*_decided(root, name, form.get("digest", "")), str(error)]
             return page("message.html", 409, title="Nothing was recorded", messages=messages)
         return page("message.html", title="Recorded", messages=messages)
 
@@ -284,9 +269,9 @@ def _proposal(question: AskHuman) -> str:
     return "\n".join(yaml_text(each) for each in shown)
 
 
-def _decided(live: LiveIndex, name: str, digest: str) -> list[str]:
+def _decided(root: Path, name: str, digest: str) -> list[str]:
     """Return a message on an earlier decision of the same question; empty if there is none."""
-    with suppress(PlannerError, SQLAlchemyError), live.reading(now=True) as rows:
+    with suppress(PlannerError), open_index(root) as index, index.reading() as rows:
         if (each := questions.decided(rows, name, digest)) is not None:
             who = each["decided_by"] or "somebody"
             return [f"{name} was decided already: {each['decision']}, by {who}, {each['decided']}."]
@@ -366,78 +351,15 @@ def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-class LiveIndex:
-    """The index of a project, kept open by the server and updated on demand; thread-safe.
-
-    With ten thousand logs, opening an index is slower than querying it, as the state of every file is read
-    from it. So it is opened once, and files are checked at most every :data:`LOOK_SECONDS`.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.updates = 0
-        """Number of checks that found changes."""
-        self._root = root
-        self._lock = Lock()
-        self._index: Index | None = None
-        self._looked = float("-inf")
-
-    @property
-    def remarks(self) -> list[str]:
-        """Remarks about files that could not be read."""
-        return [] if self._index is None else self._index.remarks
-
-    @contextmanager
-    def reading(self, *, now: bool = False) -> Generator[Connection]:
-        """Context with a connection to the index, at most :data:`LOOK_SECONDS` old, or updated ``now``.
-
-        Other threads wait meanwhile. Raises :class:`planner.errors.StoreError`.
-        """
-        with self._lock:
-            index = self._up_to_date(0.0 if now else LOOK_SECONDS)
-            with index.reading() as rows:
-                yield rows
-
-    def expire(self) -> None:
-        """Check the files at the next request, however soon that is."""
-        self._looked = float("-inf")
-
-    def look(self) -> int:
-        """Update the index, and return :attr:`updates`."""
-        with self._lock:
-            self._up_to_date(LOOK_SECONDS)
-        return self.updates
-
-    def _up_to_date(self, seconds: float) -> Index:
-        """Return the index, updated unless the last check is less than ``seconds`` ago."""
-        if self._index is not None and monotonic() - self._looked < seconds:
-            return self._index
-        try:
-            is_new = self._index is None or self._index.sync(self._root)
-        except StoreError:  # another process has rebuilt it, or it was damaged: open it again
-            is_new, self._index = True, None
-        self._index = self._index or open_index(self._root)
-        self.updates += is_new
-        self._looked = monotonic()
-        return self._index
-
-
-async def changes(live: LiveIndex, plan: Path) -> AsyncIterator[str]:
-    """Yield server-sent events: ``changed`` whenever the index or the plan's file has changed.
+async def changes(root: Path, plan: Path) -> AsyncIterator[str]:
+    """Yield server-sent events: ``changed`` whenever a file of the index or the plan's file has changed.
 
     It ends when the client disconnects.
     """
 
-    def look() -> tuple[int, int, int]:
-        updates = before[0]
-        with suppress(PlannerError):  # pages report the error
-            updates = live.look()
-        try:
-            facts = plan.stat()
-        except OSError:
-            return updates, 0, 0
-        return updates, facts.st_mtime_ns, facts.st_size
+    def look() -> dict[str, str]:
+        return source_files(root, [plan])
 
-    before = 0, 0, 0
     before = await asyncio.to_thread(look)
     yield ": open\n\n"
     quiet = 0

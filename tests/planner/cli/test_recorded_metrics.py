@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -276,6 +277,26 @@ def test_a_plan_alone_means_its_latest_log(run: Command) -> None:
     assert "\nt2 of p1  times are relative to" in run("explain", "plan.yaml", "t2").out
 
 
+def test_a_run_in_whose_place_another_began_is_interrupted_and_blocks_nothing(run: Command) -> None:
+    logs = run.folder / ".planverify" / "logs"
+    logs.mkdir(parents=True)
+    (run.folder / "run.jsonl").rename(logs / "p1.jsonl")
+    assert 'planverify_runs{plan="p1",state="executing"} 1.0' in run("metrics", "plan.yaml").out
+    assert '"state": "executing"' in run("history", "plan.yaml", "--json").out
+
+    (logs / "p1.2.jsonl").touch()  # as planverify undo begins a new run
+
+    for words in (("metrics", "plan.yaml"), ("metrics", ".planverify/logs/p1.jsonl")):
+        told = run(*words).out
+        assert 'planverify_runs{plan="p1",state="executing"} 0.0' in told
+        assert 'planverify_runs{plan="p1",state="interrupted"} 1.0' in told
+        assert 'planverify_blocked_workflows{cause="failure",plan="p1"} 0.0' in told
+    history = json.loads(run("history", "plan.yaml", "--json").out)
+    assert [each["state"] for each in history["runs"]] == ["interrupted"]
+    assert history["blocked_runs"] == []
+    assert "now       the plan is interrupted" in run("explain", ".planverify/logs/p1.jsonl").out
+
+
 def test_a_textfile_that_cannot_be_written_is_named(run: Command) -> None:
     ran = run("metrics", "run.jsonl", "--textfile", "run.jsonl/x.prom")
 
@@ -296,6 +317,6 @@ def test_the_review_of_a_run_tells_every_figure(run: Command) -> None:
     ran = run("explain", "run.jsonl", "--review")
 
     assert ran.status == 0
-    assert "- recovery-rate      repairs that passed: none yet" in ran.out
+    assert "- recovery-rate      repairs that fixed the failure: none yet" in ran.out
     assert "✓ hierarchy-depth    levels of nested plans: 1 (goal: at most 3)" in ran.out
     assert "✗ verification-time" in ran.out

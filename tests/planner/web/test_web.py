@@ -9,12 +9,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from planner_command import Command, failed, undecided, with_test
-from store_samples import Carried, Project, shop
 
 from planner.cli.serve import record
-from planner.store import questions
-from planner.store.index import USUAL, open_index
-from planner.web import app as app_module
 from planner.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -210,31 +206,3 @@ def test_runs_are_read_a_page_at_a_time(asking: Path):
     assert client.get("/api/runs?limit=1001").status_code == 422
     assert client.get("/api/runs?offset=5").json() == []
     assert client.get("/?at=99999999999").status_code == 200
-
-
-def test_a_page_is_never_older_than_a_second(asking: Path, monkeypatch: pytest.MonkeyPatch):
-    project = Project(asking)
-    client = client_of(asking)
-    clock = [100.0]
-    monkeypatch.setattr(app_module, "monotonic", lambda: clock[0])
-    assert "run-7" not in client.get("/").text
-
-    Carried(project, shop(), "run-7")
-    clock[0] += 0.9
-
-    assert "run-7" in client.get("/").text
-
-
-def test_an_index_that_another_process_makes_again_is_taken_up(asking: Path):
-    Carried(Project(asking), shop(), "run-7")
-    live = app_module.LiveIndex(asking)
-    with live.reading() as rows:
-        assert questions.count_runs(rows) == (1, 0)
-    updates = live.look()
-
-    open_index(asking, rebuild=True).close()
-    (asking / USUAL).write_bytes(b"no database")
-
-    with live.reading(now=True) as rows:
-        assert questions.count_runs(rows) == (1, 0)
-    assert live.look() > updates
