@@ -1,14 +1,14 @@
-"""Totals of runs, and the review of a run against limits.
+"""Totals of a run, and the review of a run against limits.
 
-:func:`count_run` reads the steps of a run once and returns its :class:`Figures`; those of several runs
-can be added. :func:`review` compares them with :data:`LIMITS`, beyond which the way of working should be
-reconsidered. Everything is derived from the recorded events and states; nothing is measured here.
+:func:`count_run` reads the steps of a run once and returns its :class:`Figures`. :func:`review` compares
+them with :data:`LIMITS`, beyond which the way of working should be reconsidered. Everything is derived from
+the recorded events and states; nothing is measured here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,7 +68,7 @@ def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
 
 @dataclass(slots=True)
 class Figures:
-    """Totals of one run, or of several runs of one plan."""
+    """Totals of one run."""
 
     branches: int = 0
     turns: Counter[str] = field(default_factory=Counter[str])
@@ -102,16 +102,9 @@ class Figures:
     missed_todos: int = 0
     """Todos of these whose tests were not found."""
     levels: int = 0
-    """Levels of nested plans; 1 is a plan without sub-plans. Of several runs, the maximum."""
+    """Levels of nested plans; 1 is a plan without sub-plans."""
     done_while_red: int = 0
     """Done todos with a failed check in their last verification."""
-
-    def add(self, other: Figures) -> None:
-        """Add the figures of another run."""
-        levels = max(self.levels, other.levels)
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-        self.levels = levels
 
 
 def count_run(steps: Iterable[Step]) -> tuple[Figures, State]:

@@ -7,7 +7,6 @@ metrics of this process, which the library would add by default, out of the text
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +18,7 @@ from planner.cli.exits import Status, complain
 from planner.cli.figures import Figures, count_run
 from planner.cli.runs import recorded_runs
 from planner.cli.screen import write
+from planner.engine import State
 from planner.errors import PlannerError
 from planner.model.actions import QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
@@ -31,7 +31,6 @@ from planner.text.sanitizing import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from planner.engine import State
     from planner.store.run_log import RecordedRun
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)
@@ -76,28 +75,6 @@ Every metric has the label ``plan``, too.
 """
 
 
-@dataclass(slots=True)
-class PlanMetrics:
-    """The metrics of one plan."""
-
-    figures: Figures = field(default_factory=Figures)
-    runs: Counter[str] = field(default_factory=Counter[str])
-    """The number of runs by state."""
-    blocked: Counter[str] = field(default_factory=Counter[str])
-    """The number of unfinished runs by what blocks them: ``person``, ``failure``, or nothing."""
-    latest: State | None = None
-    """The last state of the run with the latest event."""
-
-    def add(self, figures: Figures, state: State, name: str) -> None:
-        """Add a run with its figures, its last state, and the name of that state."""
-        self.figures.add(figures)
-        self.runs[name] += 1
-        if name != INTERRUPTED and not state.plan_state.is_final:
-            self.blocked["person" if state.questions else "failure" if state.blocked() else ""] += 1
-        if self.latest is None or self.latest.now <= state.now:
-            self.latest = state
-
-
 @command(
     "\b\nExit status: 0 all runs are counted, 2 wrong usage, 4 a run or a file cannot be read or "
     "written;\nthe metrics of the other runs are written anyway."
@@ -124,8 +101,7 @@ def metrics(
 
     Everything is computed from the logs of the runs.
     """
-    plans, unreadable = count_runs(recorded_runs(runs or ()))
-    text = exposition(plans, unreadable)
+    text, unreadable = exposition(recorded_runs(runs or ()))
     if textfile is None:
         write(text)
     else:
@@ -133,30 +109,11 @@ def metrics(
     return Status.UNREADABLE if unreadable else Status.OK
 
 
-def count_runs(runs: Iterable[RecordedRun]) -> tuple[dict[str, PlanMetrics], int]:
-    """Return the metrics of each plan by its id, and how many runs have a log that cannot be read in full.
+def exposition(runs: Iterable[RecordedRun]) -> tuple[str, int]:
+    """Return all metrics in the exposition format, and how many runs cannot be read in full.
 
     Nothing of such a run is counted; its error is reported on standard error.
     """
-    plans: dict[str, PlanMetrics] = {}
-    unreadable = 0
-    for run in runs:
-        try:
-            with collector_paused():
-                figures, state = count_run(run.steps)
-        except PlannerError as error:
-            unreadable += 1
-            complain(str(error))
-            continue
-        name = one_line(state.plan_id, limit=1_000)[:_LONGEST_LABEL] or "_"
-        plans.setdefault(name, PlanMetrics()).add(figures, state, run.state_name(state))
-        for remark in run.remarks:
-            complain(remark)
-    return plans, unreadable
-
-
-def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
-    """Return the text of all metrics in the exposition format."""
     import prometheus_client as client
 
     client.disable_created_metrics()
@@ -167,25 +124,37 @@ def exposition(plans: Mapping[str, PlanMetrics], unreadable: int = 0) -> str:
         more: dict[str, Any] = {"buckets": BUCKETS} if kind == "Histogram" else {}
         made = getattr(client, kind)
         families[name] = made(f"planverify_{name}", text, ("plan", *labels), registry=registry, **more)
-    for plan, plan_metrics in sorted(plans.items()):
-        for name, value, *labels in (*_of_plan(plan_metrics), *_of_latest(plan_metrics.latest)):
-            family = families[name].labels(plan, *labels)
-            (family.inc if isinstance(families[name], client.Counter) else family.set)(value)
-        for result, has_passed in (("passed", True), ("failed", False)):
+    unreadable, latest = 0, dict[str, State]()
+    for run in runs:
+        try:
+            with collector_paused():
+                figures, state = count_run(run.steps)
+        except PlannerError as error:
+            unreadable += 1
+            complain(str(error))
+            continue
+        plan = one_line(state.plan_id, limit=1_000)[:_LONGEST_LABEL] or "_"
+        for name, value, *labels in (*_counts(figures), *_states(state, run.state_name(state))):
+            families[name].labels(plan, *labels).inc(value)
+        for result in ("passed", "failed"):
             times = families["branch_resolution_seconds"].labels(plan, result)
-            for passed, seconds in plan_metrics.figures.resolutions:
-                if passed is has_passed:
+            for has_passed, seconds in figures.resolutions:
+                if has_passed is (result == "passed"):
                     times.observe(seconds)
+        if plan not in latest or latest[plan].now <= state.now:
+            latest[plan] = state
+        for remark in run.remarks:
+            complain(remark)
+    for plan, state in latest.items():
+        for name, value, *labels in _of_latest(state):
+            families[name].labels(plan, *labels).set(value)
     text = "Runs that are not counted because their log cannot be read."
     client.Gauge("planverify_unreadable_runs", text, registry=registry).set(unreadable)
-    return client.generate_latest(registry).decode()
+    return client.generate_latest(registry).decode(), unreadable
 
 
-def _of_plan(plan: PlanMetrics) -> Iterator[tuple[Any, ...]]:
-    """Yield the metrics that add up over the runs of a plan: name, value, labels."""
-    figures = plan.figures
-    yield from (("runs", plan.runs[state], state) for state in (*map(str, PlanState), INTERRUPTED))
-    yield from (("blocked_workflows", plan.blocked[cause], cause) for cause in ("person", "failure"))
+def _counts(figures: Figures) -> Iterator[tuple[Any, ...]]:
+    """Yield the counters of a run: name, value, labels."""
     yield from (("halts", count, rule) for rule, count in sorted(figures.halts.items()))
     yield "branches", figures.branches
     yield from (("turns", count, role) for role, count in sorted(figures.turns.items()))
@@ -197,10 +166,16 @@ def _of_plan(plan: PlanMetrics) -> Iterator[tuple[Any, ...]]:
     yield "spent_seconds", figures.work_seconds, "work"
 
 
-def _of_latest(run: State | None) -> Iterator[tuple[Any, ...]]:
+def _states(last: State, name: str) -> Iterator[tuple[Any, ...]]:
+    """Yield 1 for the state in which a run is and for what blocks it, 0 for all others."""
+    yield from (("runs", state == name, state) for state in (*map(str, PlanState), INTERRUPTED))
+    is_over = name == INTERRUPTED or last.plan_state.is_final
+    blocked = "" if is_over else "person" if last.questions else "failure" if last.blocked() else ""
+    yield from (("blocked_workflows", cause == blocked, cause) for cause in ("person", "failure"))
+
+
+def _of_latest(run: State) -> Iterator[tuple[Any, ...]]:
     """Yield the metrics of the latest run alone: name, value, labels."""
-    if run is None:
-        return
     yield "last_event_timestamp_seconds", run.now
     lives = Counter(each.life for each in run.todos.values() if not each.is_branch)
     yield from (("todos", lives[life], life.value) for life in TodoLife)

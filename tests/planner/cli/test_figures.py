@@ -72,13 +72,6 @@ def test_sentences_tell_the_counts_and_the_limit() -> None:
     assert spent(Figures(tokens=12_000, cycles=1)) == "12,000 tokens and 1 cycle"
 
 
-def test_figures_of_several_runs_add_up_and_keep_the_greatest_depth() -> None:
-    both = Figures(failed_todos=2, work_seconds=1.5, levels=3)
-    both.add(Figures(failed_todos=1, work_seconds=2.0, levels=1))
-
-    assert both == Figures(failed_todos=3, work_seconds=3.5, levels=3)
-
-
 def counts(story: Story) -> tuple[int, int, int, int]:
     tally = story.figures
     return tally.failed_todos, tally.recovered_todos, tally.repairs, tally.passed_repairs

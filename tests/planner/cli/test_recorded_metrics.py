@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from run_stories import PAUSE, START, Kept, Story, todo, write_log
 from simulation import Simulation
 
-from planner.cli.metrics import count_runs, exposition
+from planner.cli.metrics import exposition
 from planner.errors import LogError
 from planner.model.events import Decision, StopRequested
 from planner.model.taxonomy import Category
@@ -46,7 +46,7 @@ def samples(text: str) -> Samples:
 
 def of(*runs: Iterable[Step]) -> Samples:
     recorded = (RecordedRun("run", iter(steps), []) for steps in runs)
-    return samples(exposition(*count_runs(recorded)))
+    return samples(exposition(recorded)[0])
 
 
 def value(found: Samples, name: str, **labels: str) -> float | None:
@@ -159,7 +159,7 @@ def test_simulated_runs_can_be_parsed_and_their_numbers_agree() -> None:
 
 
 def test_names_units_and_help_follow_the_rules() -> None:
-    text = exposition(count_runs([RecordedRun("run", iter(repaired().steps), [])])[0])
+    text = exposition([RecordedRun("run", iter(repaired().steps), [])])[0]
     for family in text_string_to_metric_families(text):
         assert re.fullmatch(r"planverify_[a-z]+(_[a-z]+)*", family.name.removesuffix("_total"))
         assert family.documentation.endswith("."), family.name
