@@ -102,18 +102,9 @@ def show(
     with open_index_of(subject, store, rebuild=rebuild, imports=imports) as index, index.reading() as rows:
         runs = questions.runs(rows, subject.plan_id)
         verified = questions.verifications(rows, subject.plan_id)
-        branches, asked = questions.branches(rows, runs), questions.questions(rows, runs)
         failures = questions.failure_counts(rows, subject.plan_id or "")
-    mean = questions.mean_resolution(each for those in branches for each in those)
-    documents = [
-        {
-            **run,
-            "average_resolution_seconds": questions.mean_resolution(those),
-            "branches": those,
-            "questions": waiting,
-        }
-        for run, those, waiting in zip(runs, branches, asked, strict=True)
-    ]
+    branches = [each for run in runs for each in run["branches"]]
+    mean = questions.mean_resolution(branches)
     stuck = [each["run_id"] for each in runs if each["blocked_since"]]
     if as_json:
         print_json(
@@ -121,7 +112,7 @@ def show(
                 "plan": subject.plan_id,
                 "average_resolution_seconds": mean,
                 "blocked_runs": stuck,
-                "runs": documents,
+                "runs": runs,
                 "verifications": verified,
                 "failures": failures,
             }
@@ -130,11 +121,11 @@ def show(
     screen = Screen()
     parts = [counted(len(verified), "verification")] if verified else []
     if runs:
-        parts += [counted(len(runs), "run"), counted(sum(map(len, branches)), "branch")]
+        parts += [counted(len(runs), "run"), counted(len(branches), "branch")]
     parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
     screen.paragraph(f"{subject.shown}: {', '.join(parts) or f'no run is known. {_NOTHING_YET}'}")
-    for run in documents[:_MOST]:
+    for run in runs[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:
         screen.line(f"and {len(runs) - _MOST} older; --json has all of them")
@@ -171,8 +162,7 @@ def show(
 def fixed(signature: SignatureArgument, store: StoreOption = None, as_json: JsonOption = False) -> int:
     """Tell what repaired a failure before, who did, and how often."""
     with open_index_of(about_project(), store) as index, index.reading() as rows:
-        known = questions.signatures(rows)
-        found = questions.failure(rows, questions.signature_meant(known, signature))
+        known, found = questions.signatures(rows), questions.failure(rows, signature)
     if as_json:
         print_json({"signature": signature, "known": False} if found is None else {**found, "known": True})
         return Status.FOUND if found is None else _status(index)
@@ -237,8 +227,7 @@ def correct(
         )
     subject = about_project()
     with open_index_of(subject, None) as index, index.reading() as rows:
-        others = questions.signatures(rows)
-        known = questions.failure(rows, questions.signature_meant(others, signature))
+        others, known = questions.signatures(rows), questions.failure(rows, signature)
     if known is None:
         near = nearest(signature, others, "the known ones are")
         raise UsageMistake(f"no run has seen a failure {signature}; {near}")

@@ -28,7 +28,7 @@ from planner.store.run_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from datetime import datetime
 
     from sqlalchemy import Connection, Select, Table
@@ -45,12 +45,22 @@ _WORTH = {PlanState.COMPLETED.value: 0, PlanState.HALTED.value: 2, PlanState.REJ
 def runs(
     connection: Connection, plan_id: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> list[Found]:
-    """Return the engine's runs of a plan, or of all plans, newest first.
+    """Return the engine's runs of a plan, or of all plans, newest first, with their branches and questions.
 
     ``limit`` and ``offset`` select a page; without a limit, all are returned.
     """
     wanted = _of_plan(RUNS, plan_id).order_by(*_NEWEST_RUNS)
-    return _rows(connection, wanted if limit is None else wanted.limit(limit).offset(offset))
+    found = _rows(connection, wanted if limit is None else wanted.limit(limit).offset(offset))
+    sources = [run["source"] for run in found]
+    for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
+        wanted = select(table).where(table.c.source.in_(sources)).order_by(table.c.id)
+        rows = {source: own for (source,), own in _group(_rows(connection, wanted), "source")}
+        for run in found:
+            run[key] = rows.get(run["source"], [])
+    for run in found:
+        run["branches"] = [row for row in run["branches"] if row["branch_id"] is not None]
+        run["average_resolution_seconds"] = mean_resolution(run["branches"])
+    return found
 
 
 def count_runs(connection: Connection) -> tuple[int, int]:
@@ -90,17 +100,6 @@ def verifications(
     # Each verification may have two rows: twice the limit is enough.
     found = _rows(connection, wanted if limit is None else wanted.limit(2 * limit))
     return list({(each["run_id"], each["plan_id"]): each for each in found}.values())[:limit]
-
-
-def branches(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the branches of each of the runs, which are rows returned by :func:`runs`."""
-    rows_by_run = _of_runs(connection, REPAIRS, found)
-    return [[row for row in rows if row["branch_id"] is not None] for rows in rows_by_run]
-
-
-def questions(connection: Connection, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the questions and approval requests of each of the runs, which :func:`runs` returned."""
-    return _of_runs(connection, QUESTIONS, found)
 
 
 def decided(connection: Connection, question_id: str, digest: str) -> Found | None:
@@ -149,22 +148,18 @@ def signatures(connection: Connection) -> list[str]:
     return list(connection.execute(wanted.order_by(func.max(at.at).desc(), at.signature)).scalars())
 
 
-def signature_meant(known: Sequence[str], begin: str) -> str:
-    """Expand an abbreviated signature to the one in ``known`` that starts with it.
-
-    Returns ``begin`` unchanged if it is complete, or if none or several start with it.
-    """
-    found = [each for each in known if begin and each.startswith(begin)]
-    return found[0] if len(found) == 1 and begin not in known else begin
-
-
-def failure(connection: Connection, signature: str) -> Found | None:
+def failure(connection: Connection, begin: str) -> Found | None:
     """Return the history of a signature: its failures, repairs and corrections; ``None`` if unknown.
+
+    The start of a signature is enough where only one starts with it.
 
     ``repairs`` counts by role and strategy how often they were tried and fixed it, the most successful
     first; ``branches`` and ``corrections`` are rows. ``head``, ``role`` and ``last`` are those of the
     newest failure.
     """
+
+    meant = [each for each in signatures(connection) if begin and each.startswith(begin)]
+    signature = meant[0] if len(meant) == 1 else begin
 
     def known(table: Table, *order: Any) -> list[Found]:
         return _rows(connection, select(table).where(table.c.signature == signature).order_by(*order))
@@ -251,13 +246,6 @@ def _of_plan(table: Table, plan_id: str | None) -> Select[Any]:
     # Loading the complete plans of a page of runs takes longer than everything else.
     wanted = select(*(column for column in table.columns if column.name != "document"))
     return wanted if plan_id is None else wanted.where(table.c.plan_id == plan_id)
-
-
-def _of_runs(connection: Connection, table: Table, found: Sequence[Found]) -> list[list[Found]]:
-    """Return the rows of a table for each of the runs, in order of creation."""
-    wanted = select(table).where(table.c.source.in_([run["source"] for run in found])).order_by(table.c.id)
-    rows = {source: own for (source,), own in _group(_rows(connection, wanted), "source")}
-    return [rows.get(run["source"], []) for run in found]
 
 
 def _group(rows: Iterable[Found], *columns: str) -> list[tuple[tuple[str, ...], list[Found]]]:

@@ -167,13 +167,12 @@ def create_app(
         with open_index(root) as index, index.reading() as rows:
             total, blocked = questions.count_runs(rows)
             shown = questions.runs(rows, limit=PER_PAGE, offset=(at - 1) * PER_PAGE)
-            branches = questions.branches(rows, shown)
             verified = questions.verifications(rows, limit=PER_PAGE)
             rates = questions.repair_rates(rows)
         return page(
             "dashboard.html",
             live=f"/?at={at}",
-            runs=list(zip(shown, branches, map(questions.mean_resolution, branches), strict=True)),
+            runs=shown,
             total=total,
             blocked=blocked,
             verified=verified,

@@ -261,7 +261,6 @@ def test_postgresql_answers_as_sqlite_does(project: Project, postgresql: str) ->
             answers.append(
                 [
                     runs,
-                    questions.branches(rows, runs),
                     questions.verifications(rows),
                     questions.failure_counts(rows, "shop"),
                     questions.failure(rows, "a1"),

@@ -24,14 +24,14 @@ def project(tmp_path: Path) -> Project:
 
 def branches(project: Project) -> list[Found]:
     with project.rows() as rows:
-        (found,) = questions.branches(rows, questions.runs(rows))
-        return found
+        (run,) = questions.runs(rows)
+        return run["branches"]
 
 
 def answers(project: Project) -> list[tuple[str, str | None, str | None]]:
     with project.rows() as rows:
-        (asked,) = questions.questions(rows, questions.runs(rows))
-        return [(each["kind"], each["decision"], each["decided_by"]) for each in asked]
+        (run,) = questions.runs(rows)
+        return [(each["kind"], each["decision"], each["decided_by"]) for each in run["questions"]]
 
 
 def to_first_branch(project: Project, **metadata: Any) -> Carried:
