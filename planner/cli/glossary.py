@@ -111,9 +111,9 @@ def _categories() -> Iterator[Explanation]:
 def _words() -> Iterator[Explanation]:
     """Yield the verdicts, states, roles and further words of ``words.toml``, and the recipes."""
     for kind, texts in _toml("words.toml").items():
-        yield from (
-            Explanation(word, kind, text["means"], do=text.get("do")) for word, text in texts.items()
-        )
+        for word, text in texts.items():
+            means, do = (text, None) if isinstance(text, str) else text
+            yield Explanation(word, kind, means, do=do)
     means = "A recipe: a todo with this name as verify gets each of these commands as a criterion."
     for name, commands in RECIPES.items():
         yield Explanation(name, "recipe", means, tuple(("runs", command) for command in commands))

@@ -19,14 +19,13 @@ from planner.cli.app import command
 from planner.cli.arguments import PlanArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.errors import PlannerError
+from planner.model.events import BranchChanges
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from planner.web.app import DecisionForm
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_DECISIONS = ("approve", "approve_similar", "reject", "modify")
-_CHANGES = ("role", "instructions", "allowed_files", "max_debug_attempts")
 
 
 @command("Exit status: 0 stopped, 2 wrong usage, or FastAPI is not installed, 4 a file cannot be used.")
@@ -76,36 +75,29 @@ def serve(
     return Status.OK
 
 
-def record(plan: Path, name: str, form: Mapping[str, str]) -> list[str]:
-    """Record the answer of a form to a question, as ``planner approve`` and ``planner answer`` do.
+def record(plan: Path, name: str, given: DecisionForm) -> list[str]:
+    """Record the answer to a question, as ``planner approve`` and ``planner answer`` do.
 
     ``name`` is the id of a question or todo. Return lines that say what was recorded. Raises ``ValueError``
     if nothing of that name is asked, or the form is not valid.
     """
     from planner.store.plan_run import PlanRun
 
-    given = {key: value.strip() for key, value in form.items() if value.strip()}
-    run, decision = PlanRun.open(plan), given.get("decision")
-    by = one_line(given.get("by", ""), limit=100) or login_name()
+    run, by = PlanRun.open(plan), one_line(given.by or "", limit=100) or login_name()
     try:
-        if decision is None:
-            text = given.get("answer", "")
-            if text == "no" and "check" in given:
-                text = given.get("because", text)
-            lines = give_answer(run, name, text, by, given.get("check"))
-        elif decision not in _DECISIONS:
-            raise UsageMistake(f"{decision}: write {', '.join(_DECISIONS)}")
+        if given.decision is None:
+            text = given.answer or ""
+            if text == "no" and given.check:
+                text = given.because or text
+            lines = give_answer(run, name, text, by, given.check)
         else:
-            changes: dict[str, object] = {key: given[key] for key in _CHANGES if key in given}
-            if "allowed_files" in given:
-                changes["allowed_files"] = tuple(given["allowed_files"].split())
-            if decision != "modify":
-                changes = {}
-            elif not changes:
-                raise UsageMistake("no change is given; fill in a field, or approve it unchanged")
+            changes: dict[str, object] = {}
+            if given.decision == "modify":
+                changes = given.model_dump(include=set(BranchChanges.model_fields), exclude_none=True)
+                if not changes:
+                    raise UsageMistake("no change is given; fill in a field, or approve it unchanged")
             # Never None: an answer without a digest must not count for whatever is proposed by now.
-            digest = form.get("digest", "")
-            lines = [give_decision(run, name, decision, by, given.get("because"), digest, changes)]
+            lines = [give_decision(run, name, given.decision, by, given.because, given.digest, changes)]
     except UsageMistake as error:
         raise ValueError(str(error)) from None
     run.save()

@@ -37,7 +37,7 @@ from planner.text.display import moment
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
 HERE = Path(__file__).parent
 PER_PAGE = 50
@@ -83,7 +83,7 @@ class RunRow(BaseModel):
 class DecisionForm(BaseModel):
     """An answer to a question, or a decision on a proposal. Changes are applied with ``modify`` only."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
     digest: str = ""
     """Digest of the question as it was shown: a decision is valid for that question only."""
@@ -97,13 +97,6 @@ class DecisionForm(BaseModel):
     instructions: str | None = Field(default=None, max_length=10_000)
     allowed_files: list[str] | None = None
     max_debug_attempts: int | None = Field(default=None, ge=1, le=100)
-
-    def as_form(self) -> dict[str, str]:
-        """Return it as fields of the form on the page, so that both are recorded by the same function."""
-        fields = self.model_dump(exclude_none=True)
-        if self.allowed_files is not None:
-            fields["allowed_files"] = " ".join(self.allowed_files)
-        return {name: str(value) for name, value in fields.items()}
 
 
 class ServerAnswer(BaseModel):
@@ -120,14 +113,14 @@ def create_app(
     root: Path,
     token: str,
     hosts: Collection[str],
-    record: Callable[[Path, str, Mapping[str, str]], list[str]],
+    record: Callable[[Path, str, DecisionForm], list[str]],
     person: str = "",
 ) -> FastAPI:
     """Create the application for a plan and the runs below ``root``.
 
     ``token`` is the login token, and ``hosts`` the accepted host names, empty for any. ``record`` records
-    an answer to a question (plan, question id, form fields), as the command line does, and returns messages
-    on what was recorded; it raises ``ValueError`` or :class:`planner.errors.PlannerError` with a message
+    an answer to a question (plan, question id), as the command line does, and returns messages on what was
+    recorded; it raises ``ValueError`` or :class:`planner.errors.PlannerError` with a message
     for people. ``person`` is the name that forms suggest.
     """
     app = FastAPI(
@@ -214,7 +207,7 @@ def create_app(
     def api_decide(question_id: str, decision: DecisionForm) -> Response:
         """Answer a question, or decide on a branch or an edit; 409 and why if nothing was recorded."""
         try:
-            messages = record(plan, question_id, decision.as_form())
+            messages = record(plan, question_id, decision)
         except (PlannerError, ValueError) as error:
             why = [*_decided(root, question_id, decision.digest), str(error)]
             return JSONResponse({"messages": [clean(each) for each in why]}, 409)
@@ -227,8 +220,13 @@ def create_app(
             messages = ["The form is not from this server, or from before its start: load the page again."]
             return page("message.html", 403, title="Nothing was recorded", messages=messages)
         name = form.get("id", "")
+        given: dict[str, Any] = {
+            key: text for key, text in form.items() if key not in ("id", "csrf") and text
+        }
+        if "allowed_files" in given:
+            given["allowed_files"] = form["allowed_files"].split()
         try:
-            messages = record(plan, name, form)
+            messages = record(plan, name, DecisionForm.model_validate(given))
         except (PlannerError, ValueError) as error:
             messages = [*_decided(root, name, form.get("digest", "")), str(error)]
             return page("message.html", 409, title="Nothing was recorded", messages=messages)
@@ -288,7 +286,7 @@ async def _form(request: Request) -> dict[str, str] | None:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=50)
     except ValueError:
         return None
-    return {name: values[-1] for name, values in fields.items()}
+    return {name: values[-1].strip() for name, values in fields.items()}
 
 
 # -- access and changes ----------------------------------------------------------------------------------
